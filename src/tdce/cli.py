@@ -1,0 +1,187 @@
+"""The command line: each command reads files, calls one public function and writes whole files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tdce import demo as demonstration
+from tdce.answer import Answer
+from tdce.data import catalogue
+from tdce.errors import InputError
+from tdce.explainer import Explainer
+from tdce.progress import Mode
+from tdce.schema import Schema
+from tdce.tables import check_writable, read_table, write_table, write_whole
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="What would have to be different for a yes: counterfactual explanations for tables.",
+)  # fmt: skip
+
+TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A table: .csv, .csv.gz or .parquet")]
+RowsPath = Annotated[Path, typer.Argument(metavar="ROWS", help="The rows to explain: .csv, .csv.gz or .parquet")]
+ModelPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="What `tdce fit` wrote")]
+Immutable = Annotated[str, typer.Option(help="Columns that never change, with commas between")]
+SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
+
+
+def main() -> None:
+    """Run a command; a wrong input ends it with one line and exit code 2."""
+    try:
+        app()
+    except InputError as error:
+        print(f"tdce: {error}", file=sys.stderr)
+        sys.exit(2)
+    except FloatingPointError as error:
+        print(f"tdce: {error}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        print("tdce: stopped; nothing was written", file=sys.stderr)
+        sys.exit(130)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="A folder for the rows, the page and the fitted explainer")] = Path("demo"),
+) -> None:
+    """The whole story on embedded data: fit, explain five refused applicants, write a page."""
+    demonstration.run(out, Console(), _progress())
+
+
+@app.command()
+def fit(
+    table: TablePath,
+    label: Annotated[str, typer.Option(help="The column that the model decides")],
+    out: Annotated[Path, typer.Option(help="Where to write the fitted explainer, NAME.tdce")],
+    favourable: Annotated[str | None, typer.Option(help="The label that people hope for")] = None,
+    immutable: Immutable = "",
+    schema: Annotated[Path | None, typer.Option(help="A schema that `tdce schema` printed and you edited")] = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Learn a table: a classifier of its label and a diffusion model of its rows."""
+    if not out.parent.is_dir():
+        raise InputError(f"there is no folder {out.parent} to write {out.name} into")
+    given = None if schema is None else _read_schema(schema)
+    frame = read_table(table, given)
+    explainer = Explainer(seed=seed, progress=_progress())
+    explainer.fit(frame, label, favourable, given, _names(immutable, frame.columns))
+    explainer.save(out)
+    report = explainer.report
+    Console().print(
+        f"{report['rows']:,} rows learned in {report['seconds']:.0f} s. The classifier is right on "
+        f"{100 * report['accuracy']:.1f} % of {report['test_rows']:,} unseen rows (always saying the commonest "
+        f"class: {100 * report['commonest_class']:.1f} %). Written: {out}",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+@app.command()
+def explain(
+    model: ModelPath,
+    rows: RowsPath,
+    out: Annotated[Path, typer.Option(help="Where to write: .csv, .csv.gz, .parquet, .jsonl or .html")],
+    target: Annotated[str | None, typer.Option(help="The wanted label (default: the favourable one)")] = None,
+    n: Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals a row")] = 1,
+    immutable: Immutable = "",
+    seed: SeedOption = 0,
+    closeness: Annotated[float | None, typer.Option(help="0: typical of the target, 1: as close as possible")] = None,
+    threshold: Annotated[float | None, typer.Option(help="Probability at which the answer counts as a yes")] = None,
+) -> None:
+    """Say for each row what would have to be different."""
+    if out.suffix != ".html":
+        check_writable(out)
+    explainer = Explainer.load(model, progress=_progress())
+    frame = read_table(rows, explainer.schema)
+    answer = explainer.explain(
+        frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
+    )  # fmt: skip
+    if out.suffix == ".html":
+        answer.to_html(out)
+    else:
+        write_table(out, answer.to_frame())
+    Console().print(f"{_summary(answer)} Written: {out}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def schema(
+    table: TablePath,
+    label: Annotated[str | None, typer.Option(help="The label column, to leave it out")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the schema as JSON, to edit and give to `tdce fit`")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
+) -> None:
+    """Show what each column of a table (or of a fitted NAME.tdce) was taken for."""
+    if table.suffix == ".tdce":
+        found = Explainer.load(table).schema
+    else:
+        frame = read_table(table)
+        if label is not None and label not in frame.columns:
+            raise InputError(f"there is no label column {label!r}; the table has: {', '.join(map(str, frame.columns))}")
+        found = Schema.infer(frame, label)
+    if out is not None:
+        write_whole(out, found.to_json().encode())
+        Console().print(f"Written: {out}", highlight=False, soft_wrap=True)
+    elif json:
+        print(found.to_json(), end="")
+    else:
+        _print_schema(found)
+
+
+@app.command()
+def data() -> None:
+    """Which data sets there are, where each comes from, and whether it is present."""
+    table = Table("name", "rows", "columns", "source", "licence", "where", box=None, pad_edge=False)
+    for entry in catalogue():
+        style = "" if entry.present else "dim"
+        cells = (entry.name, f"{entry.rows:,}", entry.columns, entry.source, entry.licence, entry.where)
+        table.add_row(*(Text(cell) for cell in cells), style=style)
+    _console_for_tables().print(table)
+
+
+def _print_schema(schema: Schema) -> None:
+    table = Table("column", "kind", "values", "may change", box=None, pad_edge=False)
+    for row in schema.describe():
+        table.add_row(*(Text(cell) for cell in row))
+    _console_for_tables().print(table)
+
+
+def _console_for_tables() -> Console:
+    """As wide as the terminal; in a file or a pipe wide enough that nothing is cut."""
+    return Console() if sys.stdout.isatty() else Console(width=200)
+
+
+def _summary(answer: Answer) -> str:
+    words = {"valid": "valid", "best_effort": "best effort", "already": "already there", "infeasible": "infeasible"}
+    counts = ", ".join(f"{count:,} {words[status]}" for status, count in answer.counts().items())
+    return f"{len(answer.rows):,} rows, {len(answer):,} lines: {counts}."
+
+
+def _progress() -> Mode:
+    return "bar" if sys.stderr.isatty() else "lines"
+
+
+def _names(text: str, known: Any) -> list[Any]:
+    """`a,b` -> names; a name that itself has a comma may be given whole, a whole number names a numbered column."""
+    if not text:
+        return []
+    columns = {str(name): name for name in known}
+    if text in columns:
+        return [columns[text]]
+    return [columns.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
+
+
+def _read_schema(path: Path) -> Schema:
+    try:
+        return Schema.from_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"the schema {path} cannot be read: {error}") from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What the presets do to a table: derive columns, choose rows, balance classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+
+def shuffled(rows: int, seed: int) -> NDArray[np.int64]:
+    """A random order of row positions, the same on every machine and for good."""
+    # numpy keeps the raw words of Philox stable between versions, but not what its shuffling makes of them.
+    words = np.random.Philox(seed).random_raw(rows)
+    return np.argsort(words, kind="stable").astype(np.int64)
+
+
+def sample(frame: pd.DataFrame, size: int) -> pd.DataFrame:
+    """`size` rows in their own order, drawn with the fixed seed 0: everybody gets the same rows."""
+    return frame.iloc[np.sort(shuffled(len(frame), seed=0)[:size])]
+
+
+def balance(frame: pd.DataFrame, label: str) -> pd.DataFrame:
+    """As many rows of each class as the smallest class has, in their own order."""
+    smallest = int(frame[label].value_counts().min())
+    kept = [sample(rows, smallest) for _, rows in frame.groupby(label)]
+    return pd.concat(kept).sort_index()
+
+
+def adult_paper(frame: pd.DataFrame) -> pd.DataFrame:
+    """Four categories as 0/1 beside the others; where the country is missing, so is its flag."""
+    country = frame["native_country"]
+    return frame.assign(  # PAPER[11]
+        married_flag=frame["marital_status"].str.startswith("Married").astype("int64"),
+        white_flag=(frame["race"] == "White").astype("int64"),
+        male_flag=(frame["sex"] == "Male").astype("int64"),
+        us_native_flag=(country == "United-States").astype("Int64").mask(country.isna()),
+    )
+
+
+def gmc_paper(frame: pd.DataFrame) -> pd.DataFrame:
+    """Complete rows, balanced."""
+    return balance(frame.dropna(), "serious_delinquency")  # PAPER[13]
+
+
+def law_paper(frame: pd.DataFrame) -> pd.DataFrame:
+    """Balanced."""
+    return balance(frame, "bar_exam")  # PAPER[13]
+
+
+def lcd_full(frame: pd.DataFrame) -> pd.DataFrame:
+    """Placeholders in debt_to_income become missing."""
+    ratio = frame["debt_to_income"]
+    return frame.assign(debt_to_income=ratio.mask(ratio.isin([-1, 999])))
+
+
+def lcd_paper(frame: pd.DataFrame) -> pd.DataFrame:
+    """12,000 of the loans that have a last FICO score."""
+    return sample(lcd_full(frame).dropna(subset=["last_fico_score"]), 12_000)  # PAPER[12]

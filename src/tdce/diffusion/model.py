@@ -1,0 +1,142 @@
+"""A diffusion model of a whole table: Gaussian for the numbers, relaxed multinomial for the categories."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Generator, Tensor, nn
+
+from tdce.diffusion import gaussian, multinomial
+from tdce.diffusion.network import Backbone
+from tdce.diffusion.noise import Noise
+from tdce.diffusion.schedule import Schedule
+from tdce.progress import Progress
+from tdce.space import Space
+from tdce.training import History, Plan, train
+
+CATEGORY_WEIGHT = 0.1  # of the categories' bound beside the numbers' squared error
+ROWS_PER_TIME = 8  # rows of a training batch that share one time, and so one time embedding
+
+
+class Transition(NamedTuple):
+    """p(x_s | x_t): a Gaussian for the numbers, log probabilities for the categories."""
+
+    mu: Tensor  # (n, num)
+    var: float
+    log_pi: Tensor  # (n, cat)
+
+
+class TabularDiffusion(nn.Module):
+    """Noise a row, denoise it, and step back in time.
+
+    `tau` is the temperature of the relaxed categories, warm at t = T and cool at t = 0 (PAPER[8]); the network is
+    trained on the same relaxed rows that it meets when sampling.
+    """
+
+    low: Tensor
+    high: Tensor
+    uniform: Tensor
+    levels: Tensor
+
+    def __init__(
+        self,
+        space: Space,
+        hidden: int = 256,
+        blocks: int = 4,
+        times: int = 1000,
+        tau: tuple[float, float] = (0.5, 0.2),
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.space, self.schedule, self.tau = space, Schedule.cosine(times), tau
+        self.settings = {"hidden": hidden, "blocks": blocks, "times": times, "tau": list(tau)}
+        generator = Generator().manual_seed(seed)
+        self.network = Backbone(space.width, space.width, hidden, blocks, generator, timed=True)
+        self.register_buffer("low", torch.full((space.num,), -torch.inf))  # range of the encoded numbers
+        self.register_buffer("high", torch.full((space.num,), torch.inf))
+        self.register_buffer("uniform", space.uniform, persistent=False)
+        self.register_buffer("levels", torch.tensor(self.schedule.alpha_bar), persistent=False)
+
+    def temperature(self, t: int, tau: tuple[float, float] | None = None) -> float:
+        """From cool at t = 0 to warm at t = T, in a straight line."""
+        warm, cool = self.tau if tau is None else tau
+        return cool + (warm - cool) * t / self.schedule.times
+
+    def noised(self, x: Tensor, t: int, noise: Noise, tau: tuple[float, float] | None = None) -> Tensor:
+        """A draw from q(x_t | x_0 = x): Algorithm 1, line 1."""
+        if t == 0:
+            return x
+        (num, cat), a = self.space.split(x), self.schedule.alpha_bar[t]
+        log_pi = multinomial.noised(cat, a, self.uniform).log()
+        gumbel = noise.gumbel(self.space.cat)
+        return self.space.join(
+            gaussian.noised(num, a, noise.normal(self.space.num)),
+            multinomial.relaxed(log_pi, gumbel, self.temperature(t, tau), self.space),
+        )
+
+    def denoised(self, x_t: Tensor, t: int) -> Tensor:
+        """f_dn(x_t): the estimate of the clean row, numbers within the data's range, soft categories."""
+        eps, logits = self.space.split(self.network(x_t, torch.tensor([t])))
+        num = gaussian.clean(x_t[:, : self.space.num], self.schedule.alpha_bar[t], eps)
+        return self.space.join(num.clamp(self.low, self.high), self.space.softmax(logits))
+
+    def transition(self, x_t: Tensor, x_0: Tensor, t: int, s: int, soft: bool = False) -> Transition:
+        """p(x_s | x_t) for s < t, given the estimate of the clean row."""
+        (num_t, cat_t), (num_0, cat_0) = self.space.split(x_t), self.space.split(x_0)
+        a_t, a_s = self.schedule.alpha_bar[t], self.schedule.alpha_bar[s]
+        mu, var = gaussian.posterior(num_t, num_0, a_t, a_s)
+        cat_t = cat_t if soft else self.space.one_hot(cat_t)
+        return Transition(mu, var, multinomial.posterior(cat_t, cat_0, a_t, a_s, self.uniform, self.space))
+
+    @torch.no_grad()
+    def sample(self, noise: Noise, steps: int | None = None) -> Tensor:
+        """Unconditional rows, one for each row of the noise: the reverse walk from pure noise."""
+        space = self.space
+        num, u = noise.normal(space.num), self.uniform.log()
+        x_t = space.join(num, multinomial.relaxed(u, noise.gumbel(space.cat), self.tau[0], space))
+        for t, s in self.schedule.walk(1.0, steps):
+            mu, var, log_pi = self.transition(x_t, self.denoised(x_t, t), t, s)
+            num = mu + var**0.5 * noise.normal(space.num)
+            cat = multinomial.relaxed(log_pi, noise.gumbel(space.cat), self.temperature(s), space)
+            x_t = space.join(num, cat)
+        return space.join(space.split(x_t)[0], space.one_hot(space.split(x_t)[1]))
+
+    def loss(self, x: Tensor, generator: Generator) -> Tensor:
+        """The mean over rows and times of |eps - eps_hat|^2 a number plus T KL(q || p) a category."""
+        num, cat = self.space.split(x)
+        times = self.schedule.times
+        m = -(-len(x) // ROWS_PER_TIME)
+        strata = (torch.arange(m) + torch.rand(m, generator=generator)) / m  # times spread evenly over the batch
+        t = 1 + (strata[torch.randperm(m, generator=generator)] * times).long().clamp(max=times - 1)
+        at = t.repeat_interleave(ROWS_PER_TIME)[: len(x), None]
+        a_t, a_s = self.levels[at], self.levels[at - 1]
+        eps = torch.randn(num.shape, generator=generator)
+        gumbel = -torch.log(torch.empty(cat.shape).exponential_(generator=generator).clamp_min(1e-20))
+        tau = self.tau[1] + (self.tau[0] - self.tau[1]) * at / times
+        soft = multinomial.relaxed(multinomial.noised(cat, a_t, self.uniform).log(), gumbel, tau, self.space)
+        x_t = self.space.join(gaussian.noised(num, a_t, eps), soft)
+
+        pad = -len(x) % ROWS_PER_TIME
+        out = self.network(torch.cat([x_t, x_t[:pad]]) if pad else x_t, t)[: len(x)]
+        eps_hat, logits = self.space.split(out)
+        total = out.new_zeros(())
+        if self.space.num:
+            total = total + (eps - eps_hat).square().mean()
+        if self.space.cat:
+            hard = self.space.one_hot(soft)
+            true = multinomial.posterior(hard, cat, a_t, a_s, self.uniform, self.space)
+            model = multinomial.posterior(hard, self.space.softmax(logits), a_t, a_s, self.uniform, self.space)
+            total = total + CATEGORY_WEIGHT * times * multinomial.kl(true, model).mean() / len(self.space.sizes)
+        return total
+
+    def fit(self, x: Tensor, held_out: Tensor, plan: Plan, seed: int, progress: Progress) -> History:
+        """Train on encoded rows (n, width)."""
+        num, checked = self.space.split(x)[0], held_out.repeat(-(-2048 // len(held_out)), 1)[:8192]
+        self.low, self.high = num.amin(dim=0), num.amax(dim=0)
+        return train(
+            self,
+            lambda module, index, generator: module.loss(x[index], generator),  # type: ignore[operator]
+            lambda module: module.loss(checked, Generator().manual_seed(seed)),  # type: ignore[operator]
+            len(x), plan, seed, progress, "diffusion model",
+        )  # fmt: skip

@@ -1,0 +1,39 @@
+"""Multinomial diffusion of the categories (Hoogeboom et al. 2021) and its Gumbel-softmax relaxation.
+
+All take rows of one or several blocks of weights side by side; `u` is 1 / K of each weight's block (`space.uniform`).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tdce.diffusion.gaussian import Level
+from tdce.space import Space
+
+TINY = 1e-30
+
+
+def noised(x_0: Tensor, a_t: Level, u: Tensor) -> Tensor:
+    """The probabilities of q(x_t | x_0) = Cat(a_t x_0 + (1 - a_t) / K)."""
+    return a_t * x_0 + (1 - a_t) * u
+
+
+def posterior(x_t: Tensor, x_0: Tensor, a_t: Level, a_s: Level, u: Tensor, space: Space) -> Tensor:
+    """Log probabilities of q(x_s | x_t, x_0), s < t; x_t and x_0 may be soft.
+
+    pi = [alpha x_t + (1 - alpha) / K] * [a_s x_0 + (1 - a_s) / K], alpha = a_t / a_s, each block normalised.
+    """
+    alpha = a_t / a_s
+    pi = (alpha * x_t + (1 - alpha) * u) * (a_s * x_0 + (1 - a_s) * u)
+    return space.log_softmax(torch.log(pi.clamp_min(TINY)))
+
+
+def relaxed(log_pi: Tensor, gumbel: Tensor, tau: Level, space: Space) -> Tensor:
+    """A Gumbel-softmax draw: softmax((log pi + g) / tau), one-hot as tau goes to 0."""
+    return space.softmax((log_pi + gumbel) / tau)
+
+
+def kl(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """(n,) KL(p || q), summed over the blocks."""
+    return (log_p.exp() * (log_p - log_q)).sum(dim=1)

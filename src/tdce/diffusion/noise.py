@@ -1,0 +1,47 @@
+"""Randomness as a seeded function of the query row: the same row gets the same noise in any batch.
+
+The stream is built on the raw bits of NumPy's Philox, which stay the same between versions, and on the normal
+quantile function; nothing here touches a global generator.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from scipy.special import ndtri
+from torch import Tensor
+
+FREQUENCIES = 128
+
+
+class Noise:
+    """Standard normal draws, each a smooth random function of the row (random Fourier features).
+
+    At every row the draws are exactly N(0, 1) over seeds, and successive draws are independent. Two rows share their
+    noise in so far as they are closer than `length`; a tiny length makes the noise of different rows independent.
+    """
+
+    def __init__(self, x: Tensor, key: tuple[int, int], length: float = 1e-3) -> None:
+        self._bits = np.random.Philox(key=np.array(key, dtype=np.uint64))
+        omega = self._normals(x.shape[1], FREQUENCIES) / length
+        phase = x.double() @ omega  # double: at a tiny length the phases are large
+        self._features = torch.cat([phase.cos(), phase.sin()], dim=1).float() / math.sqrt(FREQUENCIES)
+
+    def normal(self, width: int) -> Tensor:
+        """(n, width) the next draw."""
+        return self._features @ self._normals(2 * FREQUENCIES, width).float()
+
+    def uniform(self, width: int) -> Tensor:
+        """(n, width) in (0, 1), through the normal distribution function."""
+        return torch.special.ndtr(self.normal(width).double()).clamp(1e-12, 1 - 1e-12)
+
+    def gumbel(self, width: int) -> Tensor:
+        """(n, width) standard Gumbel: -log(-log(uniform))."""
+        return (-torch.log(-torch.log(self.uniform(width)))).float()
+
+    def _normals(self, rows: int, columns: int) -> Tensor:
+        words = self._bits.random_raw(rows * columns)
+        uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53  # in (0, 1)
+        return torch.from_numpy(ndtri(uniform).reshape(rows, columns))

@@ -1,0 +1,241 @@
+"""From a data frame to an encoded tensor and back, without losing a bit of what did not change.
+
+Two stages. `read` and `write` translate between a frame and a plain float64 matrix, one column a feature (a number
+as it is, a category as its position, missing as NaN); this stage is exact. `embed` and `unembed` translate between
+that matrix and the tensor that networks see: numbers on a normal scale, categories as one-hot blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+import torch
+from scipy.special import ndtri
+from torch import Tensor
+
+from tdce.errors import InputError, listing
+from tdce.schema import Categorical, Feature, Floats, Name, Numeric, Schema, Value, as_numbers, holds_numbers, plain
+from tdce.space import Space
+
+KNOTS = 128
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A monotone piecewise linear map from a column's raw values to mean 0 and deviation 1.
+
+    Knots stand at the column's quantiles, at the height of their normal score, so that long tails, spikes and
+    levels all come out at a sane distance; beyond the data the last slope goes on.  PAPER[16]
+    """
+
+    raw: Floats  # increasing
+    score: Floats  # increasing
+
+    @classmethod
+    def fit(cls, values: Floats) -> Self:
+        distinct, counts = np.unique(values, return_counts=True)
+        middle = (np.cumsum(counts) - counts / 2) / len(values)  # mid-rank of each distinct value
+        keep = np.unique(np.searchsorted(middle, np.linspace(0, 1, KNOTS)).clip(0, len(distinct) - 1))
+        keep = np.union1d(keep, [0, len(distinct) - 1])
+        raw, score = distinct[keep], ndtri(middle[keep])
+        if len(raw) == 1:  # a constant column
+            return cls(np.array([raw[0] - 0.5, raw[0] + 0.5]), np.array([-0.5, 0.5]))
+        embedded = np.interp(values, raw, score)
+        return cls(raw, (score - embedded.mean()) / embedded.std())
+
+    def embed(self, values: Floats) -> Floats:
+        return _interpolate(values, self.raw, self.score)
+
+    def unembed(self, scores: Floats) -> Floats:
+        return _interpolate(scores, self.score, self.raw)
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """`encode` a frame to a tensor (n, width); `decode` it back, unchanged values bit for bit."""
+
+    schema: Schema
+    scales: dict[Name, Scale]  # of each numeric feature
+    averages: dict[Name, Floats]  # of each categorical feature: the share of its categories
+
+    @classmethod
+    def fit(cls, frame: pd.DataFrame, schema: Schema | None = None) -> Self:
+        schema = Schema.infer(frame) if schema is None else schema
+        raw = read(frame, schema)
+        scales: dict[Name, Scale] = {}
+        averages: dict[Name, Floats] = {}
+        for feature, values in zip(schema, raw.T, strict=True):
+            present = values[~np.isnan(values)]
+            if len(present) == 0:
+                raise InputError(f"{feature.name!r} has no value at all: every cell is missing; drop the column")
+            if isinstance(feature, Numeric):
+                scales[feature.name] = Scale.fit(present)
+            else:
+                counts = np.bincount(present.astype(int), minlength=len(feature.categories))
+                averages[feature.name] = counts / len(present)
+        return cls(schema, scales, averages)
+
+    @cached_property
+    def space(self) -> Space:
+        return Space.of(self.schema)
+
+    def encode(self, frame: pd.DataFrame) -> Tensor:
+        """(n, width) float64; networks take it as float32."""
+        return self.embed(self.read(frame))
+
+    def decode(self, x: Tensor, like: pd.DataFrame | None = None) -> pd.DataFrame:
+        """A frame of raw values on the data's grid. With `like`, the frame that a row was made from: its other
+        columns, its index and dtypes, and its very own value wherever the encoding has not moved."""
+        raw = self.unembed(x)
+        if like is None:
+            return self.write(raw, pd.DataFrame(index=range(len(raw))))
+        own = self.read(like)
+        return self.write(np.where(self.same(x, self.embed(own)), own, raw), like)
+
+    def read(self, frame: pd.DataFrame) -> Floats:
+        """The frame's features as a float64 matrix (n, features), missing as NaN."""
+        return read(frame, self.schema)
+
+    def write(self, raw: Floats, like: pd.DataFrame) -> pd.DataFrame:
+        """`like` with the values of `raw` in it: cells that say the same keep their own bits."""
+        out = {}
+        for feature, values in zip(self.schema, raw.T, strict=True):
+            out[feature.name] = _write(feature, values, like)
+        missing = [name for name in out if name not in like.columns]
+        frame = like.copy()
+        for name, column in out.items():
+            if name not in missing:
+                frame[name] = column
+        return pd.concat([frame, *(out[name] for name in missing)], axis=1) if missing else frame
+
+    def embed(self, raw: Floats) -> Tensor:
+        """(n, features) -> (n, width) float64. A value missing where fit saw none counts as the average row."""
+        num, cat = [], []
+        for feature, values in zip(self.schema, raw.T, strict=True):
+            gone = np.isnan(values)
+            if isinstance(feature, Numeric):
+                num.append(np.where(gone, 0.0, self.scales[feature.name].embed(values)))
+                if feature.missing:
+                    cat.append(np.stack([~gone, gone], axis=1).astype(np.float64))
+            else:
+                cat.append(_one_hot(feature, values, gone, self.averages[feature.name]))
+        parts = [np.stack(num, axis=1)] if num else [np.zeros((len(raw), 0))]
+        return torch.from_numpy(np.concatenate([*parts, *cat], axis=1))
+
+    def unembed(self, x: Tensor) -> Floats:
+        """(n, width) -> (n, features): the largest weight of each block, numbers on the grid."""
+        num, cat = self.space.split(x.detach().double().cpu())
+        numbers, blocks = iter(num.numpy().T), iter(b.numpy() for b in self.space.blocks(cat))
+        out = []
+        for feature in self.schema:
+            if isinstance(feature, Numeric):
+                values = feature.round(self.scales[feature.name].unembed(next(numbers)))
+                out.append(np.where(next(blocks).argmax(axis=1) == 1, np.nan, values) if feature.missing else values)
+            else:
+                code = next(blocks).argmax(axis=1)
+                out.append(np.where(code == len(feature.categories), np.nan, code.astype(np.float64)))
+        return np.stack(out, axis=1)
+
+    def same(self, x: Tensor, other: Tensor) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """(n, features): which features of two encoded tensors are equal (in float32)."""
+        equal = (x.float() == other.float()).numpy()
+        return np.stack([equal[:, list(self.space.columns[n])].all(axis=1) for n in self.schema.names], axis=1)
+
+
+def read(frame: pd.DataFrame, schema: Schema) -> Floats:
+    """A frame's features as a float64 matrix; anything that does not fit the schema is named."""
+    absent = [name for name in schema.names if name not in frame.columns]
+    if absent:
+        raise InputError(f"column {absent[0]!r} is not in the table; it has: {listing(frame.columns)}")
+    for name in schema.names:
+        if isinstance(frame[name], pd.DataFrame):
+            raise InputError(f"column {name!r} stands twice; rename or drop one of them")
+    return np.stack([_read(feature, frame[feature.name]) for feature in schema], axis=1)
+
+
+def _read(feature: Feature, series: pd.Series[Any]) -> Floats:
+    if isinstance(feature, Numeric):
+        return _read_numbers(feature, series)
+    positions = {value: i for i, value in enumerate(feature.categories)}
+    codes, values = pd.factorize(series)
+    lookup = np.full(len(values) + 1, np.nan)  # the last one stands for code -1, missing
+    for i, value in enumerate(values):
+        position = positions.get(plain(value))
+        if position is None:
+            raise InputError(
+                f"{feature.name!r} has category {plain(value)!r} in row {series.index[int(np.argmax(codes == i))]!r}, "
+                f"not seen in fit; known: {listing(feature.categories)}"
+            )
+        lookup[i] = position
+    return lookup[codes]
+
+
+def _read_numbers(feature: Numeric, series: pd.Series[Any]) -> Floats:
+    if series.isna().all():
+        return np.full(len(series), np.nan)
+    if pd.api.types.is_bool_dtype(series.dtype) or not holds_numbers(series):
+        if isinstance(series.dtype, pd.CategoricalDtype):  # a category dtype over numbers
+            series = series.astype(series.cat.categories.dtype)
+        bad = next((v for v in series.dropna() if isinstance(v, bool | str) or not np.isscalar(v)), None)
+        if bad is not None or not holds_numbers(series):
+            raise InputError(
+                f"{feature.name!r} must hold numbers ({feature.describe()}), but has {bad!r}; "
+                "correct the cell, or leave it empty if the value is not known"
+            )
+    values = as_numbers(series)
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise InputError(
+            f"{feature.name!r} is infinite in row {series.index[int(infinite.argmax())]!r}; "
+            "give a number, or leave the cell empty if the value is not known"
+        )
+    return values
+
+
+def _write(feature: Feature, values: Floats, like: pd.DataFrame) -> pd.Series[Any]:
+    """One column: `like`'s own cells where they say the same, else the new values in `like`'s dtype."""
+    if feature.name not in like.columns:
+        return pd.Series(_cells(feature, values), index=like.index, name=feature.name).infer_objects()
+    own = like[feature.name]
+    before = _read(feature, own)
+    changed = ~((values == before) | (np.isnan(values) & np.isnan(before)))
+    if not changed.any():
+        return own
+    cells = _cells(feature, values[changed])
+    column = own.copy()
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        new = [c for c in dict.fromkeys(cells) if c not in column.cat.categories]
+        column = column.cat.add_categories(new) if new else column
+    elif pd.api.types.is_integer_dtype(column.dtype):
+        cells = [c if pd.isna(c) else round(c) for c in cells]
+    column.iloc[np.flatnonzero(changed)] = pd.array(cells, dtype=column.dtype)
+    return column
+
+
+def _cells(feature: Feature, values: Floats) -> list[Value | None]:
+    if isinstance(feature, Categorical):
+        return [None if np.isnan(v) else feature.categories[int(v)] for v in values]
+    whole = feature.step is not None and float(feature.step).is_integer()
+    if feature.levels is not None:
+        whole = all(float(v).is_integer() for v in feature.levels)
+    return [None if np.isnan(v) else int(v) if whole and float(v).is_integer() else float(v) for v in values]
+
+
+def _one_hot(feature: Categorical, values: Floats, gone: np.ndarray[Any, Any], average: Floats) -> Floats:
+    size = len(feature.categories) + feature.missing
+    code = np.where(gone, len(feature.categories), values).astype(int)
+    hot = (code[:, None] == np.arange(size)).astype(np.float64)
+    if not feature.missing:
+        hot[gone] = average
+    return hot
+
+
+def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
+    """Piecewise linear through the points, with the overall slope beyond them."""
+    slope = (ys[-1] - ys[0]) / (xs[-1] - xs[0])
+    beyond = np.where(at > xs[-1], at - xs[-1], np.where(at < xs[0], at - xs[0], 0.0))
+    return np.interp(at, xs, ys) + slope * beyond

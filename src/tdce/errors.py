@@ -1,0 +1,12 @@
+"""The one error that speaks to the user: it names the column, the value and the way out."""
+
+
+class InputError(ValueError):
+    """Something in the user's table, file or arguments is wrong; the command line exits with 2."""
+
+
+def listing(values: object, most: int = 12) -> str:
+    """A short list of values for an error message, e.g. `own, rent, free`."""
+    words = [str(v) for v in values]  # type: ignore[attr-defined]
+    more = f", … ({len(words) - most} more)" if len(words) > most else ""
+    return ", ".join(words[:most]) + more

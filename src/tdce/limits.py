@@ -1,0 +1,154 @@
+"""What may be proposed for each queried row: the schema's rules, met by every line that is returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tdce.encoder import Encoder
+from tdce.errors import InputError, listing
+from tdce.schema import Categorical, Feature, Floats, Name, Numeric, as_numbers
+
+Flags = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+
+
+class Limits:
+    """The queried rows and, for each of their features, what a counterfactual may say instead.
+
+    A value is the row's own, or it is on the grid, in the range, in the direction, among the allowed categories, and
+    fits the column's dtype. Missing is never proposed. Immutable features keep their own value.
+    """
+
+    def __init__(self, encoder: Encoder, rows: pd.DataFrame, immutable: Iterable[Name] = ()) -> None:
+        frozen = set(immutable)
+        unknown = [name for name in frozen if name not in encoder.schema.names]
+        if unknown:
+            raise InputError(f"immutable: there is no feature {unknown[0]!r}; known: {listing(encoder.schema.names)}")
+        self.encoder = encoder
+        self.own: Floats = encoder.read(rows)  # (n, features)
+        self.dtypes = [rows[name].dtype for name in encoder.schema.names]
+        self.features = tuple(
+            _as_stored(replace(f, immutable=f.immutable or f.name in frozen), dtype)
+            for f, dtype in zip(encoder.schema, self.dtypes, strict=True)
+        )
+        self.low, self.high = self._ranges()  # (n, features) of the numbers, on the grid
+
+    @property
+    def immutable(self) -> tuple[Name, ...]:
+        return tuple(f.name for f in self.features if f.immutable)
+
+    def free(self) -> Flags:
+        """(n, features): which features have any other value that may be proposed."""
+        free = np.zeros(self.own.shape, dtype=bool)
+        for i, feature in enumerate(self.features):
+            own = self.own[:, i]
+            if feature.immutable:
+                continue
+            if isinstance(feature, Numeric):
+                low, high = self.low[:, i], self.high[:, i]
+                free[:, i] = (low <= high) & ~((low == high) & (low == own))
+            else:
+                others = feature.proposable.sum() - _at(feature.proposable, own)
+                free[:, i] = others > 0
+        return free
+
+    def snap(self, x_cf: Tensor, at: Rows) -> Floats:
+        """Encoded proposals (m, width) for the rows `at` -> raw values (m, features) that keep every rule."""
+        num, cat = self.encoder.space.split(x_cf.detach().double())
+        numbers = iter(num.numpy().T)
+        blocks = iter(b.numpy() for b in self.encoder.space.blocks(cat))
+        own = self.own[at]
+        out = []
+        for i, feature in enumerate(self.features):
+            if isinstance(feature, Numeric):
+                values = self.encoder.scales[feature.name].unembed(next(numbers))
+                state = next(blocks) if feature.missing else None
+                out.append(self._snap_number(i, values, state, at))
+            else:
+                out.append(_snap_category(feature, next(blocks), own[:, i]))
+        raw = np.stack(out, axis=1)
+        unmoved = self.encoder.same(x_cf, self.encoder.embed(own))
+        fixed = unmoved | np.array([f.immutable for f in self.features])
+        return np.where(fixed, own, raw)
+
+    def note(self, at: int) -> str:
+        """Why nothing can change in this row."""
+        stuck = [str(f.name) for f in self.features if not f.immutable]
+        if not stuck:
+            return "every feature is immutable"
+        parts = [f"no other allowed value for {listing(stuck)}"]
+        if self.immutable:
+            parts.append(f"immutable: {listing(self.immutable)}")
+        return "; ".join(parts)
+
+    def _snap_number(self, i: int, values: Floats, state: Floats | None, at: Rows) -> Floats:
+        feature, own, low, high = self.features[i], self.own[at, i], self.low[at, i], self.high[at, i]
+        assert isinstance(feature, Numeric)
+        rounded = feature.round(values)
+        snapped = np.clip(rounded, low, np.maximum(low, high))
+        if _is_narrow_float(self.dtypes[i]):
+            snapped = as_numbers(pd.Series(snapped).astype(self.dtypes[i]))
+        stays = (rounded == feature.round(own)) | (low > high)
+        if state is not None:
+            stays |= np.isnan(own) & (state.argmax(axis=1) == 1)  # still missing
+        return np.where(stays, own, snapped)
+
+    def _ranges(self) -> tuple[Floats, Floats]:
+        low, high = np.full_like(self.own, -np.inf), np.full_like(self.own, np.inf)
+        for i, feature in enumerate(self.features):
+            if not isinstance(feature, Numeric):
+                continue
+            own = self.own[:, i]
+            low[:, i], high[:, i] = feature.low, feature.high
+            if feature.direction == "increase":
+                low[:, i] = np.fmax(low[:, i], own)
+            elif feature.direction == "decrease":
+                high[:, i] = np.fmin(high[:, i], own)
+            low[:, i] = feature.round(low[:, i], "up")
+            high[:, i] = feature.round(high[:, i], "down")
+        return low, high
+
+
+def _as_stored(feature: Feature, dtype: Any) -> Feature:
+    """The feature as a column of this dtype can hold it: whole numbers within the dtype's range."""
+    if isinstance(feature, Categorical) or not pd.api.types.is_integer_dtype(dtype):
+        return feature
+    numpy_dtype = getattr(dtype, "numpy_dtype", dtype)
+    bounds = np.iinfo(numpy_dtype)
+    low, high = max(feature.low, float(bounds.min)), min(feature.high, float(bounds.max))
+    if low > high:
+        return replace(feature, immutable=True)
+    levels = None if feature.levels is None else tuple(v for v in feature.levels if v.is_integer()) or None
+    step = feature.step if feature.step is not None and feature.step.is_integer() else 1.0
+    return replace(feature, low=low, high=high, step=step, levels=levels)
+
+
+def _snap_category(feature: Categorical, weights: Floats, own: Floats) -> Floats:
+    """The largest weight among the allowed categories and the row's own; missing only where it was missing."""
+    size = len(feature.categories)
+    candidate = np.zeros(weights.shape, dtype=bool)
+    candidate[:, :size] = feature.proposable
+    here = np.flatnonzero(~np.isnan(own))
+    candidate[here, own[here].astype(int)] = True
+    if feature.missing:
+        candidate[:, size] = np.isnan(own)
+    code = np.where(candidate, weights, -np.inf).argmax(axis=1)
+    if not feature.missing:  # missing here but never in fit: stays so if nothing may be proposed
+        return np.where(candidate.any(axis=1), code.astype(np.float64), own)
+    return np.where(code == size, np.nan, code.astype(np.float64))
+
+
+def _at(flags: Flags, codes: Floats) -> Flags:
+    """flags[code] for each code, False where the code is missing."""
+    return np.where(np.isnan(codes), False, flags[np.nan_to_num(codes).astype(int)])
+
+
+def _is_narrow_float(dtype: Any) -> bool:
+    return pd.api.types.is_float_dtype(dtype) and dtype.itemsize < 8

@@ -1,0 +1,143 @@
+"""What a method is, and the one place that seeds it, judges it and keeps its promises: `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tdce.diffusion.model import TabularDiffusion
+from tdce.diffusion.noise import Noise
+from tdce.limits import Flags, Limits, Rows
+from tdce.progress import Progress
+from tdce.schema import Floats
+from tdce.space import Space
+
+BLOCK = 256
+"""Rows are worked in padded blocks of this size, so that a row's arithmetic never depends on its neighbours."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method may know: the space, the classifier to explain, a model of the data, what may change."""
+
+    space: Space
+    classifier: Callable[[Tensor], Tensor]  # (n, width) -> logits (n, classes), differentiable
+    diffusion: TabularDiffusion
+    mutable: Tensor  # (width,) bool
+
+
+class Method(Protocol):
+    """Hyper-parameters go to the constructor, data to `fit`, queries to `generate`."""
+
+    def fit(self, task: Task) -> Self: ...
+
+    def generate(
+        self,
+        x: Tensor,  # (n, width) queries
+        target: Tensor,  # (n,) class numbers
+        noise: Noise,  # all the randomness there is
+    ) -> Tensor: ...  # (n, width)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was found for each row and option; arrays are (rows, options), values (rows, options, features)."""
+
+    raw: Floats
+    status: NDArray[np.str_]
+    score_before: Floats  # (rows,)
+    score_after: Floats
+    note: list[str]  # (rows,)
+
+
+def explain(
+    method: Method,
+    task: Task,
+    limits: Limits,
+    target: Tensor,  # (n,) class numbers
+    options: int = 1,
+    seed: int = 0,
+    threshold: float | None = None,
+    progress: Progress | None = None,
+) -> Explanation:
+    """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model."""
+    encoder, own = limits.encoder, limits.own
+    n = len(own)
+    before, already = _verdict(task, encoder.embed(own).float(), target, threshold)
+    free = limits.free().any(axis=1)
+    todo = np.flatnonzero(~already & free)
+
+    raw = np.repeat(own[:, None], options, axis=1)
+    after = np.repeat(before[:, None], options, axis=1)
+    valid = np.repeat(already[:, None], options, axis=1)
+    blocks = [todo[i : i + BLOCK] for i in range(0, len(todo), BLOCK)]
+    with (progress or Progress("silent")).bar("counterfactuals", len(blocks) * options) as bar:
+        for option in range(options):
+            for at in blocks:
+                raw[at, option], after[at, option], valid[at, option] = _block(
+                    method, task, limits, at, target, before, (seed, option), threshold
+                )
+                bar.advance()
+    order = _order(encoder.embed(own).numpy(), raw, valid, limits)
+    raw = np.take_along_axis(raw, order[:, :, None], axis=1)
+    after, valid = np.take_along_axis(after, order, axis=1), np.take_along_axis(valid, order, axis=1)
+
+    status = np.where(valid, "valid", "best_effort").astype("<U12")
+    status[already] = "already"
+    status[~already & ~free] = "infeasible"
+    note = ["" if ok else limits.note(i) for i, ok in enumerate(already | free)]
+    return Explanation(raw, status, before, after, note)
+
+
+def _block(
+    method: Method,
+    task: Task,
+    limits: Limits,
+    at: Rows,
+    target: Tensor,
+    before: Floats,
+    key: tuple[int, int],
+    threshold: float | None,
+) -> tuple[Floats, Floats, Flags]:
+    """One option for one block of rows; what does not raise the target's probability is not proposed."""
+    padded = np.concatenate([at, np.repeat(at[:1], BLOCK - len(at))])
+    x = limits.encoder.embed(limits.own[padded]).float()
+    x_cf = method.generate(x, target[padded], Noise(x, key))[: len(at)]
+    if not torch.isfinite(x_cf).all():
+        raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
+    raw = limits.snap(x_cf, at)
+    after, valid = _verdict(task, limits.encoder.embed(raw).float(), target[at], threshold)
+    worse = ~valid & (after <= before[at])
+    own = limits.own[at]
+    return np.where(worse[:, None], own, raw), np.where(worse, before[at], after), valid
+
+
+@torch.no_grad()
+def _verdict(task: Task, x: Tensor, target: Tensor, threshold: float | None) -> tuple[Floats, Flags]:
+    """The model's probability of the target, and whether the answer is the target: the most probable class, or
+    with a threshold a probability at least that."""
+    blocks = []
+    for i in range(0, len(x), BLOCK):
+        block = x[i : i + BLOCK]
+        padded = torch.cat([block, block[:1].expand(BLOCK - len(block), -1)])
+        blocks.append(task.classifier(padded)[: len(block)].double().softmax(dim=1))
+    if not blocks:
+        return np.zeros(0), np.zeros(0, dtype=bool)
+    p = torch.cat(blocks)
+    score = p.gather(1, target[:, None]).squeeze(1).numpy()
+    yes = (p.argmax(dim=1) == target).numpy() if threshold is None else score >= threshold
+    return score, yes
+
+
+def _order(x: Floats, raw: Floats, valid: Flags, limits: Limits) -> Rows:
+    """(rows, options): valid ones first, then the closest."""
+    n, options, features = raw.shape
+    x_cf = limits.encoder.embed(raw.reshape(n * options, features)).numpy().reshape(n, options, -1)
+    distance = np.square(x_cf - x[:, None]).sum(axis=2)
+    return np.lexsort((distance, ~valid), axis=1)

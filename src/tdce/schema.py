@@ -1,0 +1,341 @@
+"""What is known of each column: its kind, its grid, its range or categories, and what may change."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from decimal import Decimal
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tdce.errors import InputError, listing
+
+Name = Hashable  # in practice str or int: what a data frame calls a column
+Value = str | bool | int | float
+Direction = Literal["any", "increase", "decrease"]
+Floats = NDArray[np.float64]
+
+MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
+MAX_LEVELS = 256
+ROWS_PER_LEVEL = 50
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A column of numbers. A proposed value lies in [low, high], on the grid, in the direction."""
+
+    name: Name
+    low: float
+    high: float
+    step: float | None = None  # 1: whole numbers, 0.01: two decimals, 5: multiples of 5, None: any
+    levels: tuple[float, ...] | None = None  # where the data knows only these few values
+    direction: Direction = "any"
+    immutable: bool = False
+    missing: bool = False  # whether cells were empty in fit
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
+            raise InputError(f"{self.name!r}: low {self.low} must be at most high {self.high}")
+        if self.step is not None and not (math.isfinite(self.step) and self.step > 0):
+            raise InputError(f"{self.name!r}: step {self.step} must be positive, or null for any value")
+        if self.direction not in ("any", "increase", "decrease"):
+            raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
+        if self.levels is not None and not self.levels:
+            raise InputError(f"{self.name!r}: levels must name at least one value, or be null")
+
+    def round(self, values: Floats, towards: Literal["nearest", "up", "down"] = "nearest") -> Floats:
+        """The values put on the column's grid; missing values stay missing."""
+        if self.levels is not None:
+            return _round_to_levels(values, np.asarray(sorted(self.levels)), towards)
+        if self.step is None:
+            return np.asarray(values, dtype=np.float64)
+        numerator, denominator = Decimal(str(self.step)).as_integer_ratio()
+        units = np.asarray(values, dtype=np.float64) * denominator / numerator
+        if towards == "nearest":
+            return np.rint(units) * numerator / denominator
+        nearest = np.rint(units)
+        on_grid = np.isclose(units, nearest, rtol=1e-12, atol=1e-9)
+        outer = np.ceil(units) if towards == "up" else np.floor(units)
+        return np.where(on_grid, nearest, outer) * numerator / denominator
+
+    def describe(self) -> str:
+        if self.levels is not None:
+            grid = f"{len(self.levels)} levels"
+        elif self.step is None:
+            grid = "any value"
+        else:
+            grid = "whole numbers" if self.step == 1 else f"steps of {self.step:g}"
+        return f"{self.low:.15g} to {self.high:.15g}, {grid}"
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """A column of categories. A proposed value is one of `allowed` (by default all of them)."""
+
+    name: Name
+    categories: tuple[Value, ...]
+    allowed: tuple[Value, ...] | None = None
+    immutable: bool = False
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.categories:
+            raise InputError(f"{self.name!r}: a categorical column needs at least one category")
+        if len(set(self.categories)) < len(self.categories):
+            raise InputError(f"{self.name!r}: a category is listed twice: {listing(self.categories)}")
+        for value in self.allowed or ():
+            if value not in self.categories:
+                raise InputError(f"{self.name!r}: allowed category {value!r} is not one of {listing(self.categories)}")
+
+    @property
+    def proposable(self) -> NDArray[np.bool_]:
+        """Which of the categories may be proposed, one flag each."""
+        if self.allowed is None:
+            return np.ones(len(self.categories), dtype=bool)
+        return np.array([c in self.allowed for c in self.categories], dtype=bool)
+
+    def describe(self) -> str:
+        text = f"{len(self.categories)} categories: {listing(self.categories, most=6)}"
+        return text if self.allowed is None else f"{text}; only to {listing(self.allowed, most=6)}"
+
+
+Feature = Numeric | Categorical
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The features of a table, in its own column order."""
+
+    features: tuple[Feature, ...]
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise InputError("there is no feature column: the table needs one besides the label")
+        twice = _repeated(f.name for f in self.features)
+        if twice:
+            raise InputError(f"column {twice[0]!r} stands twice; rename or drop one of them")
+
+    @classmethod
+    def infer(cls, frame: pd.DataFrame, label: Name | None = None) -> Self:
+        """Read kinds, grids, ranges and categories off a table; `label` is left out."""
+        twice = _repeated(frame.columns)
+        if twice:
+            raise InputError(f"column {twice[0]!r} stands twice; rename or drop one of them")
+        if len(frame) == 0:
+            raise InputError("the table has no rows")
+        return cls(tuple(_infer(frame[name]) for name in frame.columns if name != label))
+
+    def __iter__(self) -> Iterator[Feature]:
+        return iter(self.features)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, name: Name) -> Feature:
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise InputError(f"there is no feature {name!r}; known: {listing(self.names)}")
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        return tuple(f.name for f in self.features)
+
+    @property
+    def immutable(self) -> tuple[Name, ...]:
+        return tuple(f.name for f in self.features if f.immutable)
+
+    def change(self, name: Name, **settings: Any) -> Self:
+        """A copy in which one feature has other settings: `schema.change("age", direction="increase")`."""
+        changed = replace(self[name], **settings)
+        return replace(self, features=tuple(changed if f.name == name else f for f in self.features))
+
+    def freeze(self, *names: Name) -> Self:
+        """A copy in which these features are immutable."""
+        schema = self
+        for name in names:
+            schema = schema.change(name, immutable=True)
+        return schema
+
+    def to_json(self) -> str:
+        """Text for a person to read and edit; `from_json` takes it back."""
+        features = [{"kind": _kind(f), **asdict(f)} for f in self.features]
+        lines = ",\n    ".join(json.dumps(f, ensure_ascii=False) for f in features)
+        return f'{{\n  "tdce_schema": 1,\n  "features": [\n    {lines}\n  ]\n}}\n'
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InputError(f"the schema is not valid JSON: {error}") from None
+        if not isinstance(content, dict) or content.get("tdce_schema") != 1:
+            raise InputError('the schema must be a JSON object with "tdce_schema": 1 and "features"')
+        entries = content.get("features")
+        if not isinstance(entries, list):
+            raise InputError('the schema\'s "features" must be a list')
+        return cls(tuple(_from_entry(entry) for entry in entries))
+
+    def describe(self) -> list[tuple[str, str, str, str]]:
+        """For people, a line a feature: column, kind, values, may change."""
+        lines = []
+        for f in self.features:
+            direction = f.direction if isinstance(f, Numeric) and f.direction != "any" else "yes"
+            values = f.describe() + ("; may be missing" if f.missing else "")
+            lines.append((str(f.name), _kind(f), values, "no" if f.immutable else direction))
+        return lines
+
+    def __str__(self) -> str:
+        lines = [("column", "kind", "values", "may change"), *self.describe()]
+        widths = [max(len(line[i]) for line in lines) for i in range(3)]
+        return "\n".join(
+            "  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[3]]) for line in lines
+        )
+
+
+def as_numbers(series: pd.Series[Any]) -> Floats:
+    """A numeric column as float64, missing as NaN. Narrow floats are read by their shortest decimal text:
+    a float32 that shows as 0.1 is 0.1, so that decimals stay decimals."""
+    values = series.to_numpy(dtype=object, na_value=np.nan) if series.dtype == object else series
+    if series.dtype == object:
+        return np.array([float(v) for v in values], dtype=np.float64)
+    if pd.api.types.is_float_dtype(series.dtype) and getattr(series.dtype, "itemsize", 8) < 8:
+        narrow = series.to_numpy(dtype=_numpy_float(series.dtype), na_value=np.nan)
+        return narrow.astype(str).astype(np.float64)
+    return series.to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def holds_numbers(series: pd.Series[Any]) -> bool:
+    """Whether a column holds numbers (flags are not numbers)."""
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
+        return False
+    if pd.api.types.is_complex_dtype(dtype):
+        raise InputError(f"{series.name!r} holds complex numbers; give their parts as two columns")
+    if pd.api.types.is_numeric_dtype(dtype):
+        return True
+    if dtype == object:
+        return pd.api.types.infer_dtype(series, skipna=True) in {
+            "integer", "floating", "mixed-integer-float", "decimal",
+        }  # fmt: skip
+    return False
+
+
+def plain(value: Any) -> Value:
+    """A cell as a plain Python value: numpy scalars unwrapped."""
+    return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
+
+
+def _infer(series: pd.Series[Any]) -> Feature:
+    name = series.name
+    if not isinstance(name, str | int) or isinstance(name, bool):
+        raise InputError(f"column name {name!r} must be text or a whole number; rename it")
+    present = series.dropna()
+    if present.empty:
+        raise InputError(f"{name!r} has no value at all: every cell is missing; drop the column")
+    missing = len(present) < len(series)
+    if holds_numbers(series):
+        values = as_numbers(present)
+        if not np.isfinite(values).all():
+            raise InputError(f"{name!r} has an infinite value; replace it by a number or leave the cell empty")
+        distinct = np.unique(values)
+        if distinct.tolist() == [0.0, 1.0]:
+            return Categorical(name, (0, 1), missing=missing)
+        step = _infer_step(distinct)
+        levels = _infer_levels(distinct, step, len(values))
+        return Numeric(name, float(distinct[0]), float(distinct[-1]), step, levels, missing=missing)
+    return Categorical(name, _infer_categories(present), missing=missing)
+
+
+def _infer_step(distinct: Floats) -> float | None:
+    """The coarsest decimal grid that all values lie on; with many values also its multiple (5, 25, …)."""
+    for decimals in range(13):
+        units = distinct * 10.0**decimals
+        if np.abs(units).max() > 2.0**52:
+            return None if decimals else 1.0
+        if (np.rint(units) / 10.0**decimals == distinct).all():
+            multiple = int(np.gcd.reduce(np.rint(units).astype(np.int64))) if len(distinct) >= 20 else 1
+            return float(Decimal(multiple).scaleb(-decimals))
+    return None
+
+
+def _infer_levels(distinct: Floats, step: float | None, rows: int) -> tuple[float, ...] | None:
+    """The few values themselves, where a well-filled column leaves most of its grid empty (e.g. 0, 3103, 5178)."""
+    if step is None or len(distinct) > MAX_LEVELS or len(distinct) * ROWS_PER_LEVEL > rows:
+        return None
+    points_on_grid = (distinct[-1] - distinct[0]) / step + 1
+    return tuple(distinct.tolist()) if 2 * len(distinct) < points_on_grid else None
+
+
+def _infer_categories(present: pd.Series[Any]) -> tuple[Value, ...]:
+    if isinstance(present.dtype, pd.CategoricalDtype):
+        values = list(present.cat.remove_unused_categories().cat.categories)
+    else:
+        try:
+            values = list(present.unique())
+        except TypeError:
+            raise InputError(f"{present.name!r} holds lists or other nested values; only text, numbers and "
+                             "yes/no are supported") from None  # fmt: skip
+    values = [plain(v) for v in values]
+    for value in values:
+        if not isinstance(value, str | bool | int | float):
+            raise InputError(
+                f"{present.name!r} holds {type(value).__name__} ({value}); only text, numbers and yes/no are "
+                "supported: convert it (a date, for instance, to days before today) or drop the column"
+            )
+    if len(values) > MAX_CATEGORIES:
+        raise InputError(
+            f"{present.name!r} has {len(values):,} different values in {len(present):,} rows and looks like an "
+            "identifier; drop the column, or convert it to numbers if it holds numbers"
+        )
+    if isinstance(present.dtype, pd.CategoricalDtype):
+        return tuple(values)
+    return tuple(sorted(values, key=lambda v: (isinstance(v, str), v if isinstance(v, str) else float(v))))  # type: ignore[arg-type, return-value]
+
+
+def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
+    above = np.searchsorted(levels, values, side="left").clip(0, len(levels) - 1)
+    below = (np.searchsorted(levels, values, side="right") - 1).clip(0, len(levels) - 1)
+    if towards == "up":
+        rounded = levels[above]
+    elif towards == "down":
+        rounded = levels[below]
+    else:
+        rounded = np.where(values - levels[below] <= levels[above] - values, levels[below], levels[above])
+    return np.where(np.isnan(values), np.nan, rounded)
+
+
+def _numpy_float(dtype: Any) -> Any:
+    return np.float16 if dtype.itemsize == 2 else np.float32
+
+
+def _repeated(names: Iterable[Name]) -> list[Name]:
+    seen: set[Name] = set()
+    return [n for n in names if n in seen or seen.add(n)]  # type: ignore[func-returns-value]
+
+
+def _kind(feature: Feature) -> str:
+    return type(feature).__name__.lower()
+
+
+def _from_entry(entry: Any) -> Feature:
+    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str | int):
+        raise InputError(f"each feature of the schema needs a name: {entry!r}")
+    name, kinds = entry["name"], {"numeric": Numeric, "categorical": Categorical}
+    kind = kinds.get(entry.get("kind", ""))
+    if kind is None:
+        raise InputError(f"{name!r}: kind {entry.get('kind')!r} must be numeric or categorical")
+    known = {f.name for f in fields(kind)}
+    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items() if k != "kind"}
+    for key in settings:
+        if key not in known:
+            raise InputError(f"{name!r}: unknown setting {key!r}; known: {listing(sorted(known))}")
+    try:
+        return kind(**settings)  # type: ignore[no-any-return]
+    except TypeError as error:
+        raise InputError(f"{name!r}: the schema entry is incomplete or of the wrong type: {error}") from None

@@ -1,0 +1,92 @@
+"""The columns of an encoded row: numbers first, then one block of category weights after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from tdce.schema import Name, Numeric, Schema
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where each feature stands in an encoded row.
+
+    A number that may be missing has, besides its own column, a block of two weights (present, missing).
+    A category that may be missing has one weight more, the last of its block.
+    """
+
+    num: int  # columns 0 .. num - 1 are numbers
+    sizes: tuple[int, ...]  # then a block of this many weights each
+    columns: dict[Name, tuple[int, ...]]  # the columns of each feature
+
+    @classmethod
+    def of(cls, schema: Schema) -> Space:
+        num = sum(isinstance(f, Numeric) for f in schema)
+        sizes: list[int] = []
+        columns: dict[Name, tuple[int, ...]] = {}
+        next_num, next_cat = 0, num
+        for feature in schema:
+            own: list[int] = []
+            size = 2 * feature.missing if isinstance(feature, Numeric) else len(feature.categories) + feature.missing
+            if isinstance(feature, Numeric):
+                own.append(next_num)
+                next_num += 1
+            if size:
+                own += range(next_cat, next_cat + size)
+                sizes.append(size)
+                next_cat += size
+            columns[feature.name] = tuple(own)
+        return cls(num, tuple(sizes), columns)
+
+    @property
+    def cat(self) -> int:
+        """How many columns are category weights."""
+        return sum(self.sizes)
+
+    @property
+    def width(self) -> int:
+        return self.num + self.cat
+
+    @cached_property
+    def uniform(self) -> Tensor:
+        """1 / K for every category weight, K being its block's size: where the multinomial noise leads."""
+        return torch.cat([torch.full((k,), 1.0 / k) for k in self.sizes]) if self.sizes else torch.zeros(0)
+
+    def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, width) -> numbers (n, num) and category weights (n, cat)."""
+        return x[:, : self.num], x[:, self.num :]
+
+    def join(self, num: Tensor, cat: Tensor) -> Tensor:
+        return torch.cat([num, cat], dim=1)
+
+    def blocks(self, cat: Tensor) -> tuple[Tensor, ...]:
+        """(n, cat) -> one (n, K) view for each block."""
+        return torch.split(cat, self.sizes, dim=1) if self.sizes else ()
+
+    def log_softmax(self, logits: Tensor) -> Tensor:
+        """Log probabilities, each block normalised by itself."""
+        return self._each(lambda block: block.log_softmax(dim=1), logits)
+
+    def softmax(self, logits: Tensor) -> Tensor:
+        return self._each(lambda block: block.softmax(dim=1), logits)
+
+    def one_hot(self, weights: Tensor) -> Tensor:
+        """The hard choice: 1 at the largest weight of each block, 0 elsewhere."""
+        return self._each(
+            lambda block: torch.zeros_like(block).scatter_(1, block.argmax(dim=1, keepdim=True), 1.0), weights
+        )
+
+    def mask(self, names: Iterable[Name]) -> Tensor:
+        """(width,) True at the columns of these features."""
+        mask = torch.zeros(self.width, dtype=torch.bool)
+        for name in names:
+            mask[list(self.columns[name])] = True
+        return mask
+
+    def _each(self, function, cat: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
+        return torch.cat([function(b) for b in self.blocks(cat)], dim=1) if self.sizes else cat
