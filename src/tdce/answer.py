@@ -43,10 +43,10 @@ class Answer:
 
     @property
     def options(self) -> int:
-        return self.explanation.status.shape[1]
+        return int(self.explanation.status.shape[1])
 
     def __len__(self) -> int:
-        return self.explanation.status.size
+        return int(self.explanation.status.size)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {status}" for status, count in self.counts().items())

@@ -46,7 +46,7 @@ def load(path: Path) -> tuple[dict[str, Any], Tensors]:
         raise InputError(f"{path} is a safetensors file, but not one that tdce wrote") from None
     if content.get("format") != FORMAT:
         raise InputError(
-            f"{path} has artefact format {content.get('format')}, this version reads {FORMAT}; update tdce, or fit again"
+            f"{path} has artefact format {content.get('format')}, this tdce reads {FORMAT}; update it, or fit again"
         )
     if content["checksum"] != _checksum(tensors):
         raise InputError(f"{path} is damaged: its tensors do not match their checksum; fit and save it again")

@@ -10,6 +10,7 @@ from tdce.data import load
 from tdce.errors import InputError
 from tdce.explainer import Explainer
 from tdce.progress import Mode
+from tdce.report.words import bullet, headline, spoken
 from tdce.tables import write_table
 
 PEOPLE = 5
@@ -20,28 +21,33 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; name a folder for the demo's output")
     out.mkdir(parents=True, exist_ok=True)
+
+    def say(text: str, style: str = "") -> None:
+        console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+
     data = load("german")
-    console.print(f"German credit data: {len(data.frame):,} applicants, {len(data.schema)} features.", highlight=False)
+    say(f"German credit data: {len(data.frame):,} applicants, {len(data.schema)} features each.")
     explainer = Explainer(progress=progress)
     explainer.fit(data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema)
     report = explainer.report
-    console.print(
-        f"Learned in {report['seconds']:.0f} s. The classifier is right on {100 * report['accuracy']:.0f} % of "
-        f"{report['test_rows']} unseen applicants (the commonest class alone: {100 * report['commonest_class']:.0f} %).",
-        highlight=False,
-    )
+    say(f"Learned from {report['rows']} of them in {report['seconds']:.0f} s. The classifier is right on "
+        f"{100 * report['accuracy']:.0f} % of {report['test_rows']} unseen ones "
+        f"(always saying the commonest answer: {100 * report['commonest_class']:.0f} %).")  # fmt: skip
 
     people = data.part("test")
     refused = people[explainer.predict(people) != data.favourable].head(PEOPLE)
     answer = explainer.explain(refused, seed=0)
-    kept = ", ".join(str(name).replace("_", " ") for name in explainer.schema.immutable)
-    console.print(f"\nFive applicants who were refused, and what would have made it “{data.favourable}”")
-    console.print(f"(never changed: {kept}):\n", highlight=False)
-    for label, text in zip(refused.index, answer.sentences(), strict=True):
-        console.print(f"[bold]Applicant {label}[/bold]  {text}\n", highlight=False)
+    say(
+        f"\nThe model refuses these {len(refused)} applicants. What would have to be different for a “{data.favourable}”?"
+    )
+    say(f"Never touched: {', '.join(spoken(name) for name in explainer.schema.immutable)}.")
+    for label, (line,) in zip(refused.index, answer.lines(), strict=True):
+        say(f"\nApplicant {label}: {headline(line)}", style="bold")
+        for change in line.changes:
+            say(f"  - {bullet(*change)}")
 
     rows, page, model = out / "counterfactuals.csv", out / "report.html", out / "german.tdce"
     write_table(rows, answer.to_frame())
     answer.to_html(page, title="Five refused applicants: what would change the answer")
     explainer.save(model)
-    console.print(f"Written: {page} (open it in a browser), {rows}, {model}", highlight=False, soft_wrap=True)
+    say(f"\nWritten: {page} (open it in a browser), {rows}, {model}")

@@ -8,8 +8,10 @@ that matrix and the tensor that networks see: numbers on a normal scale, categor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
-from typing import Any, Self
+from numbers import Real
+from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,19 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from tdce.errors import InputError, listing
-from tdce.schema import Categorical, Feature, Floats, Name, Numeric, Schema, Value, as_numbers, holds_numbers, plain
+from tdce.schema import (
+    LARGEST,
+    Categorical,
+    Feature,
+    Floats,
+    Name,
+    Numeric,
+    Schema,
+    Value,
+    as_numbers,
+    holds_numbers,
+    plain,
+)
 from tdce.space import Space
 
 KNOTS = 128
@@ -42,8 +56,9 @@ class Scale:
         keep = np.unique(np.searchsorted(middle, np.linspace(0, 1, KNOTS)).clip(0, len(distinct) - 1))
         keep = np.union1d(keep, [0, len(distinct) - 1])
         raw, score = distinct[keep], ndtri(middle[keep])
-        if len(raw) == 1:  # a constant column
-            return cls(np.array([raw[0] - 0.5, raw[0] + 0.5]), np.array([-0.5, 0.5]))
+        if raw[-1] - raw[0] < 1 / LARGEST:  # a constant column
+            half = max(0.5, np.spacing(np.abs(raw[0])))
+            return cls(np.array([raw[0] - half, raw[0] + half]), np.array([-0.5, 0.5]))
         embedded = np.interp(values, raw, score)
         return cls(raw, (score - embedded.mean()) / embedded.std())
 
@@ -160,40 +175,49 @@ def read(frame: pd.DataFrame, schema: Schema) -> Floats:
 def _read(feature: Feature, series: pd.Series[Any]) -> Floats:
     if isinstance(feature, Numeric):
         return _read_numbers(feature, series)
-    positions = {value: i for i, value in enumerate(feature.categories)}
-    codes, values = pd.factorize(series)
+    positions = {value: float(i) for i, value in enumerate(feature.categories)}
+    try:
+        codes, values = pd.factorize(series)
+    except TypeError:
+        raise InputError(f"{feature.name!r} holds lists or other nested values, but was fitted with categories: "
+                         f"{listing(feature.categories)}") from None  # fmt: skip
     lookup = np.full(len(values) + 1, np.nan)  # the last one stands for code -1, missing
     for i, value in enumerate(values):
-        position = positions.get(plain(value))
-        if position is None:
+        if plain(value) not in positions:
             raise InputError(
-                f"{feature.name!r} has category {plain(value)!r} in row {series.index[int(np.argmax(codes == i))]!r}, "
+                f"{feature.name!r} has category {plain(value)!r} in row {_row(series, codes == i)}, "
                 f"not seen in fit; known: {listing(feature.categories)}"
             )
-        lookup[i] = position
+        lookup[i] = positions[plain(value)]
     return lookup[codes]
 
 
 def _read_numbers(feature: Numeric, series: pd.Series[Any]) -> Floats:
-    if series.isna().all():
-        return np.full(len(series), np.nan)
-    if pd.api.types.is_bool_dtype(series.dtype) or not holds_numbers(series):
-        if isinstance(series.dtype, pd.CategoricalDtype):  # a category dtype over numbers
-            series = series.astype(series.cat.categories.dtype)
-        bad = next((v for v in series.dropna() if isinstance(v, bool | str) or not np.isscalar(v)), None)
-        if bad is not None or not holds_numbers(series):
+    if not holds_numbers(series):
+        series = series.astype(object)  # so that a category dtype over numbers shows its numbers
+        bad = np.array([not (gone or _is_number(v)) for v, gone in zip(series, series.isna(), strict=True)], dtype=bool)
+        if bad.any():
             raise InputError(
-                f"{feature.name!r} must hold numbers ({feature.describe()}), but has {bad!r}; "
-                "correct the cell, or leave it empty if the value is not known"
+                f"{feature.name!r} must hold numbers ({feature.describe()}), but has {series[bad].iloc[0]!r} in row "
+                f"{_row(series, bad)}; correct the cell, or leave it empty if the value is not known"
             )
     values = as_numbers(series)
-    infinite = np.isinf(values)
+    infinite = np.abs(values) > LARGEST
     if infinite.any():
         raise InputError(
-            f"{feature.name!r} is infinite in row {series.index[int(infinite.argmax())]!r}; "
+            f"{feature.name!r} is infinite in row {_row(series, infinite)}; "
             "give a number, or leave the cell empty if the value is not known"
         )
     return values
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
+
+
+def _row(series: pd.Series[Any], flags: np.ndarray[Any, Any]) -> str:
+    """The index label of the first flagged row, for a message."""
+    return repr(series.index[flags].tolist()[0])
 
 
 def _write(feature: Feature, values: Floats, like: pd.DataFrame) -> pd.Series[Any]:
@@ -205,14 +229,16 @@ def _write(feature: Feature, values: Floats, like: pd.DataFrame) -> pd.Series[An
     changed = ~((values == before) | (np.isnan(values) & np.isnan(before)))
     if not changed.any():
         return own
-    cells = _cells(feature, values[changed])
+    cells: list[Any] = _cells(feature, values[changed])
     column = own.copy()
     if isinstance(column.dtype, pd.CategoricalDtype):
-        new = [c for c in dict.fromkeys(cells) if c not in column.cat.categories]
+        new = [c for c in dict.fromkeys(cells) if c is not None and c not in column.cat.categories]
         column = column.cat.add_categories(new) if new else column
     elif pd.api.types.is_integer_dtype(column.dtype):
-        cells = [c if pd.isna(c) else round(c) for c in cells]
-    column.iloc[np.flatnonzero(changed)] = pd.array(cells, dtype=column.dtype)
+        cells = [c if c is None else round(c) for c in cells]
+    elif isinstance(next(iter(own.dropna()), None), Decimal):
+        cells = [c if c is None else Decimal(str(c)) for c in cells]
+    column.iloc[np.flatnonzero(changed)] = pd.array(cells, dtype=cast(Any, column.dtype))
     return column
 
 
@@ -228,7 +254,7 @@ def _cells(feature: Feature, values: Floats) -> list[Value | None]:
 def _one_hot(feature: Categorical, values: Floats, gone: np.ndarray[Any, Any], average: Floats) -> Floats:
     size = len(feature.categories) + feature.missing
     code = np.where(gone, len(feature.categories), values).astype(int)
-    hot = (code[:, None] == np.arange(size)).astype(np.float64)
+    hot: Floats = (code[:, None] == np.arange(size)).astype(np.float64)
     if not feature.missing:
         hot[gone] = average
     return hot
@@ -237,5 +263,5 @@ def _one_hot(feature: Categorical, values: Floats, gone: np.ndarray[Any, Any], a
 def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
     """Piecewise linear through the points, with the overall slope beyond them."""
     slope = (ys[-1] - ys[0]) / (xs[-1] - xs[0])
-    beyond = np.where(at > xs[-1], at - xs[-1], np.where(at < xs[0], at - xs[0], 0.0))
-    return np.interp(at, xs, ys) + slope * beyond
+    beyond: Floats = np.where(at > xs[-1], at - xs[-1], np.where(at < xs[0], at - xs[0], 0.0))
+    return np.asarray(np.interp(at, xs, ys) + slope * beyond)

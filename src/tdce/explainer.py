@@ -6,7 +6,7 @@ import os
 import platform
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
@@ -164,7 +164,9 @@ class Explainer:
 
     def predict(self, rows: pd.DataFrame) -> pd.Series[Any]:
         """The explained model's most probable class."""
-        return self.predict_proba(rows).idxmax(axis=1).rename(self._fitted().label)
+        p = self.predict_proba(rows)
+        best = p.to_numpy().argmax(axis=1)
+        return pd.Series([p.columns[i] for i in best], index=rows.index, name=self._fitted().label)
 
     @property
     def schema(self) -> Schema:
@@ -238,7 +240,8 @@ class Explainer:
             raise InputError(f"there are {len(fitted.classes)} classes and no favourable one: name a target, one of "
                              f"{listing(fitted.classes)}")  # fmt: skip
         with torch.no_grad():
-            return 1 - fitted.classifier(x).argmax(dim=1)
+            other: Tensor = 1 - fitted.classifier(x).argmax(dim=1)
+        return other
 
 
 def _names(names: Iterable[Name], what: str) -> tuple[Name, ...]:
@@ -291,7 +294,7 @@ def _parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 def _plan(plan: Plan, rows: int) -> Plan:
     """Fewer steps for small tables: some 200 passes over the rows are plenty."""
     batch = min(plan.batch, max(32, rows // 4))
-    return replace(plan, batch=batch, steps=max(200, min(plan.steps, 200 * rows // batch)))
+    return replace(plan, batch=batch, steps=min(plan.steps, max(200, 200 * rows // batch)))
 
 
 def _quality(classifier: Classifier, x: Tensor, y: Tensor) -> dict[str, float]:
@@ -314,7 +317,7 @@ def _method_settings(method: str | Method) -> dict[str, Any]:
         return {"name": method}
     for name, kind in METHODS.items():
         if type(method) is kind:
-            settings = {k: v for k, v in asdict(method).items() if not k.endswith("_")}
+            settings = {k: v for k, v in vars(method).items() if not k.endswith("_")}
             return {"name": name, "settings": settings}
     raise InputError(f"a method of class {type(method).__name__} cannot be saved; known: {listing(METHODS)}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
-from tdce.schema import Categorical, Feature, Floats, Name, Numeric, as_numbers
+from tdce.schema import Categorical, Feature, Floats, Name, Numeric, Value, as_numbers
 
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.int64]
@@ -27,7 +28,7 @@ class Limits:
     """
 
     def __init__(self, encoder: Encoder, rows: pd.DataFrame, immutable: Iterable[Name] = ()) -> None:
-        frozen = set(immutable)
+        frozen = tuple(immutable)
         unknown = [name for name in frozen if name not in encoder.schema.names]
         if unknown:
             raise InputError(f"immutable: there is no feature {unknown[0]!r}; known: {listing(encoder.schema.names)}")
@@ -91,11 +92,12 @@ class Limits:
     def _snap_number(self, i: int, values: Floats, state: Floats | None, at: Rows) -> Floats:
         feature, own, low, high = self.features[i], self.own[at, i], self.low[at, i], self.high[at, i]
         assert isinstance(feature, Numeric)
-        rounded = feature.round(values)
+        rounded, here = feature.round(values), feature.round(own)
         snapped = np.clip(rounded, low, np.maximum(low, high))
+        stays = (rounded == here) | (snapped == here) | (low > high)
         if _is_narrow_float(self.dtypes[i]):
-            snapped = as_numbers(pd.Series(snapped).astype(self.dtypes[i]))
-        stays = (rounded == feature.round(own)) | (low > high)
+            snapped = _narrow(snapped, self.dtypes[i])
+            stays |= (snapped != feature.round(snapped)) | (snapped < low) | (snapped > high)
         if state is not None:
             stays |= np.isnan(own) & (state.argmax(axis=1) == 1)  # still missing
         return np.where(stays, own, snapped)
@@ -117,17 +119,30 @@ class Limits:
 
 
 def _as_stored(feature: Feature, dtype: Any) -> Feature:
-    """The feature as a column of this dtype can hold it: whole numbers within the dtype's range."""
-    if isinstance(feature, Categorical) or not pd.api.types.is_integer_dtype(dtype):
+    """The feature as a column of this dtype can hold it: its kind of values, whole numbers within its range."""
+    if isinstance(feature, Categorical):
+        allowed = feature.categories if feature.allowed is None else feature.allowed
+        return replace(feature, allowed=tuple(c for c in allowed if _fits(c, dtype)))
+    if not pd.api.types.is_integer_dtype(dtype):
         return feature
-    numpy_dtype = getattr(dtype, "numpy_dtype", dtype)
-    bounds = np.iinfo(numpy_dtype)
-    low, high = max(feature.low, float(bounds.min)), min(feature.high, float(bounds.max))
-    if low > high:
+    bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+    top = float(bounds.max) if float(bounds.max) <= bounds.max else float(np.nextafter(float(bounds.max), 0))
+    low, high = max(feature.low, float(bounds.min)), min(feature.high, top)
+    levels = None if feature.levels is None else tuple(v for v in feature.levels if v.is_integer())
+    if low > high or levels == ():
         return replace(feature, immutable=True)
-    levels = None if feature.levels is None else tuple(v for v in feature.levels if v.is_integer()) or None
-    step = feature.step if feature.step is not None and feature.step.is_integer() else 1.0
+    step = 1.0 if feature.step is None else float(Decimal(str(feature.step)).as_integer_ratio()[0])  # 2.5 -> 5
     return replace(feature, low=low, high=high, step=step, levels=levels)
+
+
+def _fits(category: Value, dtype: Any) -> bool:
+    """Whether a column of this dtype gives the category back: True and "unknown" are both true as a bool."""
+    if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
+        return True
+    try:
+        return bool(pd.array([category], dtype=dtype)[0] == category)
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _snap_category(feature: Categorical, weights: Floats, own: Floats) -> Floats:
@@ -152,3 +167,9 @@ def _at(flags: Flags, codes: Floats) -> Flags:
 
 def _is_narrow_float(dtype: Any) -> bool:
     return pd.api.types.is_float_dtype(dtype) and dtype.itemsize < 8
+
+
+def _narrow(values: Floats, dtype: Any) -> Floats:
+    """The values as a column of fewer bits gives them back."""
+    with np.errstate(over="ignore"):
+        return as_numbers(pd.Series(values).astype(dtype))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from decimal import Decimal
-from typing import Any, Literal, Self
+from numbers import Real
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
 MAX_LEVELS = 256
 ROWS_PER_LEVEL = 50
+LARGEST = 1e150  # a number beyond stands for no real one (a largest float as a mark of missing, say)
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,17 @@ class Numeric:
     missing: bool = False  # whether cells were empty in fit
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low <= self.high):
-            raise InputError(f"{self.name!r}: low {self.low} must be at most high {self.high}")
-        if self.step is not None and not (math.isfinite(self.step) and self.step > 0):
-            raise InputError(f"{self.name!r}: step {self.step} must be positive, or null for any value")
+        _check_basics(self)
+        _settle(self, "low", _number(self, "low", self.low))
+        _settle(self, "high", _number(self, "high", self.high))
+        if self.low > self.high:
+            raise InputError(f"{self.name!r}: low {self.low:.15g} must be at most high {self.high:.15g}")
+        if self.step is not None:
+            _settle(self, "step", _number(self, "step", self.step))
+            if self.step <= 0:
+                raise InputError(f"{self.name!r}: step {self.step:.15g} must be positive, or null for any value")
+        if self.levels is not None:
+            _settle(self, "levels", tuple(_number(self, "levels", v) for v in _several(self, "levels", self.levels)))
         if self.direction not in ("any", "increase", "decrease"):
             raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
         if self.levels is not None and not self.levels:
@@ -84,6 +92,10 @@ class Categorical:
     missing: bool = False
 
     def __post_init__(self) -> None:
+        _check_basics(self)
+        _settle(self, "categories", _several(self, "categories", self.categories))
+        if self.allowed is not None:
+            _settle(self, "allowed", _several(self, "allowed", self.allowed))
         if not self.categories:
             raise InputError(f"{self.name!r}: a categorical column needs at least one category")
         if len(set(self.categories)) < len(self.categories):
@@ -152,6 +164,7 @@ class Schema:
 
     def change(self, name: Name, **settings: Any) -> Self:
         """A copy in which one feature has other settings: `schema.change("age", direction="increase")`."""
+        _check_settings(name, type(self[name]), settings)
         changed = replace(self[name], **settings)
         return replace(self, features=tuple(changed if f.name == name else f for f in self.features))
 
@@ -185,7 +198,7 @@ class Schema:
         """For people, a line a feature: column, kind, values, may change."""
         lines = []
         for f in self.features:
-            direction = f.direction if isinstance(f, Numeric) and f.direction != "any" else "yes"
+            direction: str = f.direction if isinstance(f, Numeric) and f.direction != "any" else "yes"
             values = f.describe() + ("; may be missing" if f.missing else "")
             lines.append((str(f.name), _kind(f), values, "no" if f.immutable else direction))
         return lines
@@ -201,9 +214,8 @@ class Schema:
 def as_numbers(series: pd.Series[Any]) -> Floats:
     """A numeric column as float64, missing as NaN. Narrow floats are read by their shortest decimal text:
     a float32 that shows as 0.1 is 0.1, so that decimals stay decimals."""
-    values = series.to_numpy(dtype=object, na_value=np.nan) if series.dtype == object else series
-    if series.dtype == object:
-        return np.array([float(v) for v in values], dtype=np.float64)
+    if pd.api.types.is_object_dtype(series.dtype):
+        return np.array([float(v) for v in series.to_numpy(dtype=object, na_value=np.nan)], dtype=np.float64)
     if pd.api.types.is_float_dtype(series.dtype) and getattr(series.dtype, "itemsize", 8) < 8:
         narrow = series.to_numpy(dtype=_numpy_float(series.dtype), na_value=np.nan)
         return narrow.astype(str).astype(np.float64)
@@ -219,7 +231,7 @@ def holds_numbers(series: pd.Series[Any]) -> bool:
         raise InputError(f"{series.name!r} holds complex numbers; give their parts as two columns")
     if pd.api.types.is_numeric_dtype(dtype):
         return True
-    if dtype == object:
+    if pd.api.types.is_object_dtype(dtype):
         return pd.api.types.infer_dtype(series, skipna=True) in {
             "integer", "floating", "mixed-integer-float", "decimal",
         }  # fmt: skip
@@ -232,16 +244,14 @@ def plain(value: Any) -> Value:
 
 
 def _infer(series: pd.Series[Any]) -> Feature:
-    name = series.name
-    if not isinstance(name, str | int) or isinstance(name, bool):
-        raise InputError(f"column name {name!r} must be text or a whole number; rename it")
+    name = plain(series.name)
     present = series.dropna()
     if present.empty:
         raise InputError(f"{name!r} has no value at all: every cell is missing; drop the column")
     missing = len(present) < len(series)
     if holds_numbers(series):
         values = as_numbers(present)
-        if not np.isfinite(values).all():
+        if not (np.abs(values) <= LARGEST).all():
             raise InputError(f"{name!r} has an infinite value; replace it by a number or leave the cell empty")
         distinct = np.unique(values)
         if distinct.tolist() == [0.0, 1.0]:
@@ -257,7 +267,7 @@ def _infer_step(distinct: Floats) -> float | None:
     for decimals in range(13):
         units = distinct * 10.0**decimals
         if np.abs(units).max() > 2.0**52:
-            return None if decimals else 1.0
+            return 1.0 if (np.rint(distinct) == distinct).all() else None
         if (np.rint(units) / 10.0**decimals == distinct).all():
             multiple = int(np.gcd.reduce(np.rint(units).astype(np.int64))) if len(distinct) >= 20 else 1
             return float(Decimal(multiple).scaleb(-decimals))
@@ -295,17 +305,19 @@ def _infer_categories(present: pd.Series[Any]) -> tuple[Value, ...]:
         )
     if isinstance(present.dtype, pd.CategoricalDtype):
         return tuple(values)
-    return tuple(sorted(values, key=lambda v: (isinstance(v, str), v if isinstance(v, str) else float(v))))  # type: ignore[arg-type, return-value]
+    return tuple(sorted(values, key=lambda v: (isinstance(v, str), v if isinstance(v, str) else float(v))))
 
 
 def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
-    above = np.searchsorted(levels, values, side="left").clip(0, len(levels) - 1)
-    below = (np.searchsorted(levels, values, side="right") - 1).clip(0, len(levels) - 1)
+    """Up from the top level is infinity and down from the bottom one its negative: there is nothing there."""
+    above = np.searchsorted(levels, values, side="left")
+    below = np.searchsorted(levels, values, side="right")
     if towards == "up":
-        rounded = levels[above]
+        rounded = np.append(levels, np.inf)[above]
     elif towards == "down":
-        rounded = levels[below]
+        rounded = np.append(-np.inf, levels)[below]
     else:
+        above, below = above.clip(max=len(levels) - 1), (below - 1).clip(min=0)
         rounded = np.where(values - levels[below] <= levels[above] - values, levels[below], levels[above])
     return np.where(np.isnan(values), np.nan, rounded)
 
@@ -324,18 +336,47 @@ def _kind(feature: Feature) -> str:
 
 
 def _from_entry(entry: Any) -> Feature:
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str | int):
+    if not isinstance(entry, Mapping) or "name" not in entry:
         raise InputError(f"each feature of the schema needs a name: {entry!r}")
-    name, kinds = entry["name"], {"numeric": Numeric, "categorical": Categorical}
-    kind = kinds.get(entry.get("kind", ""))
-    if kind is None:
-        raise InputError(f"{name!r}: kind {entry.get('kind')!r} must be numeric or categorical")
+    settings = dict(entry)
+    name, kind = settings["name"], settings.pop("kind", None)
+    kinds: dict[str, type[Feature]] = {"numeric": Numeric, "categorical": Categorical}
+    if not isinstance(kind, str) or kind not in kinds:
+        raise InputError(f"{name!r}: kind {kind!r} must be numeric or categorical")
+    _check_settings(name, kinds[kind], settings)
+    for field in fields(kinds[kind]):
+        if field.default is MISSING and field.name not in settings:
+            raise InputError(f"{name!r}: a {kind} column needs the setting {field.name!r}")
+    return kinds[kind](**settings)
+
+
+def _check_settings(name: Name, kind: type[Feature], settings: Mapping[str, Any]) -> None:
     known = {f.name for f in fields(kind)}
-    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items() if k != "kind"}
     for key in settings:
         if key not in known:
             raise InputError(f"{name!r}: unknown setting {key!r}; known: {listing(sorted(known))}")
-    try:
-        return kind(**settings)  # type: ignore[no-any-return]
-    except TypeError as error:
-        raise InputError(f"{name!r}: the schema entry is incomplete or of the wrong type: {error}") from None
+
+
+def _check_basics(feature: Feature) -> None:
+    if not isinstance(feature.name, str | int) or isinstance(feature.name, bool):
+        raise InputError(f"column name {feature.name!r} must be text or a whole number; rename it")
+    for key in ("immutable", "missing"):
+        if not isinstance(getattr(feature, key), bool):
+            raise InputError(f"{feature.name!r}: {key} {getattr(feature, key)!r} must be true or false")
+
+
+def _settle(feature: Feature, key: str, value: Any) -> None:
+    """Put a setting into its plain form; only for `__post_init__` of these frozen classes."""
+    object.__setattr__(feature, key, value)
+
+
+def _number(feature: Feature, key: str, value: Any) -> float:
+    if isinstance(value, Real) and not isinstance(value, bool) and abs(cast(float, value)) <= LARGEST:
+        return float(value)
+    raise InputError(f"{feature.name!r}: {key} {value!r} must be a number")
+
+
+def _several(feature: Feature, key: str, values: Any) -> tuple[Value, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(v, str | bool | int | float) for v in values):
+        raise InputError(f"{feature.name!r}: {key} {values!r} must be a list of words, numbers or true and false")
+    return tuple(values)

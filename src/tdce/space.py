@@ -66,7 +66,7 @@ class Space:
 
     def blocks(self, cat: Tensor) -> tuple[Tensor, ...]:
         """(n, cat) -> one (n, K) view for each block."""
-        return torch.split(cat, self.sizes, dim=1) if self.sizes else ()
+        return torch.split(cat, list(self.sizes), dim=1) if self.sizes else ()
 
     def log_softmax(self, logits: Tensor) -> Tensor:
         """Log probabilities, each block normalised by itself."""

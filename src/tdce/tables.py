@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import io
+import json
 import os
 import re
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from tdce.errors import InputError, listing
-from tdce.schema import Categorical, Schema
+from tdce.schema import Categorical, Feature, Numeric, Schema, as_numbers, plain
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
-NO_NUMBER = {"na", "n/a", "nan", "null", "none"}  # in a column of numbers, these cells are missing too
-NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-PADDED = re.compile(r"[+-]?0\d")  # 007 is a code, not the number 7
+NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}  # in a column of numbers, these cells are missing too
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+WHOLE = re.compile(r"[+-]?[0-9]+")
+PADDED = re.compile(r"[+-]?0[0-9]")  # 007 is a code, not the number 7
 
 
 def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
@@ -31,33 +37,33 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
         if suffix == ".parquet":
             frame = pd.read_parquet(path, dtype_backend="numpy_nullable")
         else:
+            _check_csv(path, suffix)
             frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
-    except (ValueError, OSError, EOFError, UnicodeError) as error:
+    except (ValueError, OSError, EOFError, csv.Error, zlib.error) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(f"{path} cannot be read as {suffix.lstrip('.')}: {reason}") from None
     if len(frame) == 0:
         raise InputError(f"{path} has no rows")
-    if suffix != ".parquet":
-        text = _text_columns(schema)
-        frame = pd.DataFrame({name: frame[name] if name in text else _parse(frame[name]) for name in frame.columns})
-    return _widen(frame, schema)
+    features = {f.name: f for f in schema or ()}
+    frame = frame.rename(columns={str(name): name for name in features})  # a file has text for the column 0
+    for name in frame.columns:
+        column = frame[name] if suffix == ".parquet" else _parse(frame[name], features.get(name))
+        frame[name] = _widen(column, features.get(name))
+    return frame
 
 
 def write_table(path: Path, frame: pd.DataFrame) -> None:
     """Write a frame without its index, by the path's ending."""
     suffix = check_writable(path)
     if suffix == ".parquet":
-        buffer = io.BytesIO()
-        frame.to_parquet(buffer, index=False)
-        content = buffer.getvalue()
+        content = _parquet(path, frame)
     elif suffix == ".jsonl":
-        content = frame.to_json(orient="records", lines=True, force_ascii=False, double_precision=15).encode()
+        content = _json_lines(frame).encode()
     else:
-        content = frame.to_csv(index=False).encode()
-        if suffix == ".csv.gz":
-            import gzip
-
-            content = gzip.compress(content, mtime=0)
+        text = frame.to_csv(index=False)
+        if "\r" in text:  # which pandas leaves bare: a line end to any reader
+            text = frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
+        content = text.encode() if suffix == ".csv" else gzip.compress(text.encode(), mtime=0)
     write_whole(path, content)
 
 
@@ -93,34 +99,65 @@ def _suffix(path: Path, known: tuple[str, ...]) -> str:
     raise InputError(f"{path}: the ending must be one of {listing(known)}")
 
 
-def _parse(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Text to whole numbers or numbers, if every cell is one."""
+def _check_csv(path: Path, suffix: str) -> None:
+    """Every line has the header's cells and no name stands twice; pandas would shift, fill and rename instead."""
+    opened = gzip.open if suffix == ".csv.gz" else open
+    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+        lines = csv.reader(file, strict=True)
+        header = next(lines, [])
+        twice = [name for i, name in enumerate(header) if name in header[:i]]
+        if twice:
+            raise ValueError(f"column {twice[0]!r} stands twice; rename or drop one of them")
+        for cells in lines:
+            if cells and len(cells) != len(header):
+                raise ValueError(f"line {lines.line_num} has {len(cells)} cells, the header {len(header)}")
+
+
+def _parse(column: pd.Series[Any], feature: Feature | None) -> pd.Series[Any]:
+    """Text to whole numbers or numbers, if every cell is one; to the feature's own categories, if it has words."""
+    if isinstance(feature, Categorical) and any(isinstance(c, str | bool) for c in feature.categories):
+        words = {str(c): c for c in feature.categories}
+        return column.astype(object).map(lambda cell: words.get(cell, cell), na_action="ignore").infer_objects()
     cells = column.dropna().str.strip()
     cells = cells[~cells.str.lower().isin(NO_NUMBER)]
     distinct = cells.unique()
     if len(distinct) == 0 or not all(NUMBER.fullmatch(c) and not PADDED.match(c) for c in distinct):
         return column
-    whole = all(re.fullmatch(r"[+-]?\d{1,18}", c) for c in distinct)
-    values = pd.to_numeric(cells).astype("Int64" if whole else "Float64")
-    return values.reindex(column.index)
+    whole = all(WHOLE.fullmatch(c) for c in distinct)
+    if whole and not all(-(2**63) <= int(c) < 2**63 for c in distinct):  # an identifier: a float would cut it short
+        return column
+    return pd.to_numeric(cells).astype("Int64" if whole else "Float64").reindex(column.index)
 
 
-def _text_columns(schema: Schema | None) -> set[Any]:
-    """Columns that were text in fit: '12' there is a word, even where all rows at hand look like numbers."""
-    if schema is None:
-        return set()
-    return {f.name for f in schema if isinstance(f, Categorical) and all(isinstance(c, str) for c in f.categories)}
-
-
-def _widen(frame: pd.DataFrame, schema: Schema | None) -> pd.DataFrame:
+def _widen(column: pd.Series[Any], feature: Feature | None) -> pd.Series[Any]:
     """Whole numbers in a column that knows decimals: make room for them."""
-    for feature in schema or ():
-        if isinstance(feature, Categorical) or feature.name not in frame.columns:
-            continue
-        fractional = feature.step is None or not feature.step.is_integer()
-        if fractional and pd.api.types.is_integer_dtype(frame[feature.name].dtype):
-            frame = frame.assign(**{str(feature.name): frame[feature.name].astype("Float64")})
-    return frame
+    fractional = isinstance(feature, Numeric) and (feature.step is None or not feature.step.is_integer())
+    return column.astype("Float64") if fractional and pd.api.types.is_integer_dtype(column.dtype) else column
+
+
+def _parquet(path: Path, frame: pd.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    try:
+        frame.to_parquet(buffer, index=False)
+    except (ValueError, TypeError) as error:  # a column of words and numbers, for instance
+        raise InputError(f"{path} cannot be written as parquet: {'; '.join(map(str, error.args))}; "
+                         "a .csv takes any table") from None  # fmt: skip
+    return buffer.getvalue()
+
+
+def _json_lines(frame: pd.DataFrame) -> str:
+    """An object a line; numbers to the last bit, missing as null, dates as text."""
+    columns = []
+    for _, column in frame.items():
+        cells = pd.Series(as_numbers(column)) if pd.api.types.is_float_dtype(column.dtype) else column
+        columns.append([None if gone else cell for cell, gone in zip(cells.tolist(), cells.isna(), strict=True)])
+    names = [str(name) for name in frame.columns]
+    rows = (dict(zip(names, cells, strict=True)) for cells in zip(*columns, strict=True))
+    return "".join(json.dumps(row, ensure_ascii=False, default=_json_value) + "\n" for row in rows)
+
+
+def _json_value(value: Any) -> Any:
+    return plain(value) if isinstance(value, np.generic) else str(value)
 
 
 def _umask() -> int:

@@ -82,7 +82,11 @@ class TabularDiffusion(nn.Module):
         return self.space.join(num.clamp(self.low, self.high), self.space.softmax(logits))
 
     def transition(self, x_t: Tensor, x_0: Tensor, t: int, s: int, soft: bool = False) -> Transition:
-        """p(x_s | x_t) for s < t, given the estimate of the clean row."""
+        """p(x_s | x_t) for s < t, given the estimate of the clean row.
+
+        Bayes' rule takes the argmax of the relaxed categories, whose law is exactly the multinomial one (Gumbel-max);
+        with `soft` it takes the relaxed vector itself, as the paper prints it.  PAPER[17]
+        """
         (num_t, cat_t), (num_0, cat_0) = self.space.split(x_t), self.space.split(x_0)
         a_t, a_s = self.schedule.alpha_bar[t], self.schedule.alpha_bar[s]
         mu, var = gaussian.posterior(num_t, num_0, a_t, a_s)
@@ -90,13 +94,13 @@ class TabularDiffusion(nn.Module):
         return Transition(mu, var, multinomial.posterior(cat_t, cat_0, a_t, a_s, self.uniform, self.space))
 
     @torch.no_grad()
-    def sample(self, noise: Noise, steps: int | None = None) -> Tensor:
+    def sample(self, noise: Noise, steps: int | None = None, soft: bool = False) -> Tensor:
         """Unconditional rows, one for each row of the noise: the reverse walk from pure noise."""
         space = self.space
         num, u = noise.normal(space.num), self.uniform.log()
         x_t = space.join(num, multinomial.relaxed(u, noise.gumbel(space.cat), self.tau[0], space))
         for t, s in self.schedule.walk(1.0, steps):
-            mu, var, log_pi = self.transition(x_t, self.denoised(x_t, t), t, s)
+            mu, var, log_pi = self.transition(x_t, self.denoised(x_t, t), t, s, soft)
             num = mu + var**0.5 * noise.normal(space.num)
             cat = multinomial.relaxed(log_pi, noise.gumbel(space.cat), self.temperature(s), space)
             x_t = space.join(num, cat)
@@ -120,7 +124,7 @@ class TabularDiffusion(nn.Module):
         pad = -len(x) % ROWS_PER_TIME
         out = self.network(torch.cat([x_t, x_t[:pad]]) if pad else x_t, t)[: len(x)]
         eps_hat, logits = self.space.split(out)
-        total = out.new_zeros(())
+        total: Tensor = out.new_zeros(())
         if self.space.num:
             total = total + (eps - eps_hat).square().mean()
         if self.space.cat:

@@ -67,7 +67,7 @@ class TimeEmbedding(nn.Module):
 
     def forward(self, t: Tensor) -> Tensor:
         rate = torch.exp(-math.log(10_000) * torch.arange(self.periods) / self.periods)
-        phase = t[:, None].float() * rate
+        phase = (t[:, None] * rate).to(self.first.weight.dtype)
         out: Tensor = self.second(silu(self.first(torch.cat([phase.cos(), phase.sin()], dim=1))))
         return out
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,4 +46,4 @@ class Schedule:
         first = round(start * self.times)
         count = first if steps is None else min(steps, first)
         times = np.unique(np.rint(np.linspace(0, first, count + 1)).astype(int)).tolist()[::-1]
-        return list(zip(times[:-1], times[1:], strict=True))
+        return list(pairwise(times))

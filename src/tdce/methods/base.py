@@ -68,7 +68,6 @@ def explain(
 ) -> Explanation:
     """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model."""
     encoder, own = limits.encoder, limits.own
-    n = len(own)
     before, already = _verdict(task, encoder.embed(own).float(), target, threshold)
     free = limits.free().any(axis=1)
     todo = np.flatnonzero(~already & free)

@@ -46,7 +46,7 @@ class TDCEPaper:
         """Algorithm 1."""
         assert self.task_ is not None, "call fit first"
         space, diffusion, mutable = self.task_.space, self.task_.diffusion, self.task_.mutable
-        walk = diffusion.schedule.walk(self.start, self.steps)
+        walk, frozen = diffusion.schedule.walk(self.start, self.steps), not mutable.all()
         x_t = diffusion.noised(x, walk[0][0], noise, self.tau) if walk else x  # line 1
         for t, s in walk:  # line 2
             x_0, g_num, g_cat = self.gradients(x_t, t, x, target)  # lines 3, 4
@@ -58,8 +58,10 @@ class TDCEPaper:
                 cat = relaxed(log_pi, noise.gumbel(space.cat), diffusion.temperature(s, self.tau), space)
             else:
                 cat = space.softmax(log_pi)
-            original = diffusion.noised(x, s, noise, self.tau) if self.blend == "noised" else x  # PAPER[2]
-            x_t = torch.where(mutable, space.join(num, cat), original)  # line 8
+            x_t = space.join(num, cat)
+            if frozen:
+                original = diffusion.noised(x, s, noise, self.tau) if self.blend == "noised" else x  # PAPER[2]
+                x_t = torch.where(mutable, x_t, original)  # line 8
         num, cat = space.split(x_t)
         return torch.where(mutable, space.join(num, space.one_hot(cat)), x)
 
@@ -94,4 +96,5 @@ class Gradients(NamedTuple):
 
 def unit(gradient: Tensor) -> Tensor:
     """Each row divided by its norm; a zero gradient stays zero."""
-    return gradient / gradient.norm(dim=1, keepdim=True).clamp_min(1e-12)
+    length: Tensor = gradient.norm(dim=1, keepdim=True)
+    return gradient / length.clamp_min(1e-12)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, StrictUndefined
 
-from tdce.report.words import sentence, spoken, value
+from tdce.report.words import headline, spoken, value
 
 if TYPE_CHECKING:
     from tdce.answer import Answer
@@ -28,7 +28,7 @@ def page(answer: Answer, title: str) -> str:
             {
                 "status": STATUS[line.status],
                 "kind": line.status,
-                "sentence": sentence(line),
+                "headline": headline(line),
                 "changes": [(spoken(name), value(before), value(after)) for name, before, after in line.changes],
                 "before": line.before,
                 "after": line.after,

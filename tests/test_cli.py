@@ -1,0 +1,193 @@
+"""The command line, run as a person runs it: whole processes, files in, files out."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tdce
+
+
+def run(*words: object, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "tdce.cli", *map(str, words)],
+        cwd=cwd, env=os.environ | {"COLUMNS": "100"} | env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def members(rows: int, seed: int) -> pd.DataFrame:
+    """A table with spaces and umlauts, whole numbers, decimals, codes and empty cells."""
+    rng = np.random.default_rng(seed)
+    fee = rng.integers(10, 90, rows)
+    visits = rng.poisson(6, rows)
+    frame = pd.DataFrame(
+        {
+            "Straße": rng.choice(["Am Bühl", "Große Gasse", "Überm Fluß, links"], rows),
+            "Beitrag (€)": fee + rng.choice([0, 0.25, 0.5], rows),
+            "Besuche": pd.array(visits, dtype="Int64"),
+            "PLZ": rng.choice(["01067", "80331"], rows),
+        }
+    )
+    frame.loc[rng.random(rows) < 0.1, "Besuche"] = pd.NA
+    frame.loc[rng.random(rows) < 0.1, "Straße"] = None
+    stays = visits * 8 > fee + rng.normal(0, 6, rows)
+    return frame.assign(**{"bleibt?": np.where(stays, "ja", "nein")})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with a fitted artefact of a table nobody has seen, and rows to explain."""
+    path = tmp_path_factory.mktemp("cli")
+    members(500, 0).to_csv(path / "Mitglieder.csv", index=False)
+    rows = members(40, 1).assign(Notiz="bleibt – vielleicht")
+    rows[["Notiz", "PLZ", "Besuche", "Beitrag (€)", "Straße"]].to_csv(path / "rows.csv", index=False)
+    done = run("fit", "Mitglieder.csv", "--label", "bleibt?", "--favourable", "ja", "--immutable", "PLZ",
+               "--out", "m.tdce", cwd=path)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "500 rows learned" in done.stdout
+    assert "diffusion model: done" in done.stderr
+    return path
+
+
+def explained(folder: Path, *words: object, out: str = "out.csv") -> pd.DataFrame:
+    done = run("explain", "m.tdce", "rows.csv", *words, "--out", out, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return pd.read_csv(folder / out, dtype=str, keep_default_na=False)
+
+
+def test_every_promise_on_an_unseen_table(folder):
+    rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
+    out = explained(folder, "-n", 2)
+    assert list(out) == [*rows, "row", "option", "status", "score_before", "score_after", "note"]
+    assert len(out) == 80
+    own = rows.loc[rows.index.repeat(2)].reset_index(drop=True)
+    assert (out["Notiz"] == own["Notiz"]).all()  # extra columns survive
+    assert (out["PLZ"] == own["PLZ"]).all()  # immutable since fit, leading zeros and all
+    known = set(members(500, 0)["Straße"].dropna())
+    kept = out["Straße"] == own["Straße"]
+    assert set(out.loc[~kept, "Straße"]) <= known  # never proposes missing
+    assert out["Besuche"].str.fullmatch(r"\d*").all()  # whole numbers stay whole beside empty cells
+    assert (out.loc[own["Besuche"] != "", "Besuche"] != "").all()
+    fee = out["Beitrag (€)"].astype(float)
+    assert ((fee * 4) % 1 == 0).all()  # quarters stay quarters
+    assert fee.between(10, 89.5).all()
+    assert set(out["status"]) <= {"valid", "best_effort", "already"}
+    assert (out["status"] == "valid").sum() > 10
+    unchanged = out["status"] == "already"
+    assert unchanged.any()
+    assert (out.loc[unchanged, list(rows)] == own.loc[unchanged]).all(axis=None)
+
+
+def test_the_order_of_rows_and_the_company_they_keep_do_not_matter(folder):
+    rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
+    rows.iloc[[7]].to_csv(folder / "one.csv", index=False)
+    whole = explained(folder)
+    done = run("explain", "m.tdce", "one.csv", "--out", "one_out.csv", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    alone = pd.read_csv(folder / "one_out.csv", dtype=str, keep_default_na=False)
+    assert alone.drop(columns="row").iloc[0].tolist() == whole.drop(columns="row").iloc[7].tolist()
+
+
+@pytest.mark.parametrize("ending", ["csv.gz", "parquet", "jsonl"])
+def test_every_format_says_the_same(folder, ending):
+    readers = {"csv.gz": pd.read_csv, "parquet": pd.read_parquet, "jsonl": lambda p: pd.read_json(p, lines=True)}
+    explained(folder, out="same.csv")
+    run("explain", "m.tdce", "rows.csv", "--out", f"same.{ending}", cwd=folder)
+    one, other = pd.read_csv(folder / "same.csv"), readers[ending](folder / f"same.{ending}")
+    assert one["status"].tolist() == other["status"].tolist()
+    np.testing.assert_allclose(one["score_after"], other["score_after"])
+    assert one["Straße"].fillna("").tolist() == other["Straße"].fillna("").tolist()
+
+
+def test_parquet_goes_in_too(folder):
+    frame = tdce.Explainer.load(folder / "m.tdce").explain(members(6, 2)).to_frame()
+    members(6, 2).to_parquet(folder / "rows.parquet")
+    done = run("explain", "m.tdce", "rows.parquet", "--out", "p.parquet", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_array_equal(pd.read_parquet(folder / "p.parquet")["score_after"], frame["score_after"])
+
+
+def test_a_page_is_written_by_its_ending(folder):
+    done = run("explain", "m.tdce", "rows.csv", "--out", "page.html", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "Überm Fluß, links" in (folder / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_schema_can_be_printed_edited_and_given_back(folder):
+    assert "quarters" not in run("schema", "Mitglieder.csv", "--label", "bleibt?", cwd=folder).stdout
+    shown = run("schema", "Mitglieder.csv", "--label", "bleibt?", cwd=folder).stdout
+    assert "steps of 0.25" in shown
+    assert "Überm Fluß, links" in shown
+    schema = json.loads(run("schema", "Mitglieder.csv", "--label", "bleibt?", "--json", cwd=folder).stdout)
+    for feature in schema["features"]:
+        if feature["name"] == "Beitrag (€)":
+            feature |= {"low": 20, "high": 60, "direction": "decrease"}
+    schema["features"] = [f for f in schema["features"] if f["name"] != "PLZ"]
+    (folder / "edited.json").write_text(json.dumps(schema), encoding="utf-8")
+    done = run("fit", "Mitglieder.csv", "--label", "bleibt?", "--favourable", "ja", "--schema", "edited.json",
+               "--out", "edited.tdce", cwd=folder)  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    run("explain", "edited.tdce", "rows.csv", "--out", "edited.csv", cwd=folder)
+    own, out = (pd.read_csv(folder / name)["Beitrag (€)"] for name in ("rows.csv", "edited.csv"))
+    changed = own != out
+    assert changed.any()
+    assert out[changed].between(20, 60).all()
+    assert (out[changed] < own[changed]).all()
+
+
+def test_the_data_sets_are_listed(tmp_path):
+    done = run("data", cwd=tmp_path, TDCE_DATA="")
+    assert done.returncode == 0
+    for word in ("adult", "german", "lcd", "gmc", "law", "inside the package", "missing: set TDCE_DATA"):
+        assert word in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["fit", "none.csv", "--label", "x", "--out", "a.tdce"], "there is no file none.csv"),
+        (["fit", "Mitglieder.csv", "--label", "nix", "--out", "a.tdce"], "there is no label column 'nix'"),
+        (["fit", "Mitglieder.csv", "--label", "bleibt?", "--favourable", "no", "--out", "a.tdce"], "known: ja, nein"),
+        (["fit", "Mitglieder.csv", "--label", "bleibt?", "--immutable", "x", "--out", "a.tdce"], "no feature 'x'"),
+        (["fit", "Mitglieder.csv", "--label", "bleibt?", "--out", "no/a.tdce"], "there is no folder no"),
+        (["fit", "m.tdce", "--label", "bleibt?", "--out", "a.tdce"], "the ending must be one of"),
+        (["fit", "Mitglieder.csv", "--label", "bleibt?", "--schema", "rows.csv", "--out", "a.tdce"], "not valid JSON"),
+        (["explain", "none.tdce", "rows.csv", "--out", "a.csv"], "there is no file none.tdce"),
+        (["explain", "rows.csv", "rows.csv", "--out", "a.csv"], "not a tdce artefact"),
+        (["explain", "m.tdce", "rows.csv", "--out", "a.xlsx"], "the ending must be one of"),
+        (["explain", "m.tdce", "rows.csv", "--target", "x", "--out", "a.csv"], "target 'x' is not a value"),
+        (["explain", "m.tdce", "bad.csv", "--out", "a.csv"], "'Straße' has category 'Weg' in row 0"),
+        (["explain", "m.tdce", "short.csv", "--out", "a.csv"], "column 'Straße' is not in the table"),
+        (["explain", "m.tdce", "rows.csv", "--closeness", "2", "--out", "a.csv"], "closeness 2.0 must lie between"),
+        (["schema", "Mitglieder.csv", "--label", "nix"], "there is no label column 'nix'"),
+    ],
+    ids=lambda v: " ".join(v[:2]) if isinstance(v, list) else "",
+)
+def test_a_wrong_input_ends_with_one_line_and_exit_code_2(folder, words, expected):
+    pd.read_csv(folder / "rows.csv", dtype=str).assign(Straße="Weg").to_csv(folder / "bad.csv", index=False)
+    pd.read_csv(folder / "rows.csv", dtype=str)[["PLZ"]].to_csv(folder / "short.csv", index=False)
+    before = sorted(folder.iterdir())
+    done = run(*words, cwd=folder)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert expected in done.stderr
+    assert sorted(folder.iterdir()) == before  # nothing was written
+
+
+def test_the_demo_tells_the_whole_story(tmp_path):
+    done = run("demo", "--out", "demo", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Applicant ") == 5
+    assert " instead of " in done.stdout
+    rows = pd.read_csv(tmp_path / "demo" / "counterfactuals.csv")
+    assert len(rows) == 5
+    assert (rows["status"] == "valid").sum() >= 4
+    assert "<h2>Row" in (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    people = tdce.load("german").part("test").loc[rows["row"]]
+    assert (people["age"].to_numpy() == rows["age"].to_numpy()).all()
+    assert tdce.Explainer.load(tmp_path / "demo" / "german.tdce").schema.immutable == ("personal_status", "age", "foreign_worker")

@@ -1,0 +1,321 @@
+"""The diffusion's formulas, each reached by a second route."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from scipy import integrate, stats
+from torch import Generator, Tensor
+
+from tdce.diffusion import gaussian, multinomial
+from tdce.diffusion.model import TabularDiffusion
+from tdce.diffusion.network import Backbone, TimeEmbedding
+from tdce.diffusion.noise import Noise
+from tdce.diffusion.schedule import Schedule
+from tdce.errors import InputError
+from tdce.progress import Progress
+from tdce.space import Space
+from tdce.training import Plan, train
+
+SCHEDULE = Schedule.cosine(1000)
+TWO_BLOCKS = Space(2, (3, 2), {"a": (0,), "b": (1,), "c": (2, 3, 4), "d": (5, 6)})
+
+
+def uniforms(*sizes: int) -> tuple[Space, Tensor]:
+    space = Space(0, sizes, {})
+    return space, space.uniform
+
+
+def draws(n: int, width: int, seed: int = 0) -> Tensor:
+    return torch.randn(n, width, generator=Generator().manual_seed(seed), dtype=torch.float64)
+
+
+# ---- schedule
+
+
+def test_cosine_schedule_follows_its_formula_until_the_clip():
+    level = [math.cos((t / 1000 + 0.008) / 1.008 * math.pi / 2) ** 2 for t in range(1001)]
+    for t in (1, 10, 500, 900):
+        assert SCHEDULE.alpha_bar[t] == pytest.approx(level[t] / level[0], rel=1e-9)
+    assert all(b < a for a, b in zip(SCHEDULE.alpha_bar, SCHEDULE.alpha_bar[1:], strict=False))
+    assert SCHEDULE.alpha(1000) == pytest.approx(0.001)  # beta is clipped at 0.999
+
+
+def test_a_walk_goes_from_the_start_to_the_clean_row():
+    assert SCHEDULE.walk(0.5, 5) == [(500, 400), (400, 300), (300, 200), (200, 100), (100, 0)]
+    assert SCHEDULE.walk(1.0, None)[0] == (1000, 999)
+    assert len(SCHEDULE.walk(1.0, None)) == 1000
+    assert SCHEDULE.walk(0.003, 50) == [(3, 2), (2, 1), (1, 0)]  # no more strides than times
+    assert SCHEDULE.walk(0.0, 50) == []
+
+
+@pytest.mark.parametrize(("start", "steps", "word"), [(1.2, 10, "start"), (-0.1, 10, "start"), (0.5, 0, "steps")])
+def test_a_wrong_walk_is_named(start, steps, word):
+    with pytest.raises(InputError, match=word):
+        SCHEDULE.walk(start, steps)
+
+
+# ---- numbers
+
+
+def test_moments_of_the_noised_numbers():
+    a = SCHEDULE.alpha_bar[300]
+    x = torch.full((200_000, 1), 2.0, dtype=torch.float64)
+    x_t = gaussian.noised(x, a, draws(200_000, 1))
+    assert x_t.mean().item() == pytest.approx(math.sqrt(a) * 2, abs=0.01)
+    assert x_t.var().item() == pytest.approx(1 - a, abs=0.01)
+
+
+def test_t_single_gaussian_steps_are_one_jump():
+    """Mean and variance carried through x_t = sqrt(alpha_t) x_{t-1} + sqrt(beta_t) eps, against the closed form."""
+    mean, var = 1.5, 0.0
+    for t in range(1, 701):
+        alpha = SCHEDULE.alpha(t)
+        mean, var = math.sqrt(alpha) * mean, alpha * var + (1 - alpha)
+    a = SCHEDULE.alpha_bar[700]
+    assert mean == pytest.approx(math.sqrt(a) * 1.5, rel=1e-10)
+    assert var == pytest.approx(1 - a, rel=1e-10)
+
+
+def test_gaussian_posterior_by_bayes_on_a_grid():
+    """q(x_s | x_t, x_0) is proportional to q(x_t | x_s) q(x_s | x_0): mean and variance by summing a fine grid."""
+    x_0, x_t = 0.7, -0.4
+    for t, s in [(500, 499), (500, 200), (900, 899), (2, 1)]:
+        a_t, a_s = SCHEDULE.alpha_bar[t], SCHEDULE.alpha_bar[s]
+        alpha = a_t / a_s
+        x_s = np.linspace(-12, 12, 400_001)
+        log_weight = stats.norm.logpdf(x_t, np.sqrt(alpha) * x_s, np.sqrt(1 - alpha))
+        log_weight = log_weight + stats.norm.logpdf(x_s, np.sqrt(a_s) * x_0, np.sqrt(1 - a_s))
+        weight = np.exp(log_weight - log_weight.max())
+        weight /= weight.sum()
+        mean = (weight * x_s).sum()
+        mu, var = gaussian.posterior(torch.tensor(x_t), torch.tensor(x_0), a_t, a_s)
+        assert mu.item() == pytest.approx(mean, abs=1e-5)
+        assert var == pytest.approx((weight * (x_s - mean) ** 2).sum(), rel=1e-3)
+
+
+def test_the_posterior_mean_is_the_papers_mu():
+    """mu = (x_t - beta / sqrt(1 - a_t) eps) / sqrt(1 - beta), for single steps and for strides."""
+    x_t, eps = draws(50, 3, 1), draws(50, 3, 2)
+    for t, s in [(1, 0), (300, 299), (800, 640)]:
+        a_t, a_s = SCHEDULE.alpha_bar[t], SCHEDULE.alpha_bar[s]
+        beta = 1 - a_t / a_s
+        paper = (x_t - beta / math.sqrt(1 - a_t) * eps) / math.sqrt(1 - beta)
+        mu, _ = gaussian.posterior(x_t, gaussian.clean(x_t, a_t, eps), a_t, a_s)
+        torch.testing.assert_close(mu, paper)
+
+
+# ---- categories
+
+
+def test_t_single_multinomial_steps_are_one_jump():
+    """The product of the transition matrices, against a_t x_0 + (1 - a_t) / K."""
+    k, chain = 4, np.eye(4)
+    for t in range(1, 401):
+        alpha = SCHEDULE.alpha(t)
+        chain = chain @ (alpha * np.eye(k) + (1 - alpha) / k)
+    jump = multinomial.noised(torch.eye(k, dtype=torch.float64), SCHEDULE.alpha_bar[400], torch.full((k,), 0.25))
+    np.testing.assert_allclose(chain, jump.numpy(), rtol=1e-6)
+
+
+def test_multinomial_posterior_by_enumerating_bayes():
+    space, u = uniforms(3)
+    for (t, s), i, j in product([(600, 599), (600, 100), (1, 0)], range(3), range(3)):
+        a_t, a_s = SCHEDULE.alpha_bar[t], SCHEDULE.alpha_bar[s]
+        alpha = a_t / a_s
+        joint = []
+        for k in range(3):  # q(x_t = i | x_s = k) q(x_s = k | x_0 = j)
+            joint.append((alpha * (i == k) + (1 - alpha) / 3) * (a_s * (j == k) + (1 - a_s) / 3))
+        eye = torch.eye(3, dtype=torch.float64)
+        log_pi = multinomial.posterior(eye[i : i + 1], eye[j : j + 1], a_t, a_s, u, space)
+        np.testing.assert_allclose(log_pi.exp().numpy()[0], np.array(joint) / sum(joint), rtol=1e-5, atol=1e-12)
+
+
+def test_blocks_are_treated_apart():
+    space, u = uniforms(3, 2)
+    both = torch.tensor([[0.2, 0.5, 0.3, 0.9, 0.1]])
+    x_0 = torch.tensor([[1.0, 0.0, 0.0, 0.0, 1.0]])
+    joined = multinomial.posterior(both, x_0, 0.3, 0.6, u, space)
+    for part, block in [(slice(0, 3), 3), (slice(3, 5), 2)]:
+        one, u_one = uniforms(block)
+        alone = multinomial.posterior(both[:, part], x_0[:, part], 0.3, 0.6, u_one, one)
+        torch.testing.assert_close(joined[:, part], alone)
+
+
+def test_gumbel_argmax_follows_the_probabilities():
+    space, _ = uniforms(3)
+    pi = torch.tensor([0.2, 0.3, 0.5])
+    noise = Noise(torch.arange(60_000.0)[:, None], (0, 0))
+    for tau in (0.1, 1.0, 5.0):
+        soft = multinomial.relaxed(pi.log(), noise.gumbel(3), tau, space)
+        share = space.one_hot(soft).mean(dim=0)
+        np.testing.assert_allclose(share, pi, atol=0.03)
+
+
+def test_relaxed_draws_have_the_gumbel_softmax_density():
+    """K = 2: the density of the first weight (Jang et al. 2017) integrates to one and to the empirical law."""
+    pi, tau = np.array([0.3, 0.7]), 0.8
+
+    def density(x: float) -> float:
+        y = np.array([x, 1 - x])
+        return math.gamma(2) * tau * (pi / y**tau).sum() ** -2 * (pi / y ** (tau + 1)).prod()
+
+    assert integrate.quad(density, 0, 1)[0] == pytest.approx(1, abs=1e-6)
+    space, _ = uniforms(2)
+    gumbel = -torch.log(-torch.log(torch.rand(100_000, 2, generator=Generator().manual_seed(0), dtype=torch.float64)))
+    first = multinomial.relaxed(torch.tensor(pi).log(), gumbel, tau, space)[:, 0].numpy()
+    for x in (0.1, 0.4, 0.8):
+        assert (first < x).mean() == pytest.approx(integrate.quad(density, 0, x)[0], abs=0.006)
+
+
+def test_a_cold_draw_is_one_hot_and_a_hot_one_is_flat():
+    space, _ = uniforms(3)
+    log_pi, gumbel = torch.tensor([[0.2, 0.3, 0.5]]).log(), torch.tensor([[0.3, 1.0, -0.2]])
+    assert multinomial.relaxed(log_pi, gumbel, 1e-3, space).max().item() == pytest.approx(1)
+    np.testing.assert_allclose(multinomial.relaxed(log_pi, gumbel, 1e4, space), 1 / 3, atol=1e-3)
+
+
+def test_kl_of_two_coins_by_hand():
+    p, q = torch.tensor([[0.5, 0.5]]), torch.tensor([[0.25, 0.75]])
+    by_hand = 0.5 * math.log(2) + 0.5 * math.log(2 / 3)
+    assert multinomial.kl(p.log(), q.log()).item() == pytest.approx(by_hand)
+
+
+# ---- noise
+
+
+def test_noise_is_standard_normal_over_rows_and_over_seeds():
+    rows = torch.randn(20_000, 3, generator=Generator().manual_seed(1))
+    over_rows = Noise(rows, (0, 0)).normal(1).numpy().ravel()
+    assert stats.kstest(over_rows, "norm").statistic < 0.03
+    over_seeds = np.array([Noise(rows[:1], (seed, 0)).normal(1).item() for seed in range(1500)])
+    assert stats.kstest(over_seeds, "norm").pvalue > 0.01
+
+
+def test_gumbel_noise_has_the_gumbel_law():
+    gumbel = Noise(torch.randn(20_000, 2, generator=Generator().manual_seed(1)), (3, 0)).gumbel(1).numpy().ravel()
+    assert stats.kstest(gumbel, "gumbel_r").statistic < 0.03
+
+
+def test_noise_of_near_rows_is_shared_only_within_the_length():
+    x = torch.tensor([[0.0], [0.5], [40.0]])
+    smooth = Noise(x, (0, 0), length=2.0).normal(4000)
+    assert torch.corrcoef(smooth)[0, 1] == pytest.approx(math.exp(-(0.5**2) / (2 * 2**2)), abs=0.05)
+    assert abs(torch.corrcoef(smooth)[0, 2]) < 0.1
+    assert abs(torch.corrcoef(Noise(x, (0, 0)).normal(4000))[0, 1]) < 0.2
+
+
+def test_noise_depends_on_row_seed_and_option_alone():
+    x = torch.randn(300, 4, generator=Generator().manual_seed(0))
+    order = torch.randperm(300, generator=Generator().manual_seed(1))
+    assert torch.equal(Noise(x, (5, 0)).normal(3)[order], Noise(x[order], (5, 0)).normal(3))
+    assert not torch.equal(Noise(x, (5, 0)).normal(3), Noise(x, (6, 0)).normal(3))
+    assert not torch.equal(Noise(x, (5, 0)).normal(3), Noise(x, (5, 1)).normal(3))
+
+
+def test_the_stream_of_noise_never_changes():
+    """Pinned: an explanation of today is computed again from the same numbers years from now."""
+    first = Noise(torch.zeros(1, 1), (0, 0)).normal(2)
+    np.testing.assert_allclose(first.numpy()[0], [0.6449897, 0.2811982], atol=1e-6)
+
+
+# ---- network and training
+
+
+def test_one_time_for_all_rows_equals_the_same_time_for_each():
+    network = Backbone(5, 4, 32, 4, Generator().manual_seed(0), timed=True)
+    x = torch.randn(6, 5, generator=Generator().manual_seed(1))
+    torch.testing.assert_close(network(x, torch.tensor([7])), network(x, torch.full((6,), 7)))
+    mixed = network(x, torch.tensor([7, 9]))  # rows 0 to 2 at time 7, rows 3 to 5 at time 9
+    torch.testing.assert_close(mixed[:3], network(x[:3], torch.tensor([7])))
+    torch.testing.assert_close(mixed[3:], network(x[3:], torch.tensor([9])))
+
+
+def test_the_time_embedding_of_a_step_is_computed_once(monkeypatch):
+    model, seen = TabularDiffusion(TWO_BLOCKS, hidden=16), []
+    forward = TimeEmbedding.forward
+    monkeypatch.setattr(TimeEmbedding, "forward", lambda self, t: seen.append(len(t)) or forward(self, t))
+    model.denoised(torch.zeros(64, TWO_BLOCKS.width), 10)
+    assert seen == [1]
+
+
+def test_networks_are_seeded_and_leave_the_global_generator_alone():
+    state = torch.get_rng_state()
+    one, two = (TabularDiffusion(TWO_BLOCKS, hidden=16, seed=4) for _ in range(2))
+    assert torch.equal(torch.get_rng_state(), state)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def test_training_that_diverges_stops_with_a_reason():
+    model = TabularDiffusion(TWO_BLOCKS, hidden=8)
+    x = torch.zeros(16, TWO_BLOCKS.width)
+    x[:, 0] = torch.inf
+    with pytest.raises(FloatingPointError, match=r"diffusion model: the loss is .* at step 1"):
+        model.fit(x, x, Plan(steps=5, batch=8), 0, Progress("silent"))
+
+
+def test_training_stops_early_and_keeps_the_best_weights():
+    """A held-out loss that is best at its second check: those averaged weights come back, and training ends."""
+    module = torch.nn.Linear(1, 1, bias=False)
+    checks = iter([3.0, 1.0, 2.0, 2.0, 2.0, 2.0])
+    kept = []
+
+    def held_out(averaged: torch.nn.Module) -> Tensor:
+        kept.append(averaged.weight.clone())
+        return torch.tensor(next(checks))
+
+    x = torch.linspace(-1, 1, 32)[:, None]
+    history = train(
+        module, lambda m, i, _: (m(x[i]) - 3 * x[i]).square().mean(), held_out, 32,
+        Plan(steps=100, batch=8, check_every=5, patience=3), 0, Progress("silent"), "a line",
+    )  # fmt: skip
+    assert (history.best_step, history.best_loss) == (10, 1.0)
+    assert history.checks[-1][0] == 25
+    assert torch.equal(module.weight, kept[1])
+
+
+@pytest.fixture(scope="module")
+def simple_table() -> tuple[TabularDiffusion, Tensor]:
+    """Two numbers and a category that go together: c = 0 has numbers near -1, c = 1 near +1; d is a fair coin."""
+    generator = Generator().manual_seed(0)
+    c = (torch.rand(3000, generator=generator) < 0.7).long()
+    centre = torch.where(c == 0, -1.0, 1.0)[:, None]
+    num = centre + 0.3 * torch.randn(3000, 2, generator=generator)
+    d = (torch.rand(3000, generator=generator) < 0.5).long()
+    hot = torch.nn.functional.one_hot
+    x = torch.cat([num, hot(c, 3).float(), hot(d, 2).float()], dim=1)
+    model = TabularDiffusion(TWO_BLOCKS, hidden=64, blocks=2)
+    model.fit(x[:2500], x[2500:], Plan(steps=500, batch=256), 0, Progress("silent"))
+    return model, x
+
+
+def test_samples_look_like_the_table(simple_table):
+    model, x = simple_table
+    sample = model.sample(Noise(torch.arange(2000.0)[:, None], (0, 0)), steps=50)
+    _, cat = TWO_BLOCKS.split(sample)
+    assert cat[:, :3].mean(dim=0).numpy() == pytest.approx([0.3, 0.7, 0.0], abs=0.06)
+    assert cat[:, 3].mean().item() == pytest.approx(0.5, abs=0.06)
+    for category, centre in [(0, -1.0), (1, 1.0)]:
+        inside = sample[cat[:, category] == 1, :2]
+        np.testing.assert_allclose(inside.mean(dim=0), centre, atol=0.12)
+        np.testing.assert_allclose(inside.std(dim=0), 0.3, atol=0.12)
+
+
+def test_training_lowers_the_loss(simple_table):
+    model, x = simple_table
+    untrained = TabularDiffusion(TWO_BLOCKS, hidden=64, blocks=2)
+    now, then = (m.loss(x[:1000], Generator().manual_seed(9)).item() for m in (model, untrained))
+    assert now < 0.7 * then
+
+
+@pytest.mark.parametrize("space", [Space(2, (), {}), Space(0, (3,), {}), Space(1, (1,), {})])
+def test_tables_of_one_kind_can_be_trained_and_sampled(space):
+    x = torch.zeros(20, space.width)
+    x[:, space.num : space.num + 1] = 1.0
+    model = TabularDiffusion(space, hidden=8, blocks=2)
+    model.fit(x, x, Plan(steps=3, batch=7), 0, Progress("silent"))
+    sample = model.sample(Noise(torch.arange(5.0)[:, None], (0, 0)), steps=4)
+    assert sample.shape == (5, space.width)
+    assert torch.isfinite(sample).all()

@@ -1,0 +1,281 @@
+"""What a user holds: answers that keep the promises, and artefacts that come back the same."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import lending
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import tdce
+from tdce import InputError
+from tdce.methods import TDCEPaper
+
+
+@pytest.fixture(scope="module")
+def explainer() -> tdce.Explainer:
+    return lending.explainer()
+
+
+@pytest.fixture(scope="module")
+def people(explainer) -> pd.DataFrame:
+    return lending.refused(explainer, 300)
+
+
+@pytest.fixture(scope="module")
+def saved(explainer, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("artefact") / "lending.tdce"
+    explainer.save(path)
+    return path
+
+
+def test_the_classifier_learns_the_rule_and_says_how_well(explainer):
+    report = explainer.report
+    assert report["accuracy"] > 0.85 > report["commonest_class"]
+    assert report["calibration_error"] < 0.15
+    fresh = lending.table(2000, seed=7)
+    assert (explainer.predict(fresh) == fresh["decision"]).mean() > 0.85
+
+
+def test_most_refused_people_get_a_valid_answer(explainer, people):
+    answer = explainer.explain(people)
+    assert answer.counts()["valid"] > 0.9 * len(people)
+    frame = answer.to_frame()
+    assert (explainer.predict(frame)[frame["status"] == "valid"] == "yes").all()
+    assert (explainer.predict(frame)[frame["status"] == "best_effort"] == "no").all()
+
+
+def test_the_score_is_the_models_on_exactly_the_returned_values(explainer, people):
+    frame = explainer.explain(people, n=2).to_frame()
+    np.testing.assert_allclose(explainer.predict_proba(frame)["yes"], frame["score_after"], rtol=1e-5, atol=1e-9)
+    before = explainer.predict_proba(people)["yes"].to_numpy().repeat(2)
+    np.testing.assert_allclose(before, frame["score_before"], rtol=1e-5, atol=1e-9)
+
+
+def test_a_best_effort_is_never_worse_than_the_row_itself(explainer, people):
+    weak = tdce.Explainer(TDCEPaper(start=0.3, guidance=0.5), progress="silent")
+    weak.fitted_ = explainer.fitted_
+    frame = weak.explain(people).to_frame()
+    tried = frame[frame["status"] == "best_effort"]
+    assert len(tried) > 20
+    assert (tried["score_after"] >= tried["score_before"]).all()
+
+
+def test_options_are_lines_with_the_valid_and_near_ones_first(explainer, people):
+    answer = explainer.explain(people.head(40), n=3)
+    frame = answer.to_frame()
+    assert len(frame) == 120
+    assert frame["row"].tolist() == people.index[:40].repeat(3).tolist()
+    assert frame["option"].tolist() == [0, 1, 2] * 40
+    valid = (frame["status"] == "valid").to_numpy().reshape(40, 3)
+    assert (valid[:, :-1] >= valid[:, 1:]).all()
+    encoder = explainer.fitted_.encoder
+    near = (encoder.encode(frame) - encoder.encode(people.head(40)).repeat_interleave(3, dim=0)).square().sum(dim=1)
+    near = near.numpy().reshape(40, 3)
+    assert (near[valid.all(axis=1)][:, :-1] <= near[valid.all(axis=1)][:, 1:] + 1e-9).all()
+
+
+def test_the_same_row_gets_the_same_answer_alone_in_a_batch_and_shuffled(explainer, people):
+    whole = explainer.explain(people, seed=3).to_frame()
+    order = np.random.default_rng(0).permutation(len(people))
+    shuffled = explainer.explain(people.iloc[order], seed=3).to_frame()
+    pd.testing.assert_frame_equal(shuffled.loc[people.index], whole, check_exact=True)
+    for i in (0, 100, 299):
+        alone = explainer.explain(people.iloc[[i]], seed=3).to_frame()
+        pd.testing.assert_frame_equal(alone, whole.iloc[[i]], check_exact=True)
+
+
+def test_one_and_two_threads_give_the_same_answer(explainer, people):
+    frames, threads = [], torch.get_num_threads()
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            frames.append(explainer.explain(people).to_frame())
+    finally:
+        torch.set_num_threads(threads)
+    pd.testing.assert_frame_equal(*frames, check_exact=True)
+
+
+def test_another_process_gives_the_same_answer(explainer, people, saved, tmp_path):
+    people.to_pickle(tmp_path / "people.pkl")
+    code = f"""
+import pandas as pd, tdce
+people = pd.read_pickle({str(tmp_path / "people.pkl")!r})
+answer = tdce.Explainer.load({str(saved)!r}).explain(people.iloc[50:60], seed=1)
+answer.to_frame().to_pickle({str(tmp_path / "answer.pkl")!r})
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    here = explainer.explain(people, seed=1).to_frame().iloc[50:60]
+    pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / "answer.pkl"), here, check_exact=True)
+
+
+def test_another_seed_gives_another_answer(explainer, people):
+    assert not explainer.explain(people, seed=0).to_frame().equals(explainer.explain(people, seed=1).to_frame())
+
+
+def test_fitting_twice_with_one_seed_learns_the_same():
+    one, two = (tdce.Explainer(hidden=16, steps=30, progress="silent", seed=5) for _ in range(2))
+    for made in (one, two):
+        made.fit(lending.table(200), label="decision")
+    first, second = (made.fitted_.diffusion.state_dict() for made in (one, two))
+    assert all(torch.equal(first[k], second[k]) for k in first)
+
+
+def test_nobodys_global_random_state_is_touched(explainer, people):
+    torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()[1].copy()
+    tdce.Explainer(hidden=16, steps=5, progress="silent").fit(lending.table(100), label="decision")
+    explainer.explain(people.head(3))
+    assert torch.equal(torch.get_rng_state(), torch_state)
+    assert (np.random.get_state()[1] == numpy_state).all()
+
+
+def test_immutable_by_schema_and_by_question(explainer, people):
+    frame = explainer.explain(people, immutable=["age", "housing"]).to_frame()
+    assert (frame["age"].to_numpy() == people["age"].to_numpy()).all()
+    assert (frame["housing"].to_numpy() == people["housing"].to_numpy()).all()
+    assert (frame["income"].to_numpy() != people["income"].to_numpy()).any()
+
+
+def test_a_person_already_accepted_comes_back_unchanged(explainer):
+    rows = pd.DataFrame({"income": [9000], "debt": [10.0], "housing": ["own"], "age": [40]}, index=["Ada"])
+    frame = explainer.explain(rows).to_frame()
+    assert frame.loc["Ada", "status"] == "already"
+    pd.testing.assert_frame_equal(frame[list(rows)], rows)
+    assert frame.loc["Ada", "score_before"] == frame.loc["Ada", "score_after"] > 0.5
+
+
+def test_a_threshold_asks_for_more_certainty(explainer, people):
+    sure = explainer.explain(people, threshold=0.9).to_frame()
+    valid = sure["status"] == "valid"
+    assert valid.any()
+    assert (sure.loc[valid, "score_after"] >= 0.9).all()
+    assert (sure.loc[sure["status"] == "best_effort", "score_after"] < 0.9).all()
+
+
+def test_closeness_brings_the_answer_nearer(explainer, people):
+    encoder = explainer.fitted_.encoder
+    x = encoder.encode(people)
+    far, near = (
+        (encoder.encode(explainer.explain(people, closeness=c).to_frame()) - x).square().sum(dim=1).mean().item()
+        for c in (0.1, 0.85)
+    )
+    assert near < far
+
+
+def test_without_a_favourable_class_the_target_is_the_other_one():
+    made = tdce.Explainer(hidden=32, steps=100, progress="silent").fit(lending.table(), label="decision")
+    rows = lending.table(60, seed=3).drop(columns="decision")
+    answer = made.explain(rows)
+    assert (answer.target != made.predict(rows).to_numpy()).all()
+    assert "already" not in answer.counts()
+
+
+def test_the_words_say_what_the_frame_says(explainer, people):
+    rows = people.head(3).assign(age=pd.array([pd.NA, 30, 40], dtype="Int64"))
+    answer = explainer.explain(rows)
+    changes = answer.changes()
+    sentences = answer.sentences()
+    assert len(sentences) == 3
+    for label, text in zip(rows.index, sentences, strict=True):
+        own = changes[changes["row"] == label]
+        assert len(own) > 0
+        assert all(str(feature) in text for feature in own["feature"])
+
+
+def test_the_page_stands_alone_and_escapes_what_it_shows(explainer, people, tmp_path):
+    rows = people.head(2).set_axis(["<b>Zoë</b>", "R&D"])
+    explainer.explain(rows, n=2).to_html(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;Zoë&lt;/b&gt;" in text
+    assert "<b>Zoë" not in text
+    assert "Option 2" in text
+    assert not any(word in text for word in ("http:", "https:", "<script", "src=", "@import"))
+
+
+# ---- artefacts
+
+
+def test_an_explainer_comes_back_from_its_file_the_same(explainer, people, saved):
+    back = tdce.Explainer.load(saved, progress="silent")
+    assert back.schema == explainer.schema
+    assert back.report == explainer.report
+    assert back.method == explainer.method
+    here, there = (made.explain(people.head(20), n=2).to_frame() for made in (explainer, back))
+    pd.testing.assert_frame_equal(here, there, check_exact=True)
+
+
+def test_an_artefact_is_tensors_and_json(saved):
+    content = json.loads(metadata(saved)["tdce"])
+    assert content["format"] == 1
+    assert content["classes"] == ["no", "yes"]
+    assert all(isinstance(t, torch.Tensor) for t in load_file(saved).values())
+
+
+def test_damaged_foreign_and_newer_artefacts_are_refused(saved, tmp_path):
+    whole = saved.read_bytes()
+    cases = {
+        "truncated": (whole[: len(whole) // 2], "damaged"),
+        "flipped": (whole[:-100] + bytes([whole[-100] ^ 1]) + whole[-99:], "checksum"),
+        "foreign": (b"PK\x03\x04 not this", "damaged or not a tdce artefact"),
+        "empty": (b"", "damaged or not a tdce artefact"),
+    }
+    for name, (content, word) in cases.items():
+        path = tmp_path / f"{name}.tdce"
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=word):
+            tdce.Explainer.load(path)
+    tensors, content = load_file(saved), json.loads(metadata(saved)["tdce"])
+    save_file(tensors, tmp_path / "newer.tdce", {"tdce": json.dumps(content | {"format": 2})})
+    with pytest.raises(InputError, match="format 2"):
+        tdce.Explainer.load(tmp_path / "newer.tdce")
+    save_file(tensors, tmp_path / "other.tdce", {})
+    with pytest.raises(InputError, match="not one that tdce wrote"):
+        tdce.Explainer.load(tmp_path / "other.tdce")
+    with pytest.raises(InputError, match="no file"):
+        tdce.Explainer.load(tmp_path / "none.tdce")
+
+
+def metadata(path: Path) -> dict[str, str]:
+    size = int.from_bytes(path.read_bytes()[:8], "little")
+    return json.loads(path.read_bytes()[8 : 8 + size])["__metadata__"]
+
+
+# ---- wrong questions
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        (lambda f: f.drop(columns="decision"), "no label column 'decision'"),
+        (lambda f: f.assign(decision="yes"), "only the value yes"),
+        (lambda f: f.assign(decision=np.arange(len(f)) / 3), "different values"),
+        (lambda f: f.assign(decision=f["decision"].where(f.index > 3)), "missing in 4 rows"),
+        (lambda f: f[["decision"]], "no feature column"),
+        (lambda f: f.head(0), "no rows|only the value"),
+    ],
+)
+def test_a_table_that_cannot_be_learned_is_named(change, word):
+    with pytest.raises(InputError, match=word):
+        tdce.Explainer(hidden=8, steps=5, progress="silent").fit(change(lending.table(60)), label="decision")
+
+
+def test_a_favourable_value_that_is_no_label_is_named():
+    with pytest.raises(InputError, match="favourable 'maybe' is not a value of the label; known: no, yes"):
+        tdce.Explainer(progress="silent").fit(lending.table(60), label="decision", favourable="maybe")
+
+
+def test_an_explainer_that_learned_nothing_says_so(people):
+    with pytest.raises(InputError, match="learned nothing yet"):
+        tdce.Explainer().explain(people)
+
+
+def test_an_unknown_method_is_named(explainer, people):
+    made = tdce.Explainer("magic", progress="silent")
+    made.fitted_ = explainer.fitted_
+    with pytest.raises(InputError, match="no method 'magic'; known: tdce_paper"):
+        made.explain(people)
