@@ -49,7 +49,9 @@ def main(names: list[str]) -> None:
             seconds = time.perf_counter() - began
             moved = np.nan_to_num((found.raw[:, 0][:, numeric] - own) / deviation)
             valid, l2 = (found.status == "valid").mean(), np.square(moved).sum(axis=1).mean()
-            print(f"| {name} | {len(refused)} | {title} | {valid:.3f} | {l2:.2f} | {100 * seconds / len(refused):.2f} |")
+            print(
+                f"| {name} | {len(refused)} | {title} | {valid:.3f} | {l2:.2f} | {100 * seconds / len(refused):.2f} |"
+            )
 
 
 if __name__ == "__main__":

@@ -190,4 +190,8 @@ def test_the_demo_tells_the_whole_story(tmp_path):
     assert "<h2>Row" in (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
     people = tdce.load("german").part("test").loc[rows["row"]]
     assert (people["age"].to_numpy() == rows["age"].to_numpy()).all()
-    assert tdce.Explainer.load(tmp_path / "demo" / "german.tdce").schema.immutable == ("personal_status", "age", "foreign_worker")
+    assert tdce.Explainer.load(tmp_path / "demo" / "german.tdce").schema.immutable == (
+        "personal_status",
+        "age",
+        "foreign_worker",
+    )

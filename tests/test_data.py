@@ -116,7 +116,8 @@ def test_frame_schema_and_mask_fit_together(name: str, kind: str) -> None:
     assert list(data.frame.columns) == [*data.schema.names, data.label]
     assert data.frame.index.equals(pd.RangeIndex(len(data.frame)))
     assert data.mask in data.schema.names
-    assert pd.api.types.is_string_dtype(data.frame[data.label]) and data.frame[data.label].notna().all()
+    assert pd.api.types.is_string_dtype(data.frame[data.label])
+    assert data.frame[data.label].notna().all()
     for feature in data.schema:
         assert feature.missing == data.frame[feature.name].isna().any(), feature.name
 
@@ -131,7 +132,8 @@ def test_whole_numbers_are_integers_even_beside_missing_cells(name: str, kind: s
 def test_splits_stay_what_they_were() -> None:
     splits = load("german").splits  # a saved result refers to these rows: they must not move between versions
     assert splits.test[:5].tolist() == [891, 285, 996, 475, 119]
-    assert isinstance(splits, Splits) and splits.train.dtype == np.int64
+    assert isinstance(splits, Splits)
+    assert splits.train.dtype == np.int64
 
 
 def test_a_part_keeps_positions_as_its_index() -> None:
@@ -144,7 +146,8 @@ def test_a_part_keeps_positions_as_its_index() -> None:
 def test_packaged_files_are_the_recorded_ones() -> None:
     here = {entry.name: entry for entry in catalogue()}
     for name in ("adult", "german"):  # `present` says that the sha256 is right
-        assert here[name].present and here[name].where == "inside the package"
+        assert here[name].present
+        assert here[name].where == "inside the package"
         assert here[name].rows == len(load(name).frame)
 
 
@@ -186,7 +189,8 @@ def test_adult_flags_are_numbers_and_missing_where_the_country_is() -> None:
     full, paper = load("adult"), load("adult", "paper")
     for name in ("married_flag", "white_flag", "male_flag", "us_native_flag"):
         feature = paper.schema[name]
-        assert isinstance(feature, Numeric) and (feature.low, feature.high, feature.step) == (0, 1, 1)
+        assert isinstance(feature, Numeric)
+        assert (feature.low, feature.high, feature.step) == (0, 1, 1)
     assert paper.frame["us_native_flag"].isna().equals(full.frame["native_country"].isna())
     assert paper.frame["us_native_flag"].dtype == "Int64"
     assert paper.frame["male_flag"].sum() == (full.frame["sex"] == "Male").sum()
@@ -214,15 +218,18 @@ def test_lcd_placeholders_are_missing_and_decimals_stay_exact() -> None:
     assert data.frame["debt_to_income"].isna().sum() == 4 + 2
     assert data.frame["debt_to_income"].between(0, 998).sum() == 13_495 - 6
     rate = data.schema["interest_rate"]
-    assert isinstance(rate, Numeric) and rate.step == 0.01
+    assert isinstance(rate, Numeric)
+    assert rate.step == 0.01
 
 
 @needs_folder("lcd")
 def test_lcd_paper_has_the_last_fico_score_of_every_loan() -> None:
     data = load("lcd", "paper")
-    assert "fico_score" not in data.frame and data.frame["last_fico_score"].dtype == "int64"
+    assert "fico_score" not in data.frame
+    assert data.frame["last_fico_score"].dtype == "int64"
     assert (data.frame["last_fico_score"] == 0).any()  # below 500
-    assert "leaks" in data.notes and data.mask == "loan_term"
+    assert "leaks" in data.notes
+    assert data.mask == "loan_term"
 
 
 @needs_folder("gmc")
@@ -230,14 +237,16 @@ def test_gmc_leaves_the_raw_number_of_dependents_out() -> None:
     full, paper = load("gmc").frame, load("gmc", "paper").frame
     assert "number_of_dependents" not in full
     assert set(full["dependents"].dropna()) == {"none", "one", "two", "three or more"}
-    assert full["monthly_income"].dtype == "Int64" and full["monthly_income"].isna().sum() == 11_856
+    assert full["monthly_income"].dtype == "Int64"
+    assert full["monthly_income"].isna().sum() == 11_856
     assert paper.notna().all().all()
 
 
 def test_notes_name_sizes_and_deviations() -> None:
     notes = load("adult", "paper").notes
     assert "9 numeric and 2 categorical" in notes
-    assert "46,842" in notes and "47,842" in notes
+    assert "46,842" in notes
+    assert "47,842" in notes
 
 
 def test_each_load_gives_a_frame_of_its_own() -> None:
@@ -279,7 +288,9 @@ def test_a_missing_file_says_what_it_is_and_where_to_put_it(
     with pytest.raises(InputError, match="there is no file") as absent:
         load(name)
     for error in (str(unset.value), str(absent.value)):
-        assert table.what in error and table.source in error and "\n" not in error
+        assert table.what in error
+        assert table.source in error
+        assert "\n" not in error
         assert "Put it in the folder that the environment variable TDCE_DATA names" in error
 
 
@@ -290,7 +301,8 @@ def test_another_file_under_the_name_is_refused(tmp_path: Path, monkeypatch: pyt
     with pytest.raises(InputError, match=f"sha256 is {found}[0-9a-f]*, expected {SETS['law'].sha256}"):
         load("law")
     entry = next(e for e in catalogue() if e.name == "law")
-    assert not entry.present and entry.where.startswith("not the expected file")
+    assert not entry.present
+    assert entry.where.startswith("not the expected file")
 
 
 @needs_folder("law")
@@ -313,7 +325,8 @@ def test_catalogue_tells_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
         ("adult", True), ("german", True), ("gmc", False), ("law", False), ("lcd", False),
     ]  # fmt: skip
     for entry in entries:
-        assert isinstance(entry, Entry) and all([entry.title, entry.columns, entry.source, entry.licence])
+        assert isinstance(entry, Entry)
+        assert all([entry.title, entry.columns, entry.source, entry.licence])
     assert entries[-1].where == "missing: set TDCE_DATA to the folder that holds lcd.csv.gz"
 
 

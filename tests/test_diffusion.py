@@ -292,7 +292,7 @@ def simple_table() -> tuple[TabularDiffusion, Tensor]:
 
 
 def test_samples_look_like_the_table(simple_table):
-    model, x = simple_table
+    model, _x = simple_table
     sample = model.sample(Noise(torch.arange(2000.0)[:, None], (0, 0)), steps=50)
     _, cat = TWO_BLOCKS.split(sample)
     assert cat[:, :3].mean(dim=0).numpy() == pytest.approx([0.3, 0.7, 0.0], abs=0.06)

@@ -37,9 +37,7 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     people = data.part("test")
     refused = people[explainer.predict(people) != data.favourable].head(PEOPLE)
     answer = explainer.explain(refused, seed=0)
-    say(
-        f"\nThe model refuses these {len(refused)} applicants. What would have to be different for a “{data.favourable}”?"
-    )
+    say(f"\nThe model refuses {len(refused)} applicants. What would have to be different for a “{data.favourable}”?")
     say(f"Never touched: {', '.join(spoken(name) for name in explainer.schema.immutable)}.")
     for label, (line,) in zip(refused.index, answer.lines(), strict=True):
         say(f"\nApplicant {label}: {headline(line)}", style="bold")

@@ -140,7 +140,7 @@ class Schema:
             raise InputError(f"column {twice[0]!r} stands twice; rename or drop one of them")
         if len(frame) == 0:
             raise InputError("the table has no rows")
-        return cls(tuple(_infer(frame[name]) for name in frame.columns if name != label))
+        return cls(tuple(_infer(frame[name]) for name in frame.columns if label is None or name != label))
 
     def __iter__(self) -> Iterator[Feature]:
         return iter(self.features)

@@ -15,7 +15,7 @@ from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import History, Plan, train
 
-CATEGORY_WEIGHT = 0.1  # of the categories' bound beside the numbers' squared error
+CATEGORY_WEIGHT = 0.1  # of the categories' bound beside the numbers' squared error  PAPER[19]
 ROWS_PER_TIME = 8  # rows of a training batch that share one time, and so one time embedding
 
 
@@ -76,7 +76,7 @@ class TabularDiffusion(nn.Module):
         )
 
     def denoised(self, x_t: Tensor, t: int) -> Tensor:
-        """f_dn(x_t): the estimate of the clean row, numbers within the data's range, soft categories."""
+        """f_dn(x_t): the estimate of the clean row, numbers within the data's range (PAPER[18]), soft categories."""
         eps, logits = self.space.split(self.network(x_t, torch.tensor([t])))
         num = gaussian.clean(x_t[:, : self.space.num], self.schedule.alpha_bar[t], eps)
         return self.space.join(num.clamp(self.low, self.high), self.space.softmax(logits))

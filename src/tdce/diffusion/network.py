@@ -74,7 +74,7 @@ class TimeEmbedding(nn.Module):
 
 def linear(inputs: int, outputs: int, generator: Generator) -> nn.Linear:
     """A linear layer initialised from the given generator alone."""
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
     bound = 1 / math.sqrt(max(inputs, 1))
     with torch.no_grad():
         layer.weight.uniform_(-bound, bound, generator=generator)

@@ -35,7 +35,8 @@ class Noise:
 
     def uniform(self, width: int) -> Tensor:
         """(n, width) in (0, 1), through the normal distribution function."""
-        return torch.special.ndtr(self.normal(width).double()).clamp(1e-12, 1 - 1e-12)
+        uniform: Tensor = torch.special.ndtr(self.normal(width).double())
+        return uniform.clamp(1e-12, 1 - 1e-12)
 
     def gumbel(self, width: int) -> Tensor:
         """(n, width) standard Gumbel: -log(-log(uniform))."""

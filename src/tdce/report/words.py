@@ -33,8 +33,8 @@ def headline(line: Line) -> str:
 def bullet(feature: Any, before: Any, after: Any) -> str:
     """`duration months 24 instead of 48`"""
     if pd.isna(before):
-        return f"{spoken(feature)} {value(after)}, not known so far"
-    return f"{spoken(feature)} {value(after)} instead of {value(before)}"
+        return f"{spoken(feature)} {_quoted(after)}, not known so far"
+    return f"{spoken(feature)} {_quoted(after)} instead of {_quoted(before)}"
 
 
 def spoken(name: Any) -> str:
@@ -43,12 +43,14 @@ def spoken(name: Any) -> str:
 
 
 def value(cell: Any) -> str:
-    """A cell as people write it: words in quotes, thousands apart, no needless decimals."""
+    """A cell as people write it: thousands apart, no needless decimals."""
     if pd.isna(cell):
         return "not known"
-    if isinstance(cell, str):
-        return f"“{cell}”"
-    if isinstance(cell, bool) or not hasattr(cell, "__float__"):
+    if isinstance(cell, str | bool) or not hasattr(cell, "__float__"):
         return str(cell)
     number = float(cell)
     return f"{int(number):,}" if number.is_integer() else f"{number:,.10g}"
+
+
+def _quoted(cell: Any) -> str:
+    return f"“{cell}”" if isinstance(cell, str) else value(cell)

@@ -1,0 +1,71 @@
+"""The contract of every method in the registry, on a task whose answer is known."""
+
+from dataclasses import replace
+
+import lending
+import pytest
+import torch
+
+from tdce.diffusion.noise import Noise
+from tdce.methods import METHODS, Task
+
+NAMES = sorted(METHODS)
+
+
+@pytest.fixture(scope="module")
+def scene():
+    explainer = lending.explainer()
+    fitted = explainer.fitted_
+    x = fitted.encoder.encode(lending.refused(explainer, 64)).float()
+    assert len(x) == 64
+    task = Task(fitted.encoder.space, fitted.classifier, fitted.diffusion, torch.ones(x.shape[1], dtype=torch.bool))
+    return task, x, torch.full((len(x),), fitted.classes.index("yes"))
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def method(request):
+    return METHODS[request.param]()
+
+
+def test_rows_come_back_whole_finite_and_one_hot(scene, method):
+    task, x, target = scene
+    x_cf = method.fit(task).generate(x, target, Noise(x, (0, 0)))
+    assert x_cf.shape == x.shape
+    assert torch.isfinite(x_cf).all()
+    _, cat = task.space.split(x_cf)
+    assert torch.equal(cat, task.space.one_hot(cat))
+
+
+def test_the_seed_decides(scene, method):
+    task, x, target = scene
+    fitted = method.fit(task)
+    one, two = (fitted.generate(x, target, Noise(x, (7, 0))) for _ in range(2))
+    assert torch.equal(one, two)
+
+
+def test_arguments_are_not_edited(scene, method):
+    task, x, target = scene
+    before = x.clone(), target.clone(), task.mutable.clone()
+    method.fit(task).generate(x, target, Noise(x, (0, 0)))
+    assert all(torch.equal(a, b) for a, b in zip(before, (x, target, task.mutable), strict=True))
+
+
+def test_immutable_columns_are_kept(scene, method):
+    task, x, target = scene
+    frozen = task.space.mask(["age", "housing"])
+    x_cf = method.fit(replace(task, mutable=~frozen)).generate(x, target, Noise(x, (0, 0)))
+    assert torch.equal(x_cf[:, frozen], x[:, frozen])
+
+
+def test_a_row_does_not_depend_on_its_neighbours(scene, method):
+    task, x, target = scene
+    fitted = method.fit(task)
+    turned = fitted.generate(x.flip(0), target, Noise(x.flip(0), (0, 0))).flip(0)
+    assert torch.equal(fitted.generate(x, target, Noise(x, (0, 0))), turned)
+
+
+def test_an_easy_task_is_moved_towards_the_target(scene, method):
+    task, x, target = scene
+    x_cf = method.fit(task).generate(x, target, Noise(x, (0, 0)))
+    flipped = (task.classifier(x_cf).argmax(dim=1) == target).float().mean().item()
+    assert flipped > 0.4  # none of the rows was in the target class
