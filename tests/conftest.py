@@ -2,5 +2,6 @@
 
 from hypothesis import settings
 
-settings.register_profile("tdce", deadline=None, derandomize=True, max_examples=1500)
+settings.register_profile("tdce", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("thorough", deadline=None, max_examples=2000)  # pytest --hypothesis-profile=thorough
 settings.load_profile("tdce")

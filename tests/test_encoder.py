@@ -218,7 +218,7 @@ def test_new_values_go_into_the_dtype_of_the_column() -> None:
     assert written["word"].cat.categories.tolist() == ["z", "u", "v"]  # its own first, in its own order
     assert written["word"].cat.ordered
     assert written["flag"].tolist() == [False, False]
-    assert written["price"].tolist() == [Decimal("2.75"), Decimal("2.75")]
+    assert written["price"].map(repr).tolist() == ["Decimal('2.75')"] * 2
     assert written["count"].tolist() == [100, 100]
     assert written.dtypes.drop("word").equals(frame.dtypes.drop("word"))
     assert frame["word"].cat.categories.tolist() == ["z", "u"]

@@ -18,7 +18,7 @@ def scene():
     fitted = explainer.fitted_
     x = fitted.encoder.encode(lending.refused(explainer, 64)).float()
     assert len(x) == 64
-    task = Task(fitted.encoder.space, fitted.classifier, fitted.diffusion, torch.ones(x.shape[1], dtype=torch.bool))
+    task = fitted.task()
     return task, x, torch.full((len(x),), fitted.classes.index("yes"))
 
 

@@ -23,7 +23,7 @@ def scene() -> tuple[Task, Tensor, Tensor]:
     fitted = explainer.fitted_
     x = fitted.encoder.encode(lending.refused(explainer, 256)).float()
     assert len(x) == 256
-    task = Task(fitted.encoder.space, fitted.classifier, fitted.diffusion, torch.ones(x.shape[1], dtype=torch.bool))
+    task = fitted.task()
     return task, x, torch.full((len(x),), fitted.classes.index("yes"))
 
 

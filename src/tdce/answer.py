@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,8 +39,10 @@ class Answer:
         encoder: Encoder,
         explanation: Explanation,
         target: NDArray[Any],  # (rows,) the class asked for
+        measure: Callable[[], dict[str, float]],
     ) -> None:
         self.rows, self.encoder, self.explanation, self.target = rows.copy(), encoder, explanation, target
+        self._measure = measure
 
     @property
     def options(self) -> int:
@@ -111,6 +114,13 @@ class Answer:
             ]
             for r in range(len(self.rows))
         ]  # fmt: skip
+
+    def evaluate(self) -> dict[str, float]:
+        """The paper's metrics and some more (docs/metrics.md), over the first option of every row that needed one.
+
+        The first call trains three small autoencoders and explains the nearest training rows too.
+        """
+        return self._measure()
 
     def sentences(self) -> list[str]:
         """Each line of the answer in plain words."""

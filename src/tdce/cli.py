@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +14,13 @@ from rich.text import Text
 
 from tdce import demo as demonstration
 from tdce.answer import Answer
+from tdce.benchmark import DATA, Setting, run
 from tdce.data import catalogue
 from tdce.errors import InputError
+from tdce.evaluation import MEANING
 from tdce.explainer import Explainer
-from tdce.progress import Mode
+from tdce.methods import METHODS
+from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 from tdce.tables import check_writable, read_table, write_table, write_whole
 
@@ -110,6 +114,52 @@ def explain(
 
 
 @app.command()
+def evaluate(
+    model: ModelPath,
+    rows: RowsPath,
+    target: Annotated[str | None, typer.Option(help="The wanted label (default: the favourable one)")] = None,
+    immutable: Immutable = "",
+    seed: SeedOption = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
+) -> None:
+    """Measure the explanations of ROWS by the paper's metrics and some more."""
+    explainer = Explainer.load(model, progress=_progress())
+    frame = read_table(rows, explainer.schema)
+    answer = explainer.explain(frame, target, 1, _names(immutable, explainer.schema.names), seed)
+    found = answer.evaluate()
+    if not found:
+        raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
+    if json:
+        print(dumps(found, indent=2))
+        return
+    table = Table("metric", "value", "good", "meaning", box=None, pad_edge=False)
+    for name, value in found.items():
+        good, meaning = MEANING[name]
+        table.add_row(name, f"{value:.4g}", good, meaning)
+    _console_for_tables().print(table)
+    Console().print(_summary(answer), highlight=False, soft_wrap=True)
+
+
+@app.command()
+def bench(
+    data: Annotated[str, typer.Option(help="Data sets, with commas between")] = ",".join(DATA),
+    methods: Annotated[str, typer.Option(help="Methods, with commas between")] = ",".join(METHODS),
+    masked: Annotated[str, typer.Option(help="both, yes or no: with one feature masked")] = "both",
+    seeds: Annotated[int, typer.Option(min=1, help="How many")] = 5,
+    rows: Annotated[int, typer.Option(min=1, help="Unfavourable test rows, at most")] = 1000,
+    out: Annotated[Path, typer.Option(help="A folder; what it already has is not run again")] = Path("results"),
+    workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each")] = 2,
+) -> None:
+    """Run the paper's experiment and write benchmark.csv, tables.md and environment.json."""
+    if masked not in ("both", "yes", "no"):
+        raise InputError(f"masked {masked!r} must be both, yes or no")
+    kinds = ("no", "yes") if masked == "both" else (masked,)
+    setting = Setting(_words(data), _words(methods), kinds, seeds, rows, out, workers)
+    run(setting, Progress(_progress()))
+    Console().print(f"Written: {out / 'benchmark.csv'}, {out / 'tables.md'}", highlight=False, soft_wrap=True)
+
+
+@app.command()
 def schema(
     table: TablePath,
     label: Annotated[str | None, typer.Option(help="The label column, to leave it out")] = None,
@@ -164,6 +214,10 @@ def _summary(answer: Answer) -> str:
 
 def _progress() -> Mode:
     return "bar" if sys.stderr.isatty() else "lines"
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def _names(text: str, known: Any) -> list[Any]:

@@ -21,18 +21,17 @@ from tdce.answer import Answer
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
+from tdce.evaluation import Yardstick
 from tdce.limits import Limits
-from tdce.methods import METHODS, Method, Task, TDCEPaper, explain
+from tdce.methods import METHODS, Explanation, Method, Task, explain
 from tdce.models.classifier import Classifier
 from tdce.progress import Mode, Progress
-from tdce.schema import Name, Schema, Value, plain
+from tdce.schema import Floats, Name, Schema, Value, plain
 from tdce.training import Plan
 
 MAX_CLASSES = 50
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
-DEFAULT = TDCEPaper(start=0.3, guidance=10.0, proximity=2.0)
-"""Algorithm 1 with a firmer hand than printed, chosen on validation rows of german, lcd and adult."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,18 @@ class Fitted:
     favourable: Value | None
     classifier: Classifier
     diffusion: TabularDiffusion
+    raw: Floats  # (rows, features) the rows that were learned, for methods that search among them
+    y: Tensor  # (rows,) their class numbers
     report: dict[str, Any]  # rows, accuracy, losses, seconds, versions
+
+    def task(self, immutable: Iterable[Name] = ()) -> Task:
+        """The task of explaining this classifier while these features stay."""
+        encoder = self.encoder
+        return Task(
+            encoder.space, self.classifier, self.diffusion, ~encoder.space.mask(immutable),
+            encoder.embed(self.raw).float(), self.y, lambda x: encoder.embed(encoder.unembed(x)).float(),
+            self.report["seed"],
+        )  # fmt: skip
 
 
 class Explainer:
@@ -54,13 +64,13 @@ class Explainer:
     >>> explainer = Explainer().fit(frame, label="risk", favourable="good")
     >>> answer = explainer.explain(refused, immutable=["age"])
 
-    The classifier that is explained is trained by `fit`. `method` is a name (`tdce_paper`: Algorithm 1 as printed) or
+    The classifier that is explained is trained by `fit`. `method` is a name of `tdce.methods.METHODS` or
     a method with settings of its own, e.g. `TDCEPaper(start=0.6)`. `progress` is auto, bar, lines or silent.
     """
 
     def __init__(
         self,
-        method: str | Method = DEFAULT,
+        method: str | Method = "tdce",
         *,
         hidden: int = 256,
         tau: tuple[float, float] = (0.5, 0.2),
@@ -70,6 +80,7 @@ class Explainer:
     ) -> None:
         self.method, self.hidden, self.tau, self.steps = method, hidden, tau, steps
         self.seed, self.progress = seed, progress
+        self.yardsticks_: dict[int, Yardstick] = {}  # by target class, learned when first needed
 
     def fit(
         self,
@@ -115,7 +126,9 @@ class Explainer:
             "versions": {"python": platform.python_version()}
             | {name: version(name) for name in ("tdce", "torch", "numpy", "pandas")},
         }
-        self.fitted_ = Fitted(encoder, label, classes, favourable, classifier, diffusion, report)
+        raw = encoder.read(frame.iloc[train.numpy()])
+        self.yardsticks_ = {}
+        self.fitted_ = Fitted(encoder, label, classes, favourable, classifier, diffusion, raw, y[train], report)
         return self
 
     def explain(
@@ -147,13 +160,18 @@ class Explainer:
             raise InputError(f"threshold {threshold} must lie between 0 and 1")
         encoder = fitted.encoder
         limits = Limits(encoder, rows, _names(immutable, "immutable"))
-        task = Task(encoder.space, fitted.classifier, fitted.diffusion, ~encoder.space.mask(limits.immutable))
+        task = fitted.task(limits.immutable)
         goal = self._target(encoder.embed(limits.own).float(), target)
-        explanation = explain(
-            self._method(closeness).fit(task), task, limits, goal, n, seed, threshold, Progress(self.progress)
-        )
+        method = self._method(closeness).fit(task)
+        explanation = explain(method, task, limits, goal, n, seed, threshold, Progress(self.progress))
         names = np.array(fitted.classes, dtype=object)[goal.numpy()]
-        return Answer(rows, encoder, explanation, names)
+        return Answer(
+            rows,
+            encoder,
+            explanation,
+            names,
+            lambda: self._measure(method, task, limits, goal, explanation, seed, threshold),
+        )
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The explained model's probability of each class, one column a class."""
@@ -194,6 +212,8 @@ class Explainer:
             **artefact.scales(fitted.encoder),
             **artefact.weights("classifier", fitted.classifier),
             **artefact.weights("diffusion", fitted.diffusion),
+            "rows.raw": torch.from_numpy(fitted.raw),
+            "rows.y": fitted.y,
         }
         artefact.save(Path(path), content, tensors)
 
@@ -212,7 +232,7 @@ class Explainer:
         )
         explainer.fitted_ = Fitted(
             encoder, content["label"], tuple(content["classes"]), content["favourable"], classifier, diffusion,
-            content["report"],
+            tensors["rows.raw"].numpy(), tensors["rows.y"], content["report"],
         )  # fmt: skip
         return explainer
 
@@ -228,6 +248,33 @@ class Explainer:
         if not hasattr(method, "closer"):
             raise InputError(f"{type(method).__name__} has no closeness to set; leave it out")
         return method.closer(closeness)  # type: ignore[no-any-return]
+
+    def _measure(
+        self,
+        method: Method,
+        task: Task,
+        limits: Limits,
+        goal: Tensor,
+        found: Explanation,
+        seed: int,
+        threshold: float | None,
+    ) -> dict[str, float]:
+        """The metrics of an explanation; the nearest training rows are explained too, for the instability."""
+        fitted, groups = self._fitted(), []
+        for target in sorted(set(goal.tolist())):
+            if target not in self.yardsticks_:
+                of_target = (fitted.y == target).numpy()
+                self.yardsticks_[target] = Yardstick.fit(fitted.encoder, fitted.raw, of_target, self.seed)
+            yardstick, at = self.yardsticks_[target], (goal == target).numpy()
+            part = limits.take(at)
+            near = Limits(
+                fitted.encoder, yardstick.frame(yardstick.neighbours(part.own, task.classifier)), limits.immutable
+            )
+            found_near = explain(method, task, near, goal[at], 1, seed, threshold)
+            groups.append((at.sum(), yardstick.measure(part, found.take(at), near.own, found_near)))
+        groups = [(rows, metrics) for rows, metrics in groups if metrics]
+        total = sum(rows for rows, _ in groups)
+        return {k: sum(rows * m[k] for rows, m in groups) / total for k in (groups[0][1] if groups else {})}
 
     def _target(self, x: Tensor, target: Any) -> Tensor:
         """(n,) class numbers: the one asked for, else the favourable one, else the other of two."""

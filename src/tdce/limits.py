@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
@@ -45,6 +46,12 @@ class Limits:
     def immutable(self) -> tuple[Name, ...]:
         return tuple(f.name for f in self.features if f.immutable)
 
+    def take(self, at: Flags) -> Limits:
+        """The limits of some of the rows."""
+        part = copy.copy(self)
+        part.own, part.low, part.high = self.own[at], self.low[at], self.high[at]
+        return part
+
     def free(self) -> Flags:
         """(n, features): which features have any other value that may be proposed."""
         free = np.zeros(self.own.shape, dtype=bool)
@@ -78,6 +85,21 @@ class Limits:
         unmoved = self.encoder.same(x_cf, self.encoder.embed(own))
         fixed = unmoved | np.array([f.immutable for f in self.features])
         return np.where(fixed, own, raw)
+
+    def kept(self, raw: Floats) -> Flags:
+        """(n,): whether every value is the row's own or one that may be proposed."""
+        kept = np.ones(len(raw), dtype=bool)
+        for i, feature in enumerate(self.features):
+            value, own = raw[:, i], self.own[:, i]
+            same = (value == own) | (np.isnan(value) & np.isnan(own))
+            if feature.immutable:
+                kept &= same
+            elif isinstance(feature, Numeric):
+                inside = (value >= self.low[:, i]) & (value <= self.high[:, i])
+                kept &= same | (inside & (feature.round(value) == value))
+            else:
+                kept &= same | _at(feature.proposable, value)
+        return kept
 
     def note(self, at: int) -> str:
         """Why nothing can change in this row."""

@@ -39,6 +39,8 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
         else:
             _check_csv(path, suffix)
             frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
+    except UnicodeError:
+        raise InputError(f"{path} cannot be read as {suffix.lstrip('.')}: it is not UTF-8; save it as UTF-8") from None
     except (ValueError, OSError, EOFError, csv.Error, zlib.error) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(f"{path} cannot be read as {suffix.lstrip('.')}: {reason}") from None
@@ -81,7 +83,7 @@ def write_whole(path: Path, content: bytes) -> None:
         raise InputError(f"there is no folder {path.parent} to write {path.name} into")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tdce-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -105,6 +107,8 @@ def _check_csv(path: Path, suffix: str) -> None:
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, strict=True)
         header = next(lines, [])
+        if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
+            raise ValueError("its cells must be separated by commas, not by semicolons or tabs")
         twice = [name for i, name in enumerate(header) if name in header[:i]]
         if twice:
             raise ValueError(f"column {twice[0]!r} stands twice; rename or drop one of them")

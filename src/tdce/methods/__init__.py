@@ -3,10 +3,11 @@
 from collections.abc import Callable
 
 from tdce.methods.base import Explanation, Method, Task, explain
-from tdce.methods.tdce import TDCEPaper
+from tdce.methods.tdce import TDCE, TDCEPaper
 
-METHODS: dict[str, Callable[[], Method]] = {
+METHODS: dict[str, Callable[..., Method]] = {
+    "tdce": TDCE,
     "tdce_paper": TDCEPaper,
 }
 
-__all__ = ["METHODS", "Explanation", "Method", "TDCEPaper", "Task", "explain"]
+__all__ = ["METHODS", "TDCE", "Explanation", "Method", "TDCEPaper", "Task", "explain"]

@@ -22,14 +22,22 @@ BLOCK = 256
 """Rows are worked in padded blocks of this size, so that a row's arithmetic never depends on its neighbours."""
 
 
+Classify = Callable[[Tensor], Tensor]
+"""Encoded rows (n, width) -> logits (n, classes), differentiable."""
+
+
 @dataclass(frozen=True)
 class Task:
-    """What a method may know: the space, the classifier to explain, a model of the data, what may change."""
+    """What a method may know: the space, the classifier to explain, the data and a model of it, what may change."""
 
     space: Space
-    classifier: Callable[[Tensor], Tensor]  # (n, width) -> logits (n, classes), differentiable
+    classifier: Classify  # the one to explain
     diffusion: TabularDiffusion
     mutable: Tensor  # (width,) bool
+    x: Tensor  # (m, width) the rows that were learned
+    y: Tensor  # (m,) their class numbers
+    settle: Callable[[Tensor], Tensor]  # encoded rows put on the data's grid, categories hard
+    seed: int = 0  # of whatever the method trains
 
 
 class Method(Protocol):
@@ -55,6 +63,11 @@ class Explanation:
     score_after: Floats
     note: list[str]  # (rows,)
 
+    def take(self, at: Flags) -> Explanation:
+        """The part of some rows."""
+        note = [text for text, here in zip(self.note, at, strict=True) if here]
+        return Explanation(self.raw[at], self.status[at], self.score_before[at], self.score_after[at], note)
+
 
 def explain(
     method: Method,
@@ -68,7 +81,8 @@ def explain(
 ) -> Explanation:
     """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model."""
     encoder, own = limits.encoder, limits.own
-    before, already = _verdict(task, encoder.embed(own).float(), target, threshold)
+    classify = getattr(method, "classifier_", task.classifier)  # a method may explain a model of its own
+    before, already = _verdict(classify, encoder.embed(own).float(), target, threshold)
     free = limits.free().any(axis=1)
     todo = np.flatnonzero(~already & free)
 
@@ -80,7 +94,7 @@ def explain(
         for option in range(options):
             for at in blocks:
                 raw[at, option], after[at, option], valid[at, option] = _block(
-                    method, task, limits, at, target, before, (seed, option), threshold
+                    method, classify, limits, at, target, before, (seed, option), threshold
                 )
                 bar.advance()
     order = _order(encoder.embed(own).numpy(), raw, valid, limits)
@@ -96,7 +110,7 @@ def explain(
 
 def _block(
     method: Method,
-    task: Task,
+    classify: Classify,
     limits: Limits,
     at: Rows,
     target: Tensor,
@@ -111,21 +125,21 @@ def _block(
     if not torch.isfinite(x_cf).all():
         raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
     raw = limits.snap(x_cf, at)
-    after, valid = _verdict(task, limits.encoder.embed(raw).float(), target[at], threshold)
+    after, valid = _verdict(classify, limits.encoder.embed(raw).float(), target[at], threshold)
     worse = ~valid & (after <= before[at])
     own = limits.own[at]
     return np.where(worse[:, None], own, raw), np.where(worse, before[at], after), valid
 
 
 @torch.no_grad()
-def _verdict(task: Task, x: Tensor, target: Tensor, threshold: float | None) -> tuple[Floats, Flags]:
+def _verdict(classify: Classify, x: Tensor, target: Tensor, threshold: float | None) -> tuple[Floats, Flags]:
     """The model's probability of the target, and whether the answer is the target: the most probable class, or
     with a threshold a probability at least that."""
     blocks = []
     for i in range(0, len(x), BLOCK):
         block = x[i : i + BLOCK]
         padded = torch.cat([block, block[:1].expand(BLOCK - len(block), -1)])
-        blocks.append(task.classifier(padded)[: len(block)].double().softmax(dim=1))
+        blocks.append(classify(padded)[: len(block)].double().softmax(dim=1))
     if not blocks:
         return np.zeros(0), np.zeros(0, dtype=bool)
     p = torch.cat(blocks)

@@ -1,0 +1,148 @@
+"""One data set and seed: fit once, then every method, masked and not, on the same rows, by the same yardstick."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from tdce.benchmark.settings import PRESETS, chosen
+from tdce.data import Dataset, load
+from tdce.evaluation import Yardstick
+from tdce.explainer import Explainer, Fitted
+from tdce.limits import Limits
+from tdce.methods import Explanation, Method, Task, explain
+from tdce.schema import Floats, Name, Schema
+
+
+class Cell(NamedTuple):
+    """One method on one data set, masked or not, with one seed."""
+
+    data: str
+    method: str
+    masked: str  # yes or no
+    seed: int
+
+
+class Measured(NamedTuple):
+    cell: Cell
+    metrics: dict[str, float]
+    valid: Floats  # (rows,) 1 where the row was valid
+    l2: Floats  # (rows,) squared distance over standardised numbers
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything that the methods share on one data set with one seed."""
+
+    name: str
+    seed: int
+    rows: int  # queries at most
+    cache: Path | None = None  # where fitted explainers are kept
+    part: Literal["validation", "test"] = "test"
+
+    @cached_property
+    def data(self) -> Dataset:
+        return load(self.name, PRESETS.get(self.name, "full"), self.seed)
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        path = None if self.cache is None else self.cache / f"{self.name}-{self.seed}.tdce"
+        if path is not None and path.exists():
+            return Explainer.load(path, progress="silent").fitted_
+        explainer = Explainer(seed=self.seed, progress="silent")
+        explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, _thawed(self.data))
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            explainer.save(path)
+        return explainer.fitted_
+
+    @cached_property
+    def target(self) -> int:
+        return self.fitted.classes.index(self.data.favourable)
+
+    @cached_property
+    def queries(self) -> pd.DataFrame:
+        """The unfavourable rows: those that the classifier does not put in the favourable class."""
+        frame = self.data.part(self.part)
+        with torch.no_grad():
+            said = self.fitted.classifier(self.fitted.encoder.encode(frame).float()).argmax(dim=1)
+        refused: pd.DataFrame = frame[(said != self.target).numpy()]
+        return refused.head(self.rows)
+
+    @cached_property
+    def yardstick(self) -> Yardstick:
+        fitted = self.fitted
+        return Yardstick.fit(fitted.encoder, fitted.raw, (fitted.y == self.target).numpy(), self.seed)
+
+    @cached_property
+    def near(self) -> pd.DataFrame:
+        raw = self.yardstick.neighbours(self.fitted.encoder.read(self.queries), self.fitted.classifier)
+        return self.yardstick.frame(raw)
+
+    def immutable(self, masked: str) -> tuple[Name, ...]:
+        return (self.data.mask,) if masked == "yes" else ()
+
+    def task(self, masked: str) -> Task:
+        return self.fitted.task(self.immutable(masked))
+
+    def explain(self, method: Method, masked: str, frame: pd.DataFrame) -> tuple[Explanation, Limits]:
+        limits = Limits(self.fitted.encoder, frame, self.immutable(masked))
+        return explain(method, self.task(masked), limits, self._targets(len(frame)), seed=self.seed), limits
+
+    def measure(self, cell: Cell, method: Method | None = None) -> Measured:
+        """Fit the method, explain the queries and their neighbours, and take every metric."""
+        made = (method or chosen(cell.method, cell.data)).fit(self.task(cell.masked))
+        began = time.perf_counter()
+        found, limits = self.explain(made, cell.masked, self.queries)
+        seconds = time.perf_counter() - began
+        found_near, near = self.explain(made, cell.masked, self.near)
+        values = self.yardstick.measure(limits, found, near.own, found_near)
+        values |= {"rows": len(self.queries), "seconds": seconds}
+        if cell.masked == "yes" and not self._can_change_categories():
+            values.pop("js")
+        moved = self.yardstick.standardised(found.raw[:, 0]) - self.yardstick.standardised(limits.own)
+        valid = (found.status[:, 0] == "valid").astype(np.float64)
+        return Measured(cell, values, valid, moved.square().sum(dim=1).numpy())
+
+    def seconds(self, method: Method, rows: int, repeats: int = 3) -> float:
+        """Best of three after a warm-up, for `rows` queries, on the calling process's threads."""
+        made = method.fit(self.task("no"))
+        frame = pd.concat([self.queries] * (-(-rows // len(self.queries)))).head(rows)
+        self.explain(made, "no", frame)
+        return min(self._timed(made, frame) for _ in range(repeats))
+
+    def _timed(self, made: Method, frame: pd.DataFrame) -> float:
+        began = time.perf_counter()
+        self.explain(made, "no", frame)
+        return time.perf_counter() - began
+
+    def _targets(self, rows: int) -> Tensor:
+        return torch.full((rows,), self.target)
+
+    def _can_change_categories(self) -> bool:
+        return any(len(c) > 1 for n, c in self.fitted.encoder.space.columns.items() if n != self.data.mask)
+
+
+def work(data: str, seed: int, rows: int, cells: list[Cell], cache: Path) -> Iterator[Measured]:
+    """The cells of one data set and seed, one after another, on one thread."""
+    torch.set_num_threads(1)
+    bench = Bench(data, seed, rows, cache)
+    for cell in cells:
+        yield bench.measure(cell)
+
+
+def _thawed(data: Dataset) -> Schema:
+    """The data's schema with nothing immutable but the mask, which each cell decides: as in the paper."""
+    schema = data.schema
+    for name in schema.immutable:
+        schema = schema.change(name, immutable=False)
+    return schema

@@ -1,0 +1,162 @@
+"""The paper's three tables from tidy rows, our numbers beside the paper's, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import NamedTuple
+
+import pandas as pd
+
+from tdce.evaluation import PAPER
+
+OURS = "tdce"
+HIGHER = {"diversity", "validity"}
+TITLES = {"lcd": "LCD", "gmc": "GMC", "adult": "Adult", "law": "LAW", "german": "German"}
+ORDER = ("wachter", "cchvae", "revise", "clue", "face", "counternet", "tdce_paper", "tdce", "matrix_products")
+BESIDE = ("l2_common", "im1_median", "im2_median", "sparsity", "realism", "copies", "violations")
+
+
+class Figure(NamedTuple):
+    mean: float
+    deviation: float
+
+
+class Column(NamedTuple):
+    """One metric on one data set, masked or not: the figure of each method."""
+
+    metric: str
+    figures: dict[str, Figure]
+
+    @property
+    def digits(self) -> int:
+        return 2 if self.metric in PAPER else 3
+
+    def ranking(self) -> list[str]:
+        """The methods from best to worst."""
+        sign = -1 if self.metric in HIGHER else 1
+        return sorted(self.figures, key=lambda method: sign * self.figures[method].mean)
+
+    def shown(self, method: str) -> float:
+        return round(self.figures[method].mean, self.digits)
+
+
+def tables(rows: pd.DataFrame) -> str:
+    """Markdown: unmasked, masked, each with the metrics that the paper leaves out, and times."""
+    seeds = rows.loc[rows["metric"] == "validity", "seed"].nunique()
+    parts = [
+        "# The paper's tables, run again",
+        f"Mean ± standard deviation over {seeds} seeds; best **bold**, second <u>underlined</u>; in small the paper's "
+        "own figure. Every figure is from `benchmark.csv` in this folder, which `tdce bench` makes. CounterNet explains a "
+        "classifier of its own, trained with it: its validity is by that one, on the rows that that one refuses.",
+    ]
+    for masked, title in (("no", "Without a mask"), ("yes", "One feature masked")):
+        if (rows["masked"] == masked).any():
+            metrics = [m for m in PAPER if masked == "no" or m != "js"]
+            parts += [f"## {title}", _table(rows, masked, metrics, printed=True), _says(rows, masked, metrics)]
+            parts += [f"### {title}: beside the paper's metrics", _table(rows, masked, BESIDE, printed=False)]
+    if (rows["metric"] == "seconds_per_100").any():
+        parts += ["## Seconds per 100 rows", _times(rows)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def columns(rows: pd.DataFrame, data: str, masked: str, metrics: Iterable[str]) -> list[Column]:
+    """Mean and deviation over seeds."""
+    part = rows[(rows["data"] == data) & (rows["masked"] == masked)]
+    out = []
+    for metric in metrics:
+        groups = part[part["metric"] == metric].groupby("method")["value"]
+        figures = {str(method): Figure(float(v.mean()), float(v.std(ddof=0))) for method, v in groups}
+        out.append(Column(metric, figures))
+    return out
+
+
+def paper_figures() -> dict[tuple[str, str, str, str], float]:
+    """The paper's own figures by data, masked, metric, method."""
+    with files("tdce.benchmark").joinpath("paper.csv").open(encoding="utf-8") as file:
+        known = pd.read_csv(file)
+    keys = zip(known["data"], known["masked"], known["metric"], known["method"], strict=True)
+    return dict(zip(keys, known["mean"].tolist(), strict=True))
+
+
+def _table(rows: pd.DataFrame, masked: str, metrics: Iterable[str], printed: bool) -> str:
+    metrics, known = list(metrics), paper_figures() if printed else {}
+    arrows = [f"{m} {'↑' if m in HIGHER else '↓'}" for m in metrics]
+    lines = [f"| data | method | {' | '.join(arrows)} |", "|---" * (2 + len(metrics)) + "|"]
+    for d in _present(rows["data"], TITLES):
+        found = columns(rows, d, masked, metrics)
+        for method in _present(rows["method"], ORDER):
+            if any(method in column.figures for column in found):
+                cells = [_cell(c, method, known.get((d, masked, c.metric, _in_paper(method)))) for c in found]
+                lines.append(f"| {TITLES[d]} | {method} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(column: Column, method: str, printed: float | None) -> str:
+    if method not in column.figures:
+        return "–"
+    best = list(dict.fromkeys(column.shown(m) for m in column.ranking()))
+    style = dict(zip(best, ("**{}**", "<u>{}</u>"), strict=False)).get(column.shown(method), "{}")
+    mean, deviation = (f"{v:.{column.digits}f}" for v in column.figures[method])
+    small = "" if printed is None else f" <small>{printed:g}</small>"
+    return f"{style.format(mean)} ± {deviation}{small}"
+
+
+def _says(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
+    """Where ours is first, within one deviation of the first, or last, and to whom a column is lost."""
+    first = within = last = cells = 0
+    lines = []
+    for d in _present(rows["data"], TITLES):
+        lost = []
+        for column in columns(rows, d, masked, metrics):
+            if OURS not in column.figures or len(column.figures) < 2:
+                continue
+            ranking, (mean, deviation) = column.ranking(), column.figures[OURS]
+            best = column.figures[ranking[0]]
+            cells += 1
+            last += ranking[-1] == OURS
+            if column.shown(OURS) == column.shown(ranking[0]):
+                first += 1
+            elif abs(mean - best.mean) <= max(deviation, best.deviation):
+                within += 1
+            else:
+                lost.append(
+                    f"{column.metric} to {ranking[0]} ({column.shown(OURS)} against {column.shown(ranking[0])})"
+                )
+        lines.append(f"- {TITLES[d]}: " + (f"lost {', '.join(lost)}." if lost else "no column lost."))
+    if not cells:
+        return ""
+    head = (
+        f"`{OURS}` is first in {first} of {cells} cells, within one standard deviation of the first in {within} more, "
+        f"and last in {last}."
+    )
+    return "\n".join([head, "", *lines])
+
+
+def _times(rows: pd.DataFrame) -> str:
+    methods = _present(rows.loc[rows["metric"] == "seconds_per_100", "method"], ORDER)
+    known = paper_figures()
+    lines = ["| data | " + " | ".join(methods) + " |", "|---" * (1 + len(methods)) + "|"]
+    for d in _present(rows["data"], TITLES):
+        (column,) = columns(rows, d, "no", ["seconds_per_100"])
+        cells = []
+        for method in methods:
+            paper = known.get((d, "no", "seconds_per_100", _in_paper(method)))
+            small = "" if paper is None else f" <small>{paper:g}</small>"
+            cells.append(f"{column.shown(method):.3f}{small}" if method in column.figures else "–")
+        lines.append(f"| {TITLES[d]} | " + " | ".join(cells) + " |")
+    note = (
+        "One process, one thread, every method on the same 256 rows (repeated where there are fewer), best of three "
+        "after a warm-up; fitting is not counted. `matrix_products`: the bare products of `tdce_paper`'s networks."
+    )
+    return "\n".join([*lines, "", note])
+
+
+def _in_paper(method: str) -> str:
+    """The paper's TDCE stands beside both of ours."""
+    return OURS if method == "tdce_paper" else method
+
+
+def _present(values: Iterable[str], order: Iterable[str]) -> list[str]:
+    have = set(values)
+    return [v for v in order if v in have]

@@ -1,0 +1,117 @@
+"""Measure an explanation: the data, autoencoders and neighbours that the metrics need, shared by all methods."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from tdce import metrics
+from tdce.encoder import Encoder
+from tdce.limits import Flags, Limits
+from tdce.methods.base import Classify, Explanation
+from tdce.models.autoencoder import Autoencoder
+from tdce.schema import Floats, Numeric
+
+PAPER = ("l2", "diversity", "instability", "js", "im1", "im2", "validity")
+"""The paper's metrics, in the order of its tables."""
+
+MEANING = {
+    "l2": ("low", "how far the numbers moved: squared distance, standardised"),
+    "diversity": ("high", "how varied the counterfactuals are: half their mean distance"),
+    "instability": ("low", "how differently the nearest similar row is answered"),
+    "js": ("low", "how far the categories are from those of the target class, in bits"),
+    "im1": ("low", "target class's autoencoder error over the original class's (mean; heavy tail)"),
+    "im2": ("low", "gap between the target class's and the whole data's autoencoder"),
+    "validity": ("high", "share of rows that the model then puts in the target class"),
+    "im1_median": ("low", "im1, the median row"),
+    "im2_median": ("low", "im2, the median row"),
+    "sparsity": ("low", "features changed"),
+    "realism": ("low", "distance to the nearest real row of the target class"),
+    "copies": ("low", "share of counterfactuals that are a training row to the letter"),
+    "violations": ("low", "share of rows that break a constraint"),
+}
+"""Each metric's good direction and what it says."""
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What counterfactuals towards one class are measured against; learned once and used for every method."""
+
+    encoder: Encoder
+    raw: Floats  # (rows, features) the training rows
+    target: Flags  # (rows,) which of them are of the target class
+    of_target: Autoencoder
+    of_origin: Autoencoder
+    of_all: Autoencoder
+
+    @classmethod
+    def fit(cls, encoder: Encoder, raw: Floats, target: Flags, seed: int = 0) -> Self:
+        """Train the three autoencoders; their bottleneck has half as many numbers as there are features."""
+        x = encoder.embed(raw).float()
+
+        def learned(rows: Tensor) -> Autoencoder:
+            made = Autoencoder(x.shape[1], max(1, len(encoder.schema) // 2), seed=seed)
+            made.fit(rows, seed)
+            return made
+
+        return cls(encoder, raw, target, learned(x[target]), learned(x[~target]), learned(x))
+
+    def standardised(self, raw: Floats) -> Tensor:
+        """(n, num) numbers less their mean, over their deviation; a missing one is at the mean."""
+        columns = [i for i, f in enumerate(self.encoder.schema) if isinstance(f, Numeric)]
+        mean, deviation = np.nanmean(self.raw[:, columns], axis=0), np.nanstd(self.raw[:, columns], axis=0)
+        scaled = (raw[:, columns] - mean) / np.where(deviation > 0, deviation, 1.0)
+        return torch.from_numpy(np.nan_to_num(scaled))
+
+    def whole(self, raw: Floats) -> Tensor:
+        """(n, width) standardised numbers and one-hot categories: where distances over all features are taken."""
+        return torch.cat([self.standardised(raw), self.encoder.space.split(self.encoder.embed(raw))[1]], dim=1)
+
+    def neighbours(self, raw: Floats, classify: Classify) -> Floats:
+        """For each query the nearest other training row that the model puts in the same class."""
+        own, theirs = (classify(self.encoder.embed(r).float()).argmax(dim=1).numpy() for r in (raw, self.raw))
+        points, rows = self.whole(raw), self.whole(self.raw)
+        near = np.empty_like(raw)
+        for k in np.unique(own):  # a loop over classes
+            asked, among = own == k, np.flatnonzero(theirs == k)
+            if len(among) == 0:
+                near[asked] = raw[asked]
+                continue
+            index = among[metrics.nearest(points[asked], rows[among], k=2)[1].numpy()]
+            itself = (rows[index[:, 0]] == points[asked]).all(dim=1).numpy()
+            near[asked] = self.raw[np.where(itself, index[:, -1], index[:, 0])]
+        return near
+
+    def frame(self, raw: Floats) -> pd.DataFrame:
+        return self.encoder.write(raw, pd.DataFrame(index=range(len(raw))))
+
+    def measure(self, limits: Limits, found: Explanation, near: Floats, found_near: Explanation) -> dict[str, float]:
+        """All metrics of the first option of each row that was not in the target class already."""
+        asked = found.status[:, 0] != "already"
+        raw, raw_cf = limits.own[asked], found.raw[asked, 0]
+        if len(raw) == 0:
+            return {}
+        x, x_cf, x_near, x_near_cf = map(self.standardised, (raw, raw_cf, near[asked], found_near.raw[asked, 0]))
+        encoded = self.encoder.embed(raw_cf).float()
+        im1 = metrics.im1(encoded, self.of_target, self.of_origin)
+        im2 = metrics.im2(encoded, self.of_target, self.of_all)
+        return {
+            "l2": metrics.l2(x, x_cf),
+            "diversity": metrics.diversity(x_cf),
+            "instability": metrics.instability(x, x_near, x_cf, x_near_cf),
+            "js": metrics.js(self.encoder.space, encoded, self.encoder.embed(self.raw[self.target])),
+            "im1": im1.mean().item(),
+            "im2": im2.mean().item(),
+            "validity": metrics.validity(found.status[asked, 0] == "valid"),
+            "im1_median": im1.median().item(),
+            "im2_median": im2.median().item(),
+            "sparsity": metrics.sparsity(raw, raw_cf),
+            "realism": metrics.realism(self.whole(raw_cf), self.whole(self.raw[self.target])),
+            "copies": metrics.copies(raw_cf, self.raw),
+            "violations": float((~limits.kept(found.raw[:, 0]))[asked].mean()),
+        }

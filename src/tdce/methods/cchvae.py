@@ -1,0 +1,56 @@
+"""M. Pawelczyk, K. Broelemann, G. Kasneci: "Learning model-agnostic counterfactual explanations for tabular data", 2020.
+
+C-CHVAE: a variational autoencoder given the immutable features, and growing spheres around the query in its latent
+space, until a decoded point falls into the target class. It asks the classifier for answers only, never for gradients.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from tdce.diffusion.noise import Noise
+from tdce.methods.base import Task
+from tdce.methods.search import Closest, l1
+from tdce.methods.vae import VAE
+
+
+@dataclass(frozen=True)
+class CCHVAE:
+    """The closest row among those of the first ring, around the mean of q(z | x, immutable), that holds a flip."""
+
+    candidates: int = 16  # points a ring
+    rings: int = 16
+    width: float = 0.5  # of a ring
+    latent: int = 8
+    hidden: int = 128
+    task_: Task | None = field(default=None, repr=False)
+    vae_: VAE | None = field(default=None, repr=False)
+
+    def fit(self, task: Task) -> Self:
+        return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden, given=~task.mutable))
+
+    @torch.no_grad()
+    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
+        assert self.task_ is not None and self.vae_ is not None, "call fit first"
+        vae, k = self.vae_, self.candidates
+        closest, mu = Closest(self.task_, x, target, l1), vae.encode(x)[0]
+        x_cf, condition = x, x.repeat_interleave(k, dim=0)
+        for ring in range(self.rings):
+            done = closest.found
+            if done.all():
+                break
+            z = mu[:, None] + shell(noise, k, self.latent, self.width * ring, self.width * (ring + 1))
+            closest.offer(vae.decode(z.flatten(0, 1), condition).view(len(x), k, -1))
+            x_cf = torch.where(done[:, None], x_cf, closest.x_cf)  # a later ring never replaces an earlier find
+        return x_cf
+
+
+def shell(noise: Noise, points: int, latent: int, low: float, high: float) -> Tensor:
+    """(n, points, latent) uniform in the volume between two spheres: r^d is uniform between low^d and high^d."""
+    way = noise.normal(points * latent).view(-1, points, latent)
+    r = (low**latent + (high**latent - low**latent) * noise.uniform(points)) ** (1 / latent)
+    return way / way.norm(dim=2, keepdim=True) * r.float()[:, :, None]

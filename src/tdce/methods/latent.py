@@ -1,0 +1,103 @@
+"""Gradient search in the latent space of a variational autoencoder: REVISE and CLUE, which differ in their loss.
+
+S. Joshi, O. Koyejo, W. Vijitbenjaronk, B. Kim, J. Ghosh: "Towards realistic individual recourse and actionable
+explanations in black-box decision making systems", 2019.
+J. Antorán, U. Bhatt, T. Adel, A. Weller, J. M. Hernández-Lobato: "Getting a CLUE: a method for explaining uncertainty
+estimates", 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from tdce.diffusion.noise import Noise
+from tdce.methods.base import Task
+from tdce.methods.search import Closest, descend, l1, miss
+from tdce.methods.vae import VAE
+
+
+@dataclass(frozen=True)
+class Revise:
+    """argmin over z of  -log p(target | G(z)) + proximity |G(z) - x|_1,  from the mean of q(z | x)."""
+
+    proximity: float = 0.1  # lambda of that paper
+    steps: int = 150
+    rate: float = 0.1  # of Adam, falling to zero
+    every: int = 5  # steps between two judgements
+    latent: int = 8
+    hidden: int = 128
+    task_: Task | None = field(default=None, repr=False)
+    vae_: VAE | None = field(default=None, repr=False)
+
+    def fit(self, task: Task) -> Self:
+        return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden))
+
+    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
+        """`noise` goes unused: the search is deterministic."""
+        assert self.task_ is not None and self.vae_ is not None, "call fit first"
+        return search(
+            self.task_, self.vae_, x, target, lambda logits, away: miss(logits, target) + self.proximity * away,
+            self.steps, self.rate, self.every,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Clue:
+    """argmin over z of  H(y | G(z)) + proximity |G(z) - x|_1 + pull * -log p(target | G(z)),  from the mean of q(z | x).
+
+    CLUE explains uncertainty: its first two terms lead to a row of which the model is sure, of whatever class. The third
+    is not in that paper; it names the class, without which its answers could not be set beside counterfactuals.
+    """
+
+    proximity: float = 0.1  # lambda_x of that paper
+    pull: float = 1.0  # towards the target class; 0 is CLUE as published
+    steps: int = 150
+    rate: float = 0.1  # of Adam, falling to zero
+    every: int = 5  # steps between two judgements
+    latent: int = 8
+    hidden: int = 128
+    task_: Task | None = field(default=None, repr=False)
+    vae_: VAE | None = field(default=None, repr=False)
+
+    def fit(self, task: Task) -> Self:
+        return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden))
+
+    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
+        """`noise` goes unused: the search is deterministic."""
+        assert self.task_ is not None and self.vae_ is not None, "call fit first"
+        return search(
+            self.task_, self.vae_, x, target,
+            lambda logits, away: entropy(logits) + self.proximity * away + self.pull * miss(logits, target),
+            self.steps, self.rate, self.every,
+        )  # fmt: skip
+
+
+def search(
+    task: Task,
+    vae: VAE,
+    x: Tensor,
+    target: Tensor,
+    loss: Callable[[Tensor, Tensor], Tensor],  # logits (n, classes) and distances (n,) of decoded rows -> (n,)
+    steps: int,
+    rate: float,
+    every: int,
+) -> Tensor:
+    """Descend in z; a decoded row has soft categories on the way, and the query's immutable columns always."""
+
+    def row(z: Tensor) -> Tensor:
+        return torch.where(task.mutable, vae.decode(z, x), x)
+
+    closest = Closest(task, x, target, l1)
+    start = vae.encode(x)[0]
+    return descend(start, row, lambda x_cf, _: loss(task.classifier(x_cf), l1(x_cf, x)), closest, steps, rate, every)
+
+
+def entropy(logits: Tensor) -> Tensor:
+    """(n,) -sum p log p"""
+    log_p = logits.log_softmax(dim=1)
+    return -(log_p.exp() * log_p).sum(dim=1)

@@ -1,0 +1,81 @@
+"""S. Wachter, B. Mittelstadt, C. Russell: "Counterfactual explanations without opening the black box", 2017.
+
+Gradient search in feature space: argmin over x' of  lambda (f(x') - target)^2 + d(x, x'),  lambda raised until the
+answer changes; d is the L1 distance in units of each feature's median absolute deviation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+import torch
+from torch import Tensor
+
+from tdce.diffusion.noise import Noise
+from tdce.methods.base import Task
+from tdce.methods.search import Closest, descend, miss
+from tdce.space import Space
+
+
+@dataclass(frozen=True)
+class Wachter:
+    """Numbers move by themselves, categories through the logits of a softmax, so that gradients reach both.
+
+    That paper's treatment of categories (fix each value in turn, keep the best) grows exponentially with their number;
+    its (f - target)^2 is `loss="squared"`.
+    """
+
+    steps: int = 200
+    rate: float = 0.1  # of Adam, falling to zero
+    weight: float = 1.0  # lambda at the start
+    growth: float = 1.3  # of lambda at every judgement, until the row flips
+    every: int = 5  # steps between two judgements
+    loss: Literal["cross_entropy", "squared"] = "cross_entropy"
+    distance: Literal["l1_mad", "l2"] = "l1_mad"
+    soften: float = 0.1  # share of the uniform law in the categories at the start: a hard one has no gradient
+    task_: Task | None = field(default=None, repr=False)
+    scale_: Tensor | None = field(default=None, repr=False)  # (width,) what one unit of each column costs
+
+    def fit(self, task: Task) -> Self:
+        return replace(self, task_=task, scale_=inverse_mad(task.x, task.space))
+
+    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
+        """`noise` goes unused: the search is deterministic."""
+        assert self.task_ is not None, "call fit first"
+        task, space = self.task_, self.task_.space
+        num, cat = space.split(x)
+        start = space.join(num, ((1 - self.soften) * cat + self.soften * space.uniform).log())
+
+        def row(at: Tensor) -> Tensor:
+            num, logits = space.split(at)
+            return torch.where(task.mutable, space.join(num, space.softmax(logits)), x)
+
+        softened = row(start)  # distances are from here, or they would first drive the softening out
+
+        def loss(x_cf: Tensor, weight: Tensor) -> Tensor:
+            return self.weight * weight * self._miss(task.classifier(x_cf), target) + self._distance(x_cf, softened)
+
+        closest = Closest(task, x, target, self._distance)
+        return descend(start, row, loss, closest, self.steps, self.rate, self.every, self.growth)
+
+    def _miss(self, logits: Tensor, target: Tensor) -> Tensor:
+        log_p = miss(logits, target)
+        return log_p if self.loss == "cross_entropy" else ((-log_p).exp() - 1).square()
+
+    def _distance(self, a: Tensor, b: Tensor) -> Tensor:
+        if self.distance == "l2":
+            return (a - b).square().sum(dim=-1)
+        assert self.scale_ is not None, "call fit first"
+        return ((a - b).abs() * self.scale_).sum(dim=-1)
+
+
+def inverse_mad(x: Tensor, space: Space) -> Tensor:
+    """(width,) 1 / median |x - median x| of each number; 1/2 for category weights, so that a changed one costs 1.
+
+    Where more than half of the values are equal the median deviation is zero, and the mean one takes its place.
+    """
+    away = (space.split(x)[0] - space.split(x)[0].quantile(0.5, dim=0)).abs()
+    mad, mean = away.quantile(0.5, dim=0), away.mean(dim=0)
+    mad = torch.where(mad > 0, mad, torch.where(mean > 0, mean, 1.0))
+    return torch.cat([1 / mad, torch.full((space.cat,), 0.5)])

@@ -1,0 +1,150 @@
+"""The benchmark: reproducible, resumable, and tables that say what the rows say."""
+
+from pathlib import Path
+
+import lending
+import numpy as np
+import pandas as pd
+import pytest
+
+from tdce import InputError
+from tdce.benchmark import Setting, run
+from tdce.benchmark.cell import Bench, Cell
+from tdce.benchmark.settings import chosen
+from tdce.benchmark.tables import columns, paper_figures, tables
+from tdce.evaluation import MEANING, PAPER, Yardstick
+from tdce.progress import Progress
+
+
+def tidy(*rows: tuple[str, str, str, int, str, float]) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["data", "method", "masked", "seed", "metric", "value"])
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
+    out = tmp_path_factory.mktemp("results")
+    setting = Setting(("german",), ("tdce_paper",), ("no", "yes"), seeds=1, rows=20, out=out, workers=1)
+    return out, run(setting, Progress("silent"))
+
+
+def test_every_metric_of_every_cell_is_there(results):
+    out, rows = results
+    found = rows[(rows["masked"] == "no") & (rows["method"] == "tdce_paper")].set_index("metric")["value"]
+    assert set(PAPER) <= set(found.index)
+    assert {"l2_common", "seconds_per_100", "sparsity", "realism", "copies"} <= set(found.index)
+    assert np.isfinite(rows["value"]).all()
+    assert found["violations"] == 0
+    assert 0 <= found["validity"] <= 1
+    pd.testing.assert_frame_equal(pd.read_csv(out / "benchmark.csv"), rows)
+    assert "| German | tdce_paper |" in (out / "tables.md").read_text(encoding="utf-8")
+    assert '"commit"' in (out / "environment.json").read_text(encoding="utf-8")
+
+
+def test_a_cell_run_again_from_nothing_gives_the_same_values(results, tmp_path):
+    _, rows = results
+    again = Bench("german", 0, 20, tmp_path).measure(Cell("german", "tdce_paper", "yes", 0)).metrics
+    first = rows[(rows["masked"] == "yes")].set_index("metric")["value"]
+    for metric in (*PAPER, "sparsity", "realism"):
+        if metric in again:
+            assert again[metric] == first[metric]
+
+
+def test_what_is_done_is_not_run_again_and_what_is_missing_is(results):
+    out, rows = results
+    setting = Setting(("german",), ("tdce_paper",), ("no", "yes"), seeds=1, rows=20, out=out, workers=1)
+    marked = rows.copy()
+    marked.loc[(marked["masked"] == "no") & (marked["metric"] == "im1"), "value"] = 123.0
+    marked = marked[~((marked["masked"] == "yes") & (marked["metric"] == "validity"))]
+    marked.to_csv(out / "benchmark.csv", index=False)
+    again = run(setting, Progress("silent"))
+    assert (again["value"] == 123.0).sum() == 1  # kept as it stood
+    lost = (again["masked"] == "yes") & (again["metric"] == "validity")
+    assert lost.sum() == 1  # made again
+
+
+def test_wrong_names_show_before_any_work(tmp_path):
+    for data, method, word in [("mars", "tdce", "mars"), ("german", "magic", "no method 'magic'")]:
+        with pytest.raises(InputError, match=word):
+            run(Setting((data,), (method,), out=tmp_path / "none"), Progress("silent"))
+    assert not (tmp_path / "none").exists()
+
+
+def test_chosen_settings_are_accepted_by_their_methods():
+    from tdce.benchmark.settings import CHOSEN
+
+    for method, by_data in CHOSEN.items():
+        for data in by_data:
+            chosen(method, data)
+
+
+def test_the_tables_mark_the_best_and_the_second_and_count_what_is_lost():
+    rows = tidy(
+        *[("lcd", m, "no", s, "l2", v + d) for m, v in (("wachter", 1.0), ("face", 3.0), ("tdce", 2.0))
+          for s, d in ((0, -0.1), (1, 0.1))],
+        *[("lcd", m, "no", s, "validity", v) for m, v in (("wachter", 0.5), ("face", 0.9), ("tdce", 1.0)) for s in (0, 1)],
+    )  # fmt: skip
+    text = tables(rows)
+    assert "**1.00** ± 0.10 <small>0.34</small>" in text  # the paper's Wachter has 0.34 on LCD
+    assert "<u>2.00</u> ± 0.10 <small>0.59</small>" in text
+    assert "3.00 ± 0.10" in text
+    assert "`tdce` is first in 1 of 2 cells, within one standard deviation of the first in 0 more, and last in 0." in text
+    assert "- LCD: lost l2 to wachter (2.0 against 1.0)." in text
+    (column,) = columns(rows, "lcd", "no", ["validity"])
+    assert column.ranking() == ["tdce", "face", "wachter"]
+
+
+def test_the_papers_figures_are_those_that_it_prints():
+    known = paper_figures()
+    assert len(known) == 7 * 4 * 7 + 7 * 4 * 6 + 7 * 4
+    assert known["lcd", "no", "im1", "tdce"] == 0.63
+    assert known["law", "yes", "validity", "wachter"] == 0.39
+    assert known["adult", "no", "seconds_per_100", "face"] == 1.6
+
+
+# ---- the yardstick
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    return lending.explainer()
+
+
+def test_an_answer_can_be_measured(explainer):
+    people = lending.refused(explainer, 80)
+    answer = explainer.explain(people)
+    found = answer.evaluate()
+    assert list(found) == list(MEANING)
+    valid = (answer.explanation.status == "valid").mean()
+    assert found["validity"] == pytest.approx(valid)
+    assert found["violations"] == 0
+    changed = len(answer.changes()) / len(people)
+    assert found["sparsity"] == pytest.approx(changed)
+    assert found["im1"] < 1.5
+    assert found == explainer.explain(people).evaluate()
+
+
+def test_rows_already_accepted_are_not_measured(explainer):
+    accepted = lending.table(50, seed=5)
+    accepted = accepted[(explainer.predict(accepted) == "yes").to_numpy()]
+    assert explainer.explain(accepted).evaluate() == {}
+
+
+def test_the_neighbour_is_the_nearest_other_row_of_the_same_verdict(explainer):
+    fitted = explainer.fitted_
+    yardstick = Yardstick(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
+    said = fitted.classifier(fitted.encoder.embed(fitted.raw).float()).argmax(dim=1).numpy()
+    queries = fitted.raw[:5]  # training rows: each is its own nearest row, which does not count
+    found = yardstick.neighbours(queries, fitted.classifier)
+    points = yardstick.whole(fitted.raw).numpy()
+    for i in range(5):
+        distance = np.linalg.norm(points - points[i], axis=1)
+        distance[(said != said[i]) | (distance == 0)] = np.inf
+        np.testing.assert_array_equal(found[i], fitted.raw[distance.argmin()])
+
+
+def test_standardised_numbers_have_mean_0_and_deviation_1_on_the_training_rows(explainer):
+    fitted = explainer.fitted_
+    yardstick = Yardstick(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
+    numbers = yardstick.standardised(fitted.raw).numpy()
+    np.testing.assert_allclose(numbers.mean(axis=0), 0, atol=1e-9)
+    np.testing.assert_allclose(numbers.std(axis=0), 1)
