@@ -13,7 +13,7 @@ import pytest
 import tdce
 from tdce.answer import Answer
 from tdce.errors import InputError
-from tdce.schema import Schema
+from tdce.schema import Numeric, Schema
 
 SIZE = 40  # rows of a table: too few to learn anything, enough to go wrong
 OPTIONS = 2
@@ -36,9 +36,9 @@ def fitted(frame: pd.DataFrame, label: Any, favourable: Any = None, schema: Sche
     return explainer.fit(frame, label=label, favourable=favourable, schema=schema)
 
 
-def ask(explainer: tdce.Explainer, rows: pd.DataFrame, target: Any, immutable: list[Any], **options: Any) -> Asked:
+def ask(explainer: tdce.Explainer, rows: pd.DataFrame, target: Any, immutable: list[Any]) -> Asked:
     before = rows.copy(deep=True)
-    answer = explainer.explain(rows, target=target, n=OPTIONS, immutable=immutable, **options)
+    answer = explainer.explain(rows, target=target, n=OPTIONS, immutable=immutable)
     return Asked(explainer, rows, before, target, immutable, answer)
 
 
@@ -107,7 +107,7 @@ def three() -> Asked:
     frame["b"] = frame["b"].map({"True": True, "False": False}).astype(object).fillna("unknown")
     frame["grade"] = pd.cut(frame["a"], [-1, 3, 7, 11], labels=["C", "B", "A"])
     rows = pd.DataFrame({"a": pd.array([1, 5, 9, None], dtype="Int64"), "b": [True, False, True, True]})
-    return ask(fitted(frame, "grade"), rows, "A", [], threshold=0.5)
+    return ask(fitted(frame, "grade"), rows, "A", [])
 
 
 CASES: dict[str, Callable[[], Asked]] = {"numbers": numbers, "words": words, "strange": strange, "three": three}
@@ -131,6 +131,11 @@ def plain() -> tuple[tdce.Explainer, pd.DataFrame]:
 
 def features(asked: Asked) -> list[Any]:
     return list(asked.explainer.schema.names)
+
+
+def repeated(asked: Asked) -> pd.DataFrame:
+    """The rows, once for each option."""
+    return asked.before.iloc[np.repeat(np.arange(len(asked.before)), OPTIONS)]
 
 
 def added(asked: Asked) -> pd.DataFrame:
@@ -159,29 +164,28 @@ def test_columns_order_dtypes_and_index_are_the_rows_own(asked: Asked) -> None:
     assert frame.index.names == asked.rows.index.names
     assert frame[names].dtypes.equals(asked.rows.dtypes)
     others = [n for n in names if n not in features(asked)]
-    pd.testing.assert_frame_equal(frame[others], asked.rows[others].loc[:, :].iloc[np.repeat(np.arange(len(asked.rows)), OPTIONS)])
+    pd.testing.assert_frame_equal(frame[others], repeated(asked)[others], check_exact=True)
 
 
 def test_the_rows_asked_about_are_not_modified(asked: Asked) -> None:
-    asked.answer.to_frame().iloc[0, 0] = None
     pd.testing.assert_frame_equal(asked.rows, asked.before, check_exact=True)
 
 
 def test_immutable_features_come_back_bit_for_bit(asked: Asked) -> None:
     frame = asked.answer.to_frame()
     for name in asked.immutable:
-        own = asked.rows[name].repeat(OPTIONS)
+        own = repeated(asked)[name]
         pd.testing.assert_series_equal(frame[name], own, check_exact=True)
         assert [type(v) for v in frame[name]] == [type(v) for v in own]
 
 
 def test_proposed_values_are_within_the_table(asked: Asked) -> None:
     encoder = asked.answer.encoder
-    raw, own = encoder.read(asked.answer.to_frame()), encoder.read(asked.rows).repeat(OPTIONS, axis=0)
+    raw, own = encoder.read(asked.answer.to_frame()), encoder.read(repeated(asked))
     for i, feature in enumerate(encoder.schema):
         changed = raw[~((raw[:, i] == own[:, i]) | (np.isnan(raw[:, i]) & np.isnan(own[:, i]))), i]
         assert not np.isnan(changed).any(), feature.name
-        if isinstance(feature, tdce.schema.Numeric):
+        if isinstance(feature, Numeric):
             assert (changed >= feature.low).all(), feature.name
             assert (changed <= feature.high).all(), feature.name
             np.testing.assert_array_equal(feature.round(changed), changed)
@@ -191,9 +195,8 @@ def test_the_verdict_is_the_models_on_exactly_the_values_returned(asked: Asked) 
     frame, lines = asked.answer.to_frame(), added(asked)
     p = asked.explainer.predict_proba(frame)
     np.testing.assert_allclose(p[asked.target], lines["score_after"], rtol=0, atol=1e-6)
-    np.testing.assert_allclose(
-        asked.explainer.predict_proba(asked.rows)[asked.target].repeat(OPTIONS), lines["score_before"], rtol=0, atol=1e-6
-    )
+    before = asked.explainer.predict_proba(repeated(asked))
+    np.testing.assert_allclose(before[asked.target], lines["score_before"], rtol=0, atol=1e-6)
     yes = p.to_numpy().argmax(axis=1) == list(p.columns).index(asked.target)
     assert (yes == lines["status"].isin(["valid", "already"])).all()
 
@@ -204,22 +207,21 @@ def test_a_row_that_is_already_there_is_returned_unchanged(asked: Asked) -> None
     assert ((status == "already") == already).all()
     assert already.any()
     assert not already.all()
-    own = asked.rows.iloc[np.repeat(np.arange(len(asked.rows)), OPTIONS)]
-    pd.testing.assert_frame_equal(frame[asked.rows.columns][already], own[already], check_exact=True)
+    own = repeated(asked)[already]
+    pd.testing.assert_frame_equal(frame[own.columns][already], own, check_exact=True)
 
 
 def test_changes_are_the_cells_that_differ(asked: Asked) -> None:
-    frame, changes = asked.answer.to_frame(), asked.answer.changes()
+    frame, own, changes = asked.answer.to_frame(), repeated(asked), asked.answer.changes()
     assert list(changes.columns) == ["row", "option", "feature", "before", "after"]
     expected = []
     for at in range(len(frame)):
         for name in features(asked):
-            before, after = asked.rows[name].iloc[at // OPTIONS], frame[name].iloc[at]
-            if not (before is after or (pd.isna(before) and pd.isna(after)) or (pd.notna(before) and before == after)):
-                expected.append((asked.rows.index[at // OPTIONS], at % OPTIONS, name, before, after))
-    assert [tuple(None if v is pd.NA or v is None else v for v in line) for line in changes.itertuples(index=False)] == [
-        tuple(None if v is pd.NA or v is None else v for v in line) for line in expected
-    ]
+            before, after = own[name].iloc[at], frame[name].iloc[at]
+            if repr(before) != repr(after):  # repr: missing is not equal to missing
+                expected.append((own.index[at], at % OPTIONS, name, repr(before), repr(after)))
+    told = changes.assign(before=changes["before"].map(repr), after=changes["after"].map(repr))
+    assert list(told.itertuples(index=False, name=None)) == expected
     assert len(expected) > 0
 
 
@@ -228,10 +230,135 @@ def test_there_is_a_sentence_for_every_line(asked: Asked) -> None:
     assert all(asked.answer.sentences())
 
 
-def test_the_same_question_has_the_same_answer(asked: Asked) -> None:
-    if asked.target == "A":
-        pytest.skip("asked with a threshold")
-    again = asked.explainer.explain(asked.rows.iloc[::-1], target=asked.target, n=OPTIONS, immutable=asked.immutable)
-    frame = again.to_frame()
-    turned = np.arange(len(frame)).reshape(-1, OPTIONS)[::-1].reshape(-1)
-    pd.testing.assert_frame_equal(frame.iloc[turned], asked.answer.to_frame(), check_exact=True)
+# Nothing to change, nothing to ask
+
+
+def test_everything_immutable_is_infeasible_with_a_note(plain: tuple[tdce.Explainer, pd.DataFrame]) -> None:
+    explainer, rows = plain
+    frame = explainer.explain(rows, immutable=["age", "housing"]).to_frame()
+    assert frame["status"].tolist() == ["infeasible"] * len(rows)
+    assert frame["note"].tolist() == ["every feature is immutable"] * len(rows)
+    assert (frame["score_before"] == frame["score_after"]).all()
+    pd.testing.assert_frame_equal(frame[list(rows.columns)], rows, check_exact=True)
+
+
+def test_a_table_of_constants_is_infeasible_with_a_note() -> None:
+    frame = pd.DataFrame({"a": 3, "b": "u", "c": True, "y": ["no", "no", "no", "yes"] * 5})
+    explainer = fitted(frame, "y", favourable="yes")
+    found = explainer.explain(frame.head(3), n=OPTIONS).to_frame()
+    assert set(found["status"]) == {"infeasible"}
+    assert set(found["note"]) == {"no other allowed value for a, b, c"}
+    assert found["y"].tolist() == ["no"] * 6  # the label is a column like any other here
+
+
+def test_no_rows_have_an_empty_answer(plain: tuple[tdce.Explainer, pd.DataFrame]) -> None:
+    explainer, rows = plain
+    answer = explainer.explain(rows.head(0), n=OPTIONS)
+    frame = answer.to_frame()
+    assert (len(answer), answer.counts(), answer.sentences(), answer.lines()) == (0, {}, [], [])
+    assert list(frame.columns) == [*rows.columns, *ADDED]
+    assert frame[rows.columns].dtypes.equals(rows.dtypes)
+    assert answer.changes().empty
+
+
+def test_a_missing_cell_where_fit_saw_none_is_answered(plain: tuple[tdce.Explainer, pd.DataFrame]) -> None:
+    explainer, _ = plain
+    rows = pd.DataFrame({"age": [None, 20.0], "housing": ["own", None]})
+    frame = explainer.explain(rows, n=OPTIONS, immutable=["housing"]).to_frame()
+    assert frame["housing"].isna().tolist() == [False, False, True, True]
+    assert frame["status"].isin(["valid", "best_effort", "already"]).all()
+
+
+def test_a_threshold_is_the_verdict(plain: tuple[tdce.Explainer, pd.DataFrame]) -> None:
+    explainer, rows = plain
+    for threshold in (0.01, 0.99):
+        frame = explainer.explain(rows, n=OPTIONS, threshold=threshold).to_frame()
+        yes = frame["status"].isin(["valid", "already"])
+        assert (yes == (frame["score_after"] >= threshold)).all()
+
+
+def test_without_a_favourable_class_the_other_of_two_is_the_target() -> None:
+    frame = pd.DataFrame({"a": range(SIZE), "y": [i % 2 for i in range(SIZE)]})
+    explainer = fitted(frame, "y")
+    answer = explainer.explain(frame.head(4))
+    assert answer.target.tolist() == [1 - v for v in explainer.predict(frame.head(4))]
+    assert "already" not in answer.counts()
+
+
+# Wrong questions
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"immutable": ["Age"]}, ["immutable", "'Age'", "age, housing"]),
+        ({"immutable": "age"}, ["immutable must be a list", "immutable=['age']"]),
+        ({"target": "maybe"}, ["target 'maybe'", "no, yes"]),
+        ({"n": 0}, ["n is 0", "at least 1"]),
+        ({"n": -1}, ["n is -1"]),
+        ({"n": 1.5}, ["n is 1.5", "whole number"]),
+        ({"n": "2"}, ["n is '2'", "whole number"]),
+        ({"seed": None}, ["seed None"]),
+        ({"seed": 1.5}, ["seed 1.5", "whole number"]),
+        ({"threshold": "0.5"}, ["threshold '0.5'"]),
+        ({"immutable": 5}, ["immutable must be a list"]),
+        ({"seed": -1}, ["seed -1"]),
+        ({"seed": 2**64}, ["seed 18446744073709551616"]),
+        ({"threshold": 0}, ["threshold 0", "between 0 and 1"]),
+        ({"threshold": 1.5}, ["threshold 1.5", "between 0 and 1"]),
+        ({"threshold": float("nan")}, ["threshold nan"]),
+        ({"closeness": 2}, ["closeness 2"]),
+    ],
+)
+def test_a_wrong_question_is_named(
+    plain: tuple[tdce.Explainer, pd.DataFrame], options: dict[str, Any], words: list[str]
+) -> None:
+    explainer, rows = plain
+    with pytest.raises(InputError) as error:
+        explainer.explain(rows, **options)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([{"age": 30, "housing": "own"}], ["rows must be a data frame, not list"]),
+        (pd.Series({"age": 30, "housing": "own"}), ["rows must be a data frame, not Series"]),
+        (pd.DataFrame({"age": [30]}), ["column 'housing'", "it has: age"]),
+        (pd.DataFrame({"age": [30], "housing": ["boat"]}, index=["Jo"]), ["'housing'", "'boat'", "'Jo'", "own, rent"]),
+        (pd.DataFrame({"age": ["old"], "housing": ["own"]}), ["'age'", "'old'", "numbers"]),
+        (pd.DataFrame({"age": [np.inf], "housing": ["own"]}), ["'age'", "infinite"]),
+    ],
+)
+def test_wrong_rows_are_named(plain: tuple[tdce.Explainer, pd.DataFrame], rows: Any, words: list[str]) -> None:
+    with pytest.raises(InputError) as error:
+        plain[0].explain(rows)
+    assert all(word in str(error.value) for word in words), str(error.value)
+
+
+def test_three_classes_need_a_target() -> None:
+    frame = pd.DataFrame({"a": range(12), "y": list("abc") * 4})
+    with pytest.raises(InputError, match="3 classes and no favourable one: name a target, one of a, b, c"):
+        fitted(frame, "y").explain(frame)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "words"),
+    [
+        ({}, {"label": "Y"}, ["no label column 'Y'", "a, y"]),
+        ({"y": ["u"] * 4}, {}, ["'y' has only the value u"]),
+        ({"y": ["u", "v", None, "u"]}, {}, ["'y' is missing in 1 rows", "row 2"]),
+        ({}, {"favourable": "w"}, ["favourable 'w'", "u, v"]),
+        ({}, {"immutable": ["b"]}, ["no feature 'b'"]),
+        ({}, {"immutable": "a"}, ["immutable must be a list"]),
+        ({"a": None}, {}, ["'a'", "every cell is missing"]),
+        ({"a": pd.Timestamp("2024-01-01")}, {}, ["'a'", "Timestamp"]),
+    ],
+)
+def test_a_table_that_cannot_be_fitted_is_named(
+    change: dict[str, Any], options: dict[str, Any], words: list[str]
+) -> None:
+    frame = pd.DataFrame({"a": [1, 2, 3, 4], "y": ["u", "v", "u", "v"]}).assign(**change)
+    with pytest.raises(InputError) as error:
+        tdce.Explainer(progress="silent").fit(frame, **{"label": "y", **options})
+    assert all(word in str(error.value) for word in words), str(error.value)

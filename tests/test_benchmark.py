@@ -81,13 +81,16 @@ def test_the_tables_mark_the_best_and_the_second_and_count_what_is_lost():
     rows = tidy(
         *[("lcd", m, "no", s, "l2", v + d) for m, v in (("wachter", 1.0), ("face", 3.0), ("tdce", 2.0))
           for s, d in ((0, -0.1), (1, 0.1))],
-        *[("lcd", m, "no", s, "validity", v) for m, v in (("wachter", 0.5), ("face", 0.9), ("tdce", 1.0)) for s in (0, 1)],
+        *[("lcd", m, "no", s, "validity", v) for s in (0, 1)
+          for m, v in (("wachter", 0.5), ("face", 0.9), ("tdce", 1.0))],
     )  # fmt: skip
     text = tables(rows)
     assert "**1.00** ± 0.10 <small>0.34</small>" in text  # the paper's Wachter has 0.34 on LCD
     assert "<u>2.00</u> ± 0.10 <small>0.59</small>" in text
     assert "3.00 ± 0.10" in text
-    assert "`tdce` is first in 1 of 2 cells, within one standard deviation of the first in 0 more, and last in 0." in text
+    assert (
+        "`tdce` is first in 1 of 2 cells, within one standard deviation of the first in 0 more, and last in 0." in text
+    )
     assert "- LCD: lost l2 to wachter (2.0 against 1.0)." in text
     (column,) = columns(rows, "lcd", "no", ["validity"])
     assert column.ranking() == ["tdce", "face", "wachter"]

@@ -76,8 +76,7 @@ class Answer:
             "score_after": found.score_after.reshape(-1),
             "note": np.repeat(np.array(found.note, dtype=object), n),
         }
-        taken = set(frame.columns)
-        columns = {f"tdce_{k}" if k in taken else k: pd.Series(v, index=frame.index) for k, v in added.items()}
+        columns = {_free(k, frame.columns): pd.Series(v, index=frame.index) for k, v in added.items()}
         return pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1)
 
     def changes(self) -> pd.DataFrame:
@@ -132,12 +131,19 @@ class Answer:
 
     def _written(self) -> pd.DataFrame:
         repeated = self.rows.iloc[np.repeat(np.arange(len(self.rows)), self.options)]
-        return self.encoder.write(self.explanation.raw.reshape(len(repeated), -1), repeated)
+        return self.encoder.write(self.explanation.raw.reshape(len(repeated), len(self.encoder.schema)), repeated)
 
     def _changed(self) -> tuple[NDArray[np.intp], ...]:
         """Positions (row, option, feature) of all that changed, in this order."""
         raw, own = self.explanation.raw, self.encoder.read(self.rows)[:, None]
         return np.nonzero(~((raw == own) | (np.isnan(raw) & np.isnan(own))))
+
+
+def _free(name: str, taken: pd.Index[Any]) -> str:
+    """The name, with `tdce_` before it as often as the table already has it."""
+    while name in taken:
+        name = f"tdce_{name}"
+    return name
 
 
 def _labels(index: pd.Index[Any]) -> Any:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.metadata import version
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -47,14 +49,18 @@ class Fitted:
     raw: Floats  # (rows, features) the rows that were learned, for methods that search among them
     y: Tensor  # (rows,) their class numbers
     report: dict[str, Any]  # rows, accuracy, losses, seconds, versions
+    memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
+
+    @cached_property
+    def x(self) -> Tensor:
+        return self.encoder.embed(self.raw).float()
 
     def task(self, immutable: Iterable[Name] = ()) -> Task:
         """The task of explaining this classifier while these features stay."""
         encoder = self.encoder
         return Task(
             encoder.space, self.classifier, self.diffusion, ~encoder.space.mask(immutable),
-            encoder.embed(self.raw).float(), self.y, lambda x: encoder.embed(encoder.unembed(x)).float(),
-            self.report["seed"],
+            self.x, self.y, lambda x: encoder.embed(encoder.unembed(x)).float(), self.report["seed"], self.memo,
         )  # fmt: skip
 
 
@@ -78,6 +84,7 @@ class Explainer:
         seed: int = 0,
         progress: Mode = "auto",
     ) -> None:
+        self.method: str | Method
         self.method, self.hidden, self.tau, self.steps = method, hidden, tau, steps
         self.seed, self.progress = seed, progress
         self.yardsticks_: dict[int, Yardstick] = {}  # by target class, learned when first needed
@@ -152,12 +159,12 @@ class Explainer:
             raise InputError(
                 f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
             )
-        if n < 1:
-            raise InputError(f"n is {n}; ask for at least one counterfactual a row")
-        if not 0 <= seed < 2**64:
-            raise InputError(f"seed {seed} must be a whole number from 0 to 2**64 - 1")
-        if threshold is not None and not 0 < threshold < 1:
-            raise InputError(f"threshold {threshold} must lie between 0 and 1")
+        if not _is_whole(n) or n < 1:
+            raise InputError(f"n is {n!r}; it must be a whole number, at least 1 counterfactual a row")
+        if not _is_whole(seed) or not 0 <= seed < 2**64:
+            raise InputError(f"seed {seed!r} must be a whole number from 0 to 2**64 - 1")
+        if threshold is not None and not (isinstance(threshold, Real) and 0 < threshold < 1):
+            raise InputError(f"threshold {threshold!r} must be a number between 0 and 1")
         encoder = fitted.encoder
         limits = Limits(encoder, rows, _names(immutable, "immutable"))
         task = fitted.task(limits.immutable)
@@ -291,15 +298,21 @@ class Explainer:
         return other
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
 def _names(names: Iterable[Name], what: str) -> tuple[Name, ...]:
-    if isinstance(names, str):
-        raise InputError(f'{what} must be a list of names: {what}=["{names}"]')
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"{what} must be a list of names: {what}=[{names!r}]")
     return tuple(names)
 
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
     """Class numbers (n,) and the classes they stand for."""
-    if label not in frame.columns:
+    if not isinstance(frame, pd.DataFrame):
+        raise InputError(f"the table must be a data frame, not {type(frame).__name__}")
+    if not isinstance(label, Hashable) or label not in frame.columns:
         raise InputError(f"there is no label column {label!r}; the table has: {listing(frame.columns)}")
     column = frame[label]
     if isinstance(column, pd.DataFrame):
@@ -309,8 +322,13 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
             f"the label {label!r} is missing in {int(column.isna().sum())} rows (the first is row "
             f"{column.index[int(column.isna().to_numpy().argmax())]!r}); drop those rows before fitting"
         )
+    if len(frame) == 0:
+        raise InputError("the table has no rows")
     codes, values = pd.factorize(column, sort=True)
     classes = tuple(plain(v) for v in values)
+    odd = next((v for v in classes if not isinstance(v, str | bool | int | float)), None)
+    if odd is not None:
+        raise InputError(f"the label {label!r} holds {type(odd).__name__} ({odd}); text, numbers or yes/no are needed")
     if len(classes) < 2:
         raise InputError(
             f"the label {label!r} has only the value {listing(classes)}; two are needed to explain a choice"

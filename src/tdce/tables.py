@@ -62,9 +62,9 @@ def write_table(path: Path, frame: pd.DataFrame) -> None:
     elif suffix == ".jsonl":
         content = _json_lines(frame).encode()
     else:
-        text = frame.to_csv(index=False)
+        text = frame.to_csv(index=False, lineterminator="\n")
         if "\r" in text:  # which pandas leaves bare: a line end to any reader
-            text = frame.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC)
+            text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         content = text.encode() if suffix == ".csv" else gzip.compress(text.encode(), mtime=0)
     write_whole(path, content)
 

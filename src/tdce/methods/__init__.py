@@ -3,11 +3,36 @@
 from collections.abc import Callable
 
 from tdce.methods.base import Explanation, Method, Task, explain
+from tdce.methods.cchvae import CCHVAE
+from tdce.methods.counternet import CounterNet
+from tdce.methods.face import FACE
+from tdce.methods.latent import Clue, Revise
 from tdce.methods.tdce import TDCE, TDCEPaper
+from tdce.methods.wachter import Wachter
 
 METHODS: dict[str, Callable[..., Method]] = {
     "tdce": TDCE,
     "tdce_paper": TDCEPaper,
+    "wachter": Wachter,
+    "cchvae": CCHVAE,
+    "revise": Revise,
+    "clue": Clue,
+    "face": FACE,
+    "counternet": CounterNet,
 }
 
-__all__ = ["METHODS", "TDCE", "Explanation", "Method", "TDCEPaper", "Task", "explain"]
+__all__ = [
+    "CCHVAE",
+    "FACE",
+    "METHODS",
+    "TDCE",
+    "Clue",
+    "CounterNet",
+    "Explanation",
+    "Method",
+    "Revise",
+    "TDCEPaper",
+    "Task",
+    "Wachter",
+    "explain",
+]

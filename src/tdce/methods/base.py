@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, Self
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -38,6 +38,7 @@ class Task:
     y: Tensor  # (m,) their class numbers
     settle: Callable[[Tensor], Tensor]  # encoded rows put on the data's grid, categories hard
     seed: int = 0  # of whatever the method trains
+    memo: dict[Hashable, Any] = field(default_factory=dict)  # what one method trained and another may use
 
 
 class Method(Protocol):
@@ -151,6 +152,6 @@ def _verdict(classify: Classify, x: Tensor, target: Tensor, threshold: float | N
 def _order(x: Floats, raw: Floats, valid: Flags, limits: Limits) -> Rows:
     """(rows, options): valid ones first, then the closest."""
     n, options, features = raw.shape
-    x_cf = limits.encoder.embed(raw.reshape(n * options, features)).numpy().reshape(n, options, -1)
+    x_cf = limits.encoder.embed(raw.reshape(n * options, features)).numpy().reshape(n, options, x.shape[1])
     distance = np.square(x_cf - x[:, None]).sum(axis=2)
     return np.lexsort((distance, ~valid), axis=1)

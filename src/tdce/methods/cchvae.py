@@ -1,6 +1,7 @@
-"""M. Pawelczyk, K. Broelemann, G. Kasneci: "Learning model-agnostic counterfactual explanations for tabular data", 2020.
+"""C-CHVAE: M. Pawelczyk, K. Broelemann, G. Kasneci, "Learning model-agnostic counterfactual explanations for tabular
+data", 2020.
 
-C-CHVAE: a variational autoencoder given the immutable features, and growing spheres around the query in its latent
+A variational autoencoder given the immutable features, and growing spheres around the query in its latent
 space, until a decoded point falls into the target class. It asks the classifier for answers only, never for gradients.
 """
 
@@ -22,7 +23,7 @@ from tdce.methods.vae import VAE
 class CCHVAE:
     """The closest row among those of the first ring, around the mean of q(z | x, immutable), that holds a flip."""
 
-    candidates: int = 16  # points a ring
+    candidates: int = 32  # points a ring
     rings: int = 16
     width: float = 0.5  # of a ring
     latent: int = 8
@@ -35,9 +36,10 @@ class CCHVAE:
 
     @torch.no_grad()
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
-        assert self.task_ is not None and self.vae_ is not None, "call fit first"
-        vae, k = self.vae_, self.candidates
-        closest, mu = Closest(self.task_, x, target, l1), vae.encode(x)[0]
+        task, vae, k = self.task_, self.vae_, self.candidates
+        assert task is not None, "call fit first"
+        assert vae is not None
+        closest, mu = Closest(task, x, target, l1), vae.encode(x)[0]
         x_cf, condition = x, x.repeat_interleave(k, dim=0)
         for ring in range(self.rings):
             done = closest.found
@@ -52,5 +54,6 @@ class CCHVAE:
 def shell(noise: Noise, points: int, latent: int, low: float, high: float) -> Tensor:
     """(n, points, latent) uniform in the volume between two spheres: r^d is uniform between low^d and high^d."""
     way = noise.normal(points * latent).view(-1, points, latent)
-    r = (low**latent + (high**latent - low**latent) * noise.uniform(points)) ** (1 / latent)
-    return way / way.norm(dim=2, keepdim=True) * r.float()[:, :, None]
+    length: Tensor = way.norm(dim=2, keepdim=True)
+    r = (low**latent + (high**latent - low**latent) * noise.uniform(points)).pow(1 / latent).float()
+    return way / length * r[:, :, None]

@@ -7,17 +7,15 @@ answer is the row, confidently of the target class, at the end of the shortest p
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from math import log, pi
-from typing import NamedTuple, Self
+from math import lgamma, log, pi
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
+from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
-from scipy.special import gammaln
 from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]
 from torch import Generator, Tensor
 
@@ -26,7 +24,7 @@ from tdce.methods.base import Task
 from tdce.schema import Floats
 
 Rows = NDArray[np.int64]
-SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, which a sparse matrix keeps apart from nothing
+SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothing, which in a sparse matrix is no edge
 
 
 @dataclass(frozen=True)
@@ -35,130 +33,133 @@ class FACE:
 
     All work is in `fit`: one Dijkstra for each class, from all its confident rows at once, tells every row which of
     them is nearest. A query enters the graph by edges to its own neighbours. Where no path leads, the query comes back.
-    The paper's threshold on the density of the answer is left at zero: the paths already avoid sparse ground.
+    The paper's threshold on the density of an answer is left at zero: the paths already avoid sparse ground.
     """
 
     k: int = 50  # neighbours of a row
     epsilon: float | None = None  # with it, the neighbours are instead all rows within this distance
-    confidence: float = 0.6  # the least probability of the target class at an answer
-    rows: int = 20_000  # at most so many training rows are nodes
+    confidence: float = 0.6  # t_p: the least probability of the target class at an answer
+    rows: int = 50_000  # at most so many training rows are nodes
     task_: Task | None = field(default=None, repr=False)
-    nodes_: Tensor | None = field(default=None, repr=False)  # (m, width)
-    parts_: dict[bytes, Part] = field(default_factory=dict, repr=False)  # by the values of the immutable columns
-    cost_: Floats | None = field(
-        default=None, repr=False
-    )  # (classes, m) length of the path to the nearest confident row
-    answer_: Rows | None = field(default=None, repr=False)  # (classes, m) that row's number
+    graph_: Graph | None = field(default=None, repr=False)
 
     def fit(self, task: Task) -> Self:
+        if not task.mutable.any():
+            return replace(self, task_=task)  # nowhere to go, so no graph
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
         nodes = task.x[order[: self.rows].sort().values]
         features = sum(bool(task.mutable[list(own)].any()) for own in task.space.columns.values())
         parts, edges = {}, []
-        for key, at in _groups(nodes, task).items():
-            x = nodes[at][:, task.mutable].double().numpy()
-            parts[key] = Part.of(x, at.numpy(), self.k, self.epsilon, features)
+        for key, at in _groups(nodes, task.mutable).items():
+            x = _free(nodes[at], task.mutable)
+            parts[key] = Part.of(x, at, self.k, self.epsilon, features)
             edges.append(parts[key].inner(x))
-        graph = _union(edges, len(nodes))
+        row, node, weight = (np.concatenate(each) for each in zip(*edges, strict=True))
+        graph = csr_array((weight, (row, node)), shape=(len(nodes), len(nodes)))
         with torch.no_grad():
-            p = torch.cat([task.classifier(block).softmax(dim=1) for block in nodes.split(4096)])
+            p = torch.cat([task.classifier(block).softmax(dim=1) for block in torch.split(nodes, 4096)])
         best, predicted = p.max(dim=1)
-        confident = (best >= self.confidence).numpy()
-        paths = [_nearest(graph, np.flatnonzero(confident & (predicted == c).numpy())) for c in range(p.shape[1])]
+        confident = torch.where(best >= self.confidence, predicted, -1).numpy()
+        paths = [_nearest(graph, np.flatnonzero(confident == c)) for c in range(p.shape[1])]
         cost, answer = (np.stack(each) for each in zip(*paths, strict=True))
-        return replace(self, task_=task, nodes_=nodes, parts_=parts, cost_=cost, answer_=answer)
+        return replace(self, task_=task, graph_=Graph(nodes, parts, cost, answer))
 
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
-        """No draw is made: the answer is the end of the shortest path."""
-        assert self.task_ is not None and self.nodes_ is not None, "call fit first"
-        assert self.cost_ is not None and self.answer_ is not None
+        """The ends of the shortest paths; nothing is drawn."""
+        assert self.task_ is not None, "call fit first"
+        if self.graph_ is None:
+            return x.clone()
+        nodes, parts, to_go, answer = self.graph_
+        mutable = self.task_.mutable
         x_cf = x.clone()
-        for key, at in _groups(x, self.task_).items():
-            if key not in self.parts_:
+        for key, at in _groups(x, mutable).items():
+            if key not in parts:
                 continue
-            entry, node, weight = self.parts_[key].entrances(x[at][:, self.task_.mutable].double().numpy())
-            wanted = target[at].numpy()[entry]
-            cost = weight + self.cost_[wanted, node]
-            order = np.lexsort((cost, entry))
-            entry, first = np.unique(entry[order], return_index=True)  # the cheapest way in, for each query
-            best = order[first]
-            reached = np.isfinite(cost[best])
-            answer = self.answer_[wanted[best], node[best]][reached]
-            x_cf[at[entry[reached]]] = self.nodes_[answer]
-        return torch.where(self.task_.mutable, x_cf, x)
+            query, node, weight = parts[key].entrances(_free(x[at], mutable))
+            wanted = target[at].numpy()[query]
+            cost = weight + to_go[wanted, node]
+            order = np.lexsort((cost, query))
+            first = order[np.unique(query[order], return_index=True)[1]]  # the cheapest way in, for each query
+            first = first[np.isfinite(cost[first])]
+            x_cf[at[query[first]]] = nodes[answer[wanted[first], node[first]]]
+        return torch.where(mutable, x_cf, x)
+
+
+class Graph(NamedTuple):
+    nodes: Tensor  # (m, width) rows
+    parts: dict[bytes, Part]  # by the values of the immutable columns: no edge leads from one to another
+    cost: Floats  # (classes, m) length of the path to the nearest confident row of the class; inf: there is no path
+    answer: Rows  # (classes, m) the number of that row
 
 
 class Edges(NamedTuple):
-    row: Rows  # numbers of queries or nodes
+    row: Rows  # a query or a node
     node: Rows
     weight: Floats
 
 
 @dataclass(frozen=True)
 class Part:
-    """The nodes that share the values of all immutable columns; here a row is its other columns."""
+    """The nodes that share the values of all immutable columns; a row is here its other columns alone."""
 
-    at: Rows  # (n,) their numbers
-    tree: NearestNeighbors
+    at: Rows  # (n,) numbers of the nodes
+    tree: Any  # looks at one query at a time, so that what it finds never depends on the rest of the batch
     k: int
     epsilon: float | None
-    features: int  # d, the dimension: features, not columns, for the weights of one category are no freedom each
+    features: int  # d, the dimension: the weights of one category are one freedom together
     log_r: float
 
     @classmethod
     def of(cls, x: Floats, at: Rows, k: int, epsilon: float | None, features: int) -> Self:
-        # a tree looks at one query at a time, so that what it finds never depends on the rest of the batch
-        tree = NearestNeighbors(algorithm="kd_tree").fit(x)
         k = min(k, len(x))
-        if epsilon is None:
-            log_r = log(k / len(x)) + gammaln(features / 2 + 1) - features / 2 * log(pi)  # r = k / (N eta_d)
-        else:
-            log_r = features * log(epsilon)  # r = epsilon^d
-        return cls(at, tree, k, epsilon, features, float(log_r))
+        log_ball = features / 2 * log(pi) - lgamma(features / 2 + 1)  # log eta_d, the volume of the unit ball
+        log_r = log(k / len(x)) - log_ball if epsilon is None else features * log(epsilon)
+        return cls(at, NearestNeighbors(algorithm="kd_tree").fit(x), k, epsilon, features, log_r)
 
     def inner(self, x: Floats) -> Edges:
         """Among the nodes; none is its own neighbour."""
-        edges = self._edges(NearestNeighbors().fit(x), None, min(self.k, len(x) - 1))  # wide rows by matrix products
+        if len(x) == 1:
+            return Edges(self.at[:0], self.at[:0], np.zeros(0))
+        edges = self._edges(NearestNeighbors().fit(x), None, min(self.k, len(x) - 1))  # wide rows: matrix products
         return edges._replace(row=self.at[edges.row])
 
     def entrances(self, x: Floats) -> Edges:
         """From queries to nodes."""
         return self._edges(self.tree, x, self.k)
 
-    def _edges(self, finder: NearestNeighbors, x: Floats | None, k: int) -> Edges:
-        if self.epsilon is not None:
-            graph = finder.radius_neighbors_graph(x, self.epsilon, mode="distance").tocoo()
-        elif k > 0:
+    def _edges(self, finder: Any, x: Floats | None, k: int) -> Edges:
+        if self.epsilon is None:
             graph = finder.kneighbors_graph(x, k, mode="distance").tocoo()
         else:
-            return Edges(*np.zeros((2, 0), dtype=np.int64), np.zeros(0))
+            graph = finder.radius_neighbors_graph(x, self.epsilon, mode="distance").tocoo()
         return Edges(graph.row, self.at[graph.col], self.weight(graph.data))
 
     def weight(self, distance: Floats) -> Floats:
-        """f(p) * distance, with the density p = r / distance^d that an edge of this length speaks for.
+        """f(p) * distance, where p = r / distance^d is the density that an edge of this length speaks for.
 
-        The paper has f = -log, negative where p > 1, and prints p without the power; f(p) = log(1 + 1/p) is the same
-        at a small density and positive at any.
+        r = k / (N eta_d), or epsilon^d. The paper prints p without the power d of the density estimate that it takes
+        over, and f = -log, which is negative where p > 1; log(1 + 1 / p) is nearly -log p at a small p and never < 0.
         """
         log_p = self.log_r - self.features * np.log(np.maximum(distance, SHORTEST))
-        return np.maximum(np.logaddexp(0, -log_p) * distance, SHORTEST)
+        weight: Floats = np.maximum(np.logaddexp(0, -log_p) * distance, SHORTEST)
+        return weight
 
 
-def _groups(x: Tensor, task: Task) -> dict[bytes, Tensor]:
-    """Row numbers by the values of the immutable columns; adding 0 makes one zero of two."""
+def _groups(x: Tensor, mutable: Tensor) -> dict[bytes, Rows]:
+    """Row numbers by the values of the immutable columns."""
     groups: dict[bytes, list[int]] = {}
-    for i, values in enumerate((x[:, ~task.mutable] + 0.0).numpy()):
+    for i, values in enumerate((x[:, ~mutable] + 0.0).numpy()):  # -0.0 + 0.0 = 0.0, the same bytes
         groups.setdefault(values.tobytes(), []).append(i)
-    return {key: torch.tensor(at) for key, at in groups.items()}
+    return {key: np.array(at) for key, at in groups.items()}
 
 
-def _union(edges: Iterable[Edges], nodes: int) -> coo_array:
-    row, node, weight = (np.concatenate(each) for each in zip(*edges, strict=True))
-    return coo_array((weight, (row, node)), shape=(nodes, nodes)).tocsr()
+def _free(x: Tensor, mutable: Tensor) -> Floats:
+    free: Floats = x[:, mutable].double().numpy()
+    return free
 
 
-def _nearest(graph: coo_array, sources: Rows) -> tuple[Floats, Rows]:
-    """For every node the length of the shortest path to any of the sources, and that source; inf where there is none."""
+def _nearest(graph: csr_array[Any, Any], sources: Rows) -> tuple[Floats, Rows]:
+    """For each node the shortest path to any of the sources, and which one that is."""
     if len(sources) == 0:
         return np.full(graph.shape[0], np.inf), np.zeros(graph.shape[0], dtype=np.int64)
     cost, _, source = dijkstra(graph, directed=False, indices=sources, min_only=True, return_predecessors=True)

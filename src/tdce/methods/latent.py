@@ -25,10 +25,11 @@ from tdce.methods.vae import VAE
 class Revise:
     """argmin over z of  -log p(target | G(z)) + proximity |G(z) - x|_1,  from the mean of q(z | x)."""
 
-    proximity: float = 0.1  # lambda of that paper
+    proximity: float = 0.3  # lambda of that paper
     steps: int = 150
     rate: float = 0.1  # of Adam, falling to zero
     every: int = 5  # steps between two judgements
+    growth: float = 1.1  # of the target's weight: up while a row is refused, down while it is not; 1 as published
     latent: int = 8
     hidden: int = 128
     task_: Task | None = field(default=None, repr=False)
@@ -39,26 +40,29 @@ class Revise:
 
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
         """`noise` goes unused: the search is deterministic."""
-        assert self.task_ is not None and self.vae_ is not None, "call fit first"
-        return search(
-            self.task_, self.vae_, x, target, lambda logits, away: miss(logits, target) + self.proximity * away,
-            self.steps, self.rate, self.every,
-        )  # fmt: skip
+        assert self.task_ is not None, "call fit first"
+        assert self.vae_ is not None
+
+        def loss(logits: Tensor, away: Tensor, weight: Tensor) -> Tensor:
+            return weight * miss(logits, target) + self.proximity * away
+
+        return search(self.task_, self.vae_, x, target, loss, self.steps, self.rate, self.every, self.growth)
 
 
 @dataclass(frozen=True)
 class Clue:
-    """argmin over z of  H(y | G(z)) + proximity |G(z) - x|_1 + pull * -log p(target | G(z)),  from the mean of q(z | x).
+    """argmin over z of  H(y | G(z)) + proximity |G(z) - x|_1 - pull log p(target | G(z)),  from the mean of q(z | x).
 
-    CLUE explains uncertainty: its first two terms lead to a row of which the model is sure, of whatever class. The third
-    is not in that paper; it names the class, without which its answers could not be set beside counterfactuals.
+    CLUE explains uncertainty: its first two terms lead to a row of which the model is sure, of whatever class. The
+    third is not in that paper; it names the class, without which its answers could not stand beside counterfactuals.
     """
 
-    proximity: float = 0.1  # lambda_x of that paper
+    proximity: float = 0.3  # lambda_x of that paper
     pull: float = 1.0  # towards the target class; 0 is CLUE as published
     steps: int = 150
     rate: float = 0.1  # of Adam, falling to zero
     every: int = 5  # steps between two judgements
+    growth: float = 1.1  # of the target's weight: up while a row is refused, down while it is not; 1 as published
     latent: int = 8
     hidden: int = 128
     task_: Task | None = field(default=None, repr=False)
@@ -69,12 +73,13 @@ class Clue:
 
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
         """`noise` goes unused: the search is deterministic."""
-        assert self.task_ is not None and self.vae_ is not None, "call fit first"
-        return search(
-            self.task_, self.vae_, x, target,
-            lambda logits, away: entropy(logits) + self.proximity * away + self.pull * miss(logits, target),
-            self.steps, self.rate, self.every,
-        )  # fmt: skip
+        assert self.task_ is not None, "call fit first"
+        assert self.vae_ is not None
+
+        def loss(logits: Tensor, away: Tensor, weight: Tensor) -> Tensor:
+            return entropy(logits) + self.proximity * away + self.pull * weight * miss(logits, target)
+
+        return search(self.task_, self.vae_, x, target, loss, self.steps, self.rate, self.every, self.growth)
 
 
 def search(
@@ -82,10 +87,11 @@ def search(
     vae: VAE,
     x: Tensor,
     target: Tensor,
-    loss: Callable[[Tensor, Tensor], Tensor],  # logits (n, classes) and distances (n,) of decoded rows -> (n,)
+    loss: Callable[[Tensor, Tensor, Tensor], Tensor],  # logits (n, classes), distances (n,), weights (n,) -> (n,)
     steps: int,
     rate: float,
     every: int,
+    growth: float,
 ) -> Tensor:
     """Descend in z; a decoded row has soft categories on the way, and the query's immutable columns always."""
 
@@ -93,8 +99,10 @@ def search(
         return torch.where(task.mutable, vae.decode(z, x), x)
 
     closest = Closest(task, x, target, l1)
-    start = vae.encode(x)[0]
-    return descend(start, row, lambda x_cf, _: loss(task.classifier(x_cf), l1(x_cf, x)), closest, steps, rate, every)
+    return descend(
+        vae.encode(x)[0], row, lambda x_cf, weight: loss(task.classifier(x_cf), l1(x_cf, x), weight),
+        closest, steps, rate, every, growth,
+    )  # fmt: skip
 
 
 def entropy(logits: Tensor) -> Tensor:

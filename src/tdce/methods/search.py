@@ -53,11 +53,13 @@ def descend(
     steps: int,
     rate: float,
     every: int,
-    growth: float = 1.0,
+    growth: float = 1.0,  # of the weights, at every judgement
 ) -> Tensor:
-    """Adam on every row by itself, judged every few steps; a row's weight grows until it has flipped.
+    """Adam on every row by itself, judged every few steps.
 
-    Adam works element by element and the sum over rows leaves their gradients apart, so rows never meet.
+    A row's weight grows while it is refused and shrinks while it is in the target class, so that it comes to rest at
+    the border, a saddle of min over x', max over lambda. Adam works element by element and the sum over rows
+    leaves their gradients apart, so rows never meet.
     """
     at, weight = start.detach().clone().requires_grad_(), torch.ones(len(start))
     adam = torch.optim.Adam([at], lr=rate)
@@ -68,8 +70,8 @@ def descend(
         adam.step()
         if step % every == 0 or step == steps:
             with torch.no_grad():
-                closest.offer(row(at)[:, None])
-            weight = torch.where(closest.found, weight, weight * growth)
+                flips = closest.offer(row(at)[:, None])[:, 0]
+            weight = torch.where(flips, weight / growth, weight * growth)
         adam.param_groups[0]["lr"] = rate * (1 - step / steps)  # down to nothing: |x| has a kink to settle in
     return closest.x_cf
 

@@ -19,7 +19,7 @@ SMALLEST = 0.05  # deviation of a decoded number: a column of few values would d
 
 
 class VAE(nn.Module):
-    """q(z | x) = N(mu, var);  p(x | z): a Gaussian a number, with a deviation of its own a column, a softmax a category.
+    """q(z | x) = N(mu, var);  p(x | z): a Gaussian for each number, its deviation learned, a softmax for each category.
 
     Columns in `given` are a condition: encoder and decoder see them, nothing reconstructs them.
     """
@@ -37,13 +37,22 @@ class VAE(nn.Module):
 
     @classmethod
     def of(cls, task: Task, latent: int, hidden: int, given: Tensor | None = None) -> Self:
-        """Trained on the task's rows and with its seed; numbers of steps as for the other networks."""
+        """Trained on the task's rows and with its seed; two methods that ask for the same one share it."""
+        key = (cls, latent, hidden, None if given is None or not given.any() else tuple(given.tolist()))
+        if key not in task.memo:
+            task.memo[key] = cls._trained(task, latent, hidden, given)
+        shared: Self = task.memo[key]
+        return shared
+
+    @classmethod
+    def _trained(cls, task: Task, latent: int, hidden: int, given: Tensor | None) -> Self:
         vae = cls(task.space, latent, hidden, given, task.seed)
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
-        size = max(1, int(HELD_OUT * len(order)))
+        size = int(HELD_OUT * len(order))
+        learned, held_out = task.x[order[size:]], task.x[order[: size or None]]  # a tiny table serves for both
         batch = min(256, max(32, len(order) // 4))
-        plan = Plan(steps=min(2000, max(200, 200 * len(order) // batch)), batch=batch, rate=2e-3, check_every=50)
-        vae.fit(task.x[order[size:]], task.x[order[:size]], plan, task.seed, Progress("silent"))
+        plan = Plan(steps=min(1000, max(200, 200 * len(order) // batch)), batch=batch, check_every=50)
+        vae.fit(learned, held_out, plan, task.seed, Progress("silent"))
         return vae
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,14 +22,14 @@ from tdce.space import Space
 class Wachter:
     """Numbers move by themselves, categories through the logits of a softmax, so that gradients reach both.
 
-    That paper's treatment of categories (fix each value in turn, keep the best) grows exponentially with their number;
-    its (f - target)^2 is `loss="squared"`.
+    That paper runs one search for every combination of categories, which is out of reach for more than a few. Its loss
+    (f - target)^2 is `loss="squared"`.
     """
 
     steps: int = 200
     rate: float = 0.1  # of Adam, falling to zero
     weight: float = 1.0  # lambda at the start
-    growth: float = 1.3  # of lambda at every judgement, until the row flips
+    growth: float = 1.2  # of lambda at every judgement: up while the row is refused, down while it is not
     every: int = 5  # steps between two judgements
     loss: Literal["cross_entropy", "squared"] = "cross_entropy"
     distance: Literal["l1_mad", "l2"] = "l1_mad"
@@ -60,8 +60,8 @@ class Wachter:
         return descend(start, row, loss, closest, self.steps, self.rate, self.every, self.growth)
 
     def _miss(self, logits: Tensor, target: Tensor) -> Tensor:
-        log_p = miss(logits, target)
-        return log_p if self.loss == "cross_entropy" else ((-log_p).exp() - 1).square()
+        surprise = miss(logits, target)
+        return surprise if self.loss == "cross_entropy" else ((-surprise).exp() - 1).square()
 
     def _distance(self, a: Tensor, b: Tensor) -> Tensor:
         if self.distance == "l2":
@@ -75,7 +75,8 @@ def inverse_mad(x: Tensor, space: Space) -> Tensor:
 
     Where more than half of the values are equal the median deviation is zero, and the mean one takes its place.
     """
-    away = (space.split(x)[0] - space.split(x)[0].quantile(0.5, dim=0)).abs()
-    mad, mean = away.quantile(0.5, dim=0), away.mean(dim=0)
+    num, _ = space.split(x)
+    away = (num - num.median(dim=0).values).abs()
+    mad, mean = away.median(dim=0).values, away.mean(dim=0)
     mad = torch.where(mad > 0, mad, torch.where(mean > 0, mean, 1.0))
     return torch.cat([1 / mad, torch.full((space.cat,), 0.5)])
