@@ -47,8 +47,8 @@ def tables(rows: pd.DataFrame) -> str:
     parts = [
         "# The paper's tables, run again",
         f"Mean ± standard deviation over {seeds} seeds; best **bold**, second <u>underlined</u>; in small the paper's "
-        "own figure. Every figure is from `benchmark.csv` in this folder, which `tdce bench` makes. CounterNet explains "
-        "a classifier of its own, trained with it: its validity is by that one, on the rows that that one refuses.",
+        "own figure. Every figure is from `benchmark.csv` in this folder, which `tdce bench` makes. CounterNet "
+        "explains a classifier of its own, trained with it: its validity is by that one, on the rows that it refuses.",
     ]
     for masked, title in (("no", "Without a mask"), ("yes", "One feature masked")):
         if (rows["masked"] == masked).any():
