@@ -140,6 +140,17 @@ def test_a_schema_can_be_printed_edited_and_given_back(folder):
     assert (out[changed] < own[changed]).all()
 
 
+def test_a_users_own_table_can_be_evaluated(folder):
+    shown = run("evaluate", "m.tdce", "rows.csv", cwd=folder)
+    assert shown.returncode == 0, shown.stderr
+    assert "share of rows that the model then puts in the target class" in shown.stdout
+    found = json.loads(run("evaluate", "m.tdce", "rows.csv", "--json", cwd=folder).stdout)
+    out = explained(folder)
+    asked = out["status"] != "already"
+    assert found["validity"] == pytest.approx((out.loc[asked, "status"] == "valid").mean())
+    assert found["violations"] == 0
+
+
 def test_the_data_sets_are_listed(tmp_path):
     done = run("data", cwd=tmp_path, TDCE_DATA="")
     assert done.returncode == 0
@@ -165,6 +176,9 @@ def test_the_data_sets_are_listed(tmp_path):
         (["explain", "m.tdce", "short.csv", "--out", "a.csv"], "column 'Straße' is not in the table"),
         (["explain", "m.tdce", "rows.csv", "--closeness", "2", "--out", "a.csv"], "closeness 2.0 must lie between"),
         (["schema", "Mitglieder.csv", "--label", "nix"], "there is no label column 'nix'"),
+        (["bench", "--data", "german", "--methods", "magic", "--out", "b"], "there is no method 'magic'"),
+        (["bench", "--data", "mars", "--out", "b"], "mars"),
+        (["bench", "--masked", "maybe", "--out", "b"], "masked 'maybe' must be both, yes or no"),
     ],
     ids=lambda v: " ".join(v[:2]) if isinstance(v, list) else "",
 )
