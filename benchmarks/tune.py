@@ -28,8 +28,8 @@ GRIDS: dict[str, list[dict[str, Any]]] = {
     ],
     "wachter": [{}, {"distance": "l2"}, {"loss": "squared"}, {"soften": 0.3}, {"rate": 0.05}],
     "cchvae": [{}, {"width": 0.25, "rings": 32}, {"candidates": 48}, {"latent": 4}, {"latent": 16}],
-    "revise": [{}, {"proximity": 0.03}, {"proximity": 0.3}, {"latent": 4}, {"latent": 16}],
-    "clue": [{}, {"proximity": 0.03}, {"proximity": 0.3}, {"pull": 3.0}, {"latent": 16}],
+    "revise": [{}, {"proximity": 0.03}, {"proximity": 1.0}, {"latent": 4}, {"latent": 16}],
+    "clue": [{}, {"proximity": 0.03}, {"proximity": 1.0}, {"pull": 3.0}, {"latent": 16}],
     "face": [{}, {"k": 10}, {"k": 100}, {"confidence": 0.5}, {"confidence": 0.75}],
     "counternet": [{}, {"lambda_2": 0.5}, {"lambda_3": 0.03}, {"lambda_3": 0.3}, {"sees_row": False}],
 }

@@ -107,8 +107,6 @@ class Bench:
         found_near, near = self.explain(made, cell.masked, self.near)
         values = self.yardstick.measure(limits, found, near.own, found_near)
         values |= {"rows": len(self.queries), "seconds": seconds}
-        if cell.masked == "yes" and not self._can_change_categories():
-            values.pop("js")
         moved = self.yardstick.standardised(found.raw[:, 0]) - self.yardstick.standardised(limits.own)
         valid = (found.status[:, 0] == "valid").astype(np.float64)
         return Measured(cell, values, valid, moved.square().sum(dim=1).numpy())
@@ -127,9 +125,6 @@ class Bench:
 
     def _targets(self, rows: int) -> Tensor:
         return torch.full((rows,), self.target)
-
-    def _can_change_categories(self) -> bool:
-        return any(len(c) > 1 for n, c in self.fitted.encoder.space.columns.items() if n != self.data.mask)
 
 
 def work(data: str, seed: int, rows: int, cells: list[Cell], cache: Path) -> Iterator[Measured]:

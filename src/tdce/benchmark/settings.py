@@ -10,7 +10,45 @@ from tdce.methods import METHODS, Method
 DATA = ("lcd", "gmc", "adult", "law")
 PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "law": "paper", "german": "full"}
 
-CHOSEN: dict[str, dict[str, dict[str, Any]]] = {}
+CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
+    "tdce": {
+        "gmc": {"guidance": 20.0, "proximity": 6.0},
+        "adult": {"start": 0.5, "guidance": 5.0, "proximity": 3.0},
+        "law": {"guidance": 20.0, "proximity": 6.0},
+    },
+    "wachter": {
+        "lcd": {"soften": 0.3},
+        "gmc": {"distance": "l2"},
+        "adult": {"distance": "l2"},
+        "law": {"distance": "l2"},
+    },
+    "cchvae": {
+        "lcd": {"candidates": 48},
+        "gmc": {"width": 0.25, "rings": 32},
+        "adult": {"width": 0.25, "rings": 32},
+        "law": {"candidates": 48},
+    },
+    "revise": {
+        "gmc": {"latent": 4},
+        "adult": {"proximity": 0.03},
+    },
+    "clue": {
+        "lcd": {"proximity": 0.03},
+        "gmc": {"pull": 3.0},
+        "adult": {"pull": 3.0},
+        "law": {"pull": 3.0},
+    },
+    "face": {
+        "lcd": {"confidence": 0.75},
+        "adult": {"k": 100},
+        "law": {"confidence": 0.75},
+    },
+    "counternet": {
+        "gmc": {"sees_row": False},
+        "adult": {"lambda_3": 0.3},
+        "law": {"sees_row": False},
+    },
+}
 """By method, then by data set; what is not here has the method's defaults."""
 
 

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from tdce.benchmark.settings import PRESETS
+from tdce.data.sets import SETS
 from tdce.evaluation import PAPER
 
 OURS = "tdce"
@@ -53,7 +55,12 @@ def tables(rows: pd.DataFrame) -> str:
     for masked, title in (("no", "Without a mask"), ("yes", "One feature masked")):
         if (rows["masked"] == masked).any():
             metrics = [m for m in PAPER if masked == "no" or m != "js"]
-            parts += [f"## {title}", _table(rows, masked, metrics, printed=True), _says(rows, masked, metrics)]
+            parts += [
+                f"## {title}",
+                *([_masks(rows)] if masked == "yes" else []),
+                _table(rows, masked, metrics, printed=True),
+                _says(rows, masked, metrics),
+            ]
             parts += [f"### {title}: beside the paper's metrics", _table(rows, masked, BESIDE, printed=False)]
     if (rows["metric"] == "seconds_per_100").any():
         parts += ["## Seconds per 100 rows", _times(rows)]
@@ -131,6 +138,12 @@ def _says(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
         f"and last in {last}."
     )
     return "\n".join([head, "", *lines])
+
+
+def _masks(rows: pd.DataFrame) -> str:
+    """Which feature may not change."""
+    masks = [f"{TITLES[d]} `{SETS[d].presets[PRESETS[d]].mask}`" for d in _present(rows["data"], TITLES)]
+    return f"Masked: {', '.join(masks)}."
 
 
 def _times(rows: pd.DataFrame) -> str:
