@@ -55,12 +55,13 @@ class Fitted:
     def x(self) -> Tensor:
         return self.encoder.embed(self.raw).float()
 
-    def task(self, immutable: Iterable[Name] = ()) -> Task:
+    def task(self, immutable: Iterable[Name] = (), threshold: float | None = None) -> Task:
         """The task of explaining this classifier while these features stay."""
         encoder = self.encoder
         return Task(
             encoder.space, self.classifier, self.diffusion, ~encoder.space.mask(immutable),
             self.x, self.y, lambda x: encoder.embed(encoder.unembed(x)).float(), self.report["seed"], self.memo,
+            threshold,
         )  # fmt: skip
 
 
@@ -167,17 +168,17 @@ class Explainer:
             raise InputError(f"threshold {threshold!r} must be a number between 0 and 1")
         encoder = fitted.encoder
         limits = Limits(encoder, rows, _names(immutable, "immutable"))
-        task = fitted.task(limits.immutable)
+        task = fitted.task(limits.immutable, threshold)
         goal = self._target(encoder.embed(limits.own).float(), target)
         method = self._method(closeness).fit(task)
-        explanation = explain(method, task, limits, goal, n, seed, threshold, Progress(self.progress))
+        explanation = explain(method, task, limits, goal, n, seed, Progress(self.progress))
         names = np.array(fitted.classes, dtype=object)[goal.numpy()]
         return Answer(
             rows,
             encoder,
             explanation,
             names,
-            lambda: self._measure(method, task, limits, goal, explanation, seed, threshold),
+            lambda: self._measure(method, task, limits, goal, explanation, seed),
         )
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -264,7 +265,6 @@ class Explainer:
         goal: Tensor,
         found: Explanation,
         seed: int,
-        threshold: float | None,
     ) -> dict[str, float]:
         """The metrics of an explanation; the nearest training rows are explained too, for the instability."""
         fitted, groups = self._fitted(), []
@@ -277,7 +277,7 @@ class Explainer:
             near = Limits(
                 fitted.encoder, yardstick.frame(yardstick.neighbours(part.own, task.classifier)), limits.immutable
             )
-            found_near = explain(method, task, near, goal[at], 1, seed, threshold)
+            found_near = explain(method, task, near, goal[at], 1, seed)
             groups.append((at.sum(), yardstick.measure(part, found.take(at), near.own, found_near)))
         groups = [(rows, metrics) for rows, metrics in groups if metrics]
         total = sum(rows for rows, _ in groups)

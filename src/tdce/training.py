@@ -84,7 +84,7 @@ def train(
                     best = copy.deepcopy(averaged.state_dict())
                 elif step - best_step >= plan.patience * plan.check_every:
                     break
-            bar.advance(f"held-out loss {checks[-1][1]:.3f}" if checks else "")
+            bar.advance(f"held-out loss {best_loss:.3f}" if checks else "")
     module.load_state_dict(best)
     module.eval().requires_grad_(False)
     return History(tuple(checks), best_step, best_loss)

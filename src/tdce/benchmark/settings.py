@@ -12,9 +12,9 @@ PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "law": "paper", "ger
 
 CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
     "tdce": {
+        "lcd": {"start": 0.5, "guidance": 5.0, "proximity": 3.0},
         "gmc": {"guidance": 20.0, "proximity": 6.0},
-        "adult": {"start": 0.5, "guidance": 5.0, "proximity": 3.0},
-        "law": {"guidance": 20.0, "proximity": 6.0},
+        "law": {"start": 0.2, "guidance": 15.0},
     },
     "wachter": {
         "lcd": {"soften": 0.3},

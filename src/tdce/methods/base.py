@@ -39,6 +39,11 @@ class Task:
     settle: Callable[[Tensor], Tensor]  # encoded rows put on the data's grid, categories hard
     seed: int = 0  # of whatever the method trains
     memo: dict[Hashable, Any] = field(default_factory=dict)  # what one method trained and another may use
+    threshold: float | None = None  # the target's probability that counts as a yes; None: if it is the largest
+
+    def accepts(self, x: Tensor, target: Tensor) -> Tensor:
+        """(n,) whether the classifier's answer is the target."""
+        return accepted(self.classifier(x), target, self.threshold)
 
 
 class Method(Protocol):
@@ -77,13 +82,12 @@ def explain(
     target: Tensor,  # (n,) class numbers
     options: int = 1,
     seed: int = 0,
-    threshold: float | None = None,
     progress: Progress | None = None,
 ) -> Explanation:
     """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model."""
     encoder, own = limits.encoder, limits.own
     classify = getattr(method, "classifier_", task.classifier)  # a method may explain a model of its own
-    before, already = _verdict(classify, encoder.embed(own).float(), target, threshold)
+    before, already = _verdict(classify, encoder.embed(own).float(), target, task.threshold)
     free = limits.free().any(axis=1)
     todo = np.flatnonzero(~already & free)
 
@@ -95,7 +99,7 @@ def explain(
         for option in range(options):
             for at in blocks:
                 raw[at, option], after[at, option], valid[at, option] = _block(
-                    method, classify, limits, at, target, before, (seed, option), threshold
+                    method, classify, limits, at, target, before, (seed, option), task.threshold
                 )
                 bar.advance()
     order = _order(encoder.embed(own).numpy(), raw, valid, limits)
@@ -134,19 +138,25 @@ def _block(
 
 @torch.no_grad()
 def _verdict(classify: Classify, x: Tensor, target: Tensor, threshold: float | None) -> tuple[Floats, Flags]:
-    """The model's probability of the target, and whether the answer is the target: the most probable class, or
-    with a threshold a probability at least that."""
+    """The model's probability of the target, and whether its answer is the target."""
     blocks = []
     for i in range(0, len(x), BLOCK):
         block = x[i : i + BLOCK]
         padded = torch.cat([block, block[:1].expand(BLOCK - len(block), -1)])
-        blocks.append(classify(padded)[: len(block)].double().softmax(dim=1))
+        blocks.append(classify(padded)[: len(block)].double())
     if not blocks:
         return np.zeros(0), np.zeros(0, dtype=bool)
-    p = torch.cat(blocks)
-    score = p.gather(1, target[:, None]).squeeze(1).numpy()
-    yes = (p.argmax(dim=1) == target).numpy() if threshold is None else score >= threshold
-    return score, yes
+    logits = torch.cat(blocks)
+    score = logits.softmax(dim=1).gather(1, target[:, None]).squeeze(1).numpy()
+    return score, accepted(logits, target, threshold).numpy()
+
+
+def accepted(logits: Tensor, target: Tensor, threshold: float | None) -> Tensor:
+    """(n,) whether the target is the most probable class, or with a threshold, at least that probable."""
+    if threshold is None:
+        return logits.argmax(dim=1) == target
+    p = logits.double().softmax(dim=1).gather(1, target[:, None]).squeeze(1)
+    return p >= threshold
 
 
 def _order(x: Floats, raw: Floats, valid: Flags, limits: Limits) -> Rows:
