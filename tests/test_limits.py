@@ -12,10 +12,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tdce.columns import Floats, as_numbers
 from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.limits import Limits
-from tdce.schema import Categorical, Feature, Floats, Numeric, Schema, as_numbers
+from tdce.schema import Categorical, Feature, Numeric, Schema
 
 ROWS = 12
 HOUSING = ("free", "own", "rent")
@@ -339,9 +340,9 @@ def test_the_note_says_why_nothing_can_change() -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"]})
     schema = Schema((Numeric("age", 20, 60, 1, direction="increase"), Categorical("housing", HOUSING, ("rent",))))
     encoder = Encoder.fit(frame, schema)
-    assert Limits(encoder, frame, ["age", "housing"]).note(0) == "every feature is immutable"
-    assert Limits(encoder, frame, ["age"]).note(1) == "no other allowed value for housing; immutable: age"
-    assert Limits(encoder, frame).note(1) == "no other allowed value for age, housing"
+    assert Limits(encoder, frame, ["age", "housing"]).note() == "every feature is immutable"
+    assert Limits(encoder, frame, ["age"]).note() == "no other allowed value for housing; immutable: age"
+    assert Limits(encoder, frame).note() == "no other allowed value for age, housing"
     assert Limits(encoder, frame).free().tolist() == [[True, True], [False, False]]
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tdce.columns import Name
 from tdce.encoder import Encoder
 from tdce.methods import Explanation
 from tdce.report.page import page
 from tdce.report.words import sentence
-from tdce.schema import Name
 from tdce.tables import write_whole
 
 

@@ -19,20 +19,9 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
+from tdce.columns import Floats, Name, Value, as_numbers, holds_numbers, plain
 from tdce.errors import InputError, listing
-from tdce.schema import (
-    LARGEST,
-    Categorical,
-    Feature,
-    Floats,
-    Name,
-    Numeric,
-    Schema,
-    Value,
-    as_numbers,
-    holds_numbers,
-    plain,
-)
+from tdce.schema import LARGEST, Categorical, Feature, Numeric, Schema
 from tdce.space import Space
 
 KNOTS = 128

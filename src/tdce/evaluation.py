@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from tdce import metrics
+from tdce.columns import Floats
 from tdce.encoder import Encoder
 from tdce.limits import Flags, Limits
 from tdce.methods.base import Classify, Explanation
 from tdce.models.autoencoder import Autoencoder
-from tdce.schema import Floats, Numeric
+from tdce.schema import Numeric
 
 PAPER = ("l2", "diversity", "instability", "js", "im1", "im2", "validity")
 """The paper's metrics, in the order of its tables."""

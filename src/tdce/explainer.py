@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import os
-import platform
-import time
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from importlib.metadata import version
+from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
@@ -20,49 +15,16 @@ from torch import Tensor
 
 from tdce import artefact
 from tdce.answer import Answer
+from tdce.columns import Name
 from tdce.diffusion.model import TabularDiffusion
-from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
 from tdce.evaluation import Yardstick
+from tdce.fitting import Fitted, class_of, fit
 from tdce.limits import Limits
 from tdce.methods import METHODS, Explanation, Method, Task, explain
 from tdce.models.classifier import Classifier
 from tdce.progress import Mode, Progress
-from tdce.schema import Floats, Name, Schema, Value, plain
-from tdce.training import Plan
-
-MAX_CLASSES = 50
-HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
-MOST_HELD_OUT = 2_000
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What `fit` learned, all that an artefact holds."""
-
-    encoder: Encoder
-    label: Name
-    classes: tuple[Value, ...]
-    favourable: Value | None
-    classifier: Classifier
-    diffusion: TabularDiffusion
-    raw: Floats  # (rows, features) the rows that were learned, for methods that search among them
-    y: Tensor  # (rows,) their class numbers
-    report: dict[str, Any]  # rows, accuracy, losses, seconds, versions
-    memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
-
-    @cached_property
-    def x(self) -> Tensor:
-        return self.encoder.embed(self.raw).float()
-
-    def task(self, immutable: Iterable[Name] = (), threshold: float | None = None) -> Task:
-        """The task of explaining this classifier while these features stay."""
-        encoder = self.encoder
-        return Task(
-            encoder.space, self.classifier, self.diffusion, ~encoder.space.mask(immutable),
-            self.x, self.y, lambda x: encoder.embed(encoder.unembed(x)).float(), self.report["seed"], self.memo,
-            threshold,
-        )  # fmt: skip
+from tdce.schema import Schema
 
 
 class Explainer:
@@ -103,40 +65,11 @@ class Explainer:
         `favourable` is the label that people hope for. `schema` overrides what would be inferred; columns that it
         does not name are ignored. `immutable` features never change in any explanation.
         """
-        began = time.monotonic()
-        immutable = _names(immutable, "immutable")
-        progress = Progress(self.progress)
-        y, classes = _classes(frame, label)
-        favourable = None if favourable is None else _class(favourable, classes, "favourable")
-        schema = Schema.infer(frame, label) if schema is None else schema
-        if label in schema.names:
-            raise InputError(f"the label {label!r} is also a feature of the schema; take it out there")
-        schema = schema.freeze(*immutable)
-        encoder = Encoder.fit(frame, schema)
-        x = encoder.encode(frame).float()
-        train, held_out, test = _parts(len(x), self.seed)
-
-        classifier = Classifier(encoder.space.width, len(classes), self.hidden, seed=self.seed)
-        plan = _plan(Plan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8), len(train))
-        history = classifier.fit(x[train], y[train], x[held_out], y[held_out], plan, self.seed, progress)
-
-        diffusion = TabularDiffusion(encoder.space, self.hidden, tau=self.tau, seed=self.seed)
-        plan = _plan(Plan(steps=self.steps), len(train))
-        walk = diffusion.fit(x[train], x[held_out], plan, self.seed, progress)
-
-        report = {
-            "rows": len(x),
-            **_quality(classifier, x[test], y[test]),
-            "held_out_loss": {"classifier": history.best_loss, "diffusion": walk.best_loss},
-            "steps": {"classifier": history.best_step, "diffusion": walk.best_step},
-            "seconds": round(time.monotonic() - began, 1),
-            "seed": self.seed,
-            "versions": {"python": platform.python_version()}
-            | {name: version(name) for name in ("tdce", "torch", "numpy", "pandas")},
-        }
-        raw = encoder.read(frame.iloc[train.numpy()])
+        self.fitted_ = fit(
+            frame, label, favourable, schema, _names(immutable, "immutable"),
+            self.hidden, self.tau, self.steps, self.seed, Progress(self.progress),
+        )  # fmt: skip
         self.yardsticks_ = {}
-        self.fitted_ = Fitted(encoder, label, classes, favourable, classifier, diffusion, raw, y[train], report)
         return self
 
     def explain(
@@ -289,7 +222,7 @@ class Explainer:
         if target is None:
             target = fitted.favourable
         if target is not None:
-            return torch.full((len(x),), fitted.classes.index(_class(target, fitted.classes, "target")))
+            return torch.full((len(x),), fitted.classes.index(class_of(target, fitted.classes, "target")))
         if len(fitted.classes) > 2:
             raise InputError(f"there are {len(fitted.classes)} classes and no favourable one: name a target, one of "
                              f"{listing(fitted.classes)}")  # fmt: skip
@@ -306,75 +239,6 @@ def _names(names: Iterable[Name], what: str) -> tuple[Name, ...]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InputError(f"{what} must be a list of names: {what}=[{names!r}]")
     return tuple(names)
-
-
-def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
-    """Class numbers (n,) and the classes they stand for."""
-    if not isinstance(frame, pd.DataFrame):
-        raise InputError(f"the table must be a data frame, not {type(frame).__name__}")
-    if not isinstance(label, Hashable) or label not in frame.columns:
-        raise InputError(f"there is no label column {label!r}; the table has: {listing(frame.columns)}")
-    column = frame[label]
-    if isinstance(column, pd.DataFrame):
-        raise InputError(f"the label column {label!r} stands twice; rename or drop one of them")
-    if column.isna().any():
-        raise InputError(
-            f"the label {label!r} is missing in {int(column.isna().sum())} rows (the first is row "
-            f"{column.index[int(column.isna().to_numpy().argmax())]!r}); drop those rows before fitting"
-        )
-    if len(frame) == 0:
-        raise InputError("the table has no rows")
-    codes, values = pd.factorize(column, sort=True)
-    classes = tuple(plain(v) for v in values)
-    odd = next((v for v in classes if not isinstance(v, str | bool | int | float)), None)
-    if odd is not None:
-        raise InputError(f"the label {label!r} holds {type(odd).__name__} ({odd}); text, numbers or yes/no are needed")
-    if len(classes) < 2:
-        raise InputError(
-            f"the label {label!r} has only the value {listing(classes)}; two are needed to explain a choice"
-        )
-    if len(classes) > MAX_CLASSES:
-        raise InputError(f"the label {label!r} has {len(classes):,} different values; a class label is needed "
-                         "(turn a number to predict into classes, e.g. above and below a limit)")  # fmt: skip
-    return torch.from_numpy(codes.astype(np.int64)), classes
-
-
-def _class(value: Any, classes: tuple[Value, ...], what: str) -> Value:
-    """The class that the user means; a command line gives text, so '1' may mean 1."""
-    for candidate in classes:
-        if candidate == value or (isinstance(value, str) and str(candidate) == value):
-            return candidate
-    raise InputError(f"{what} {value!r} is not a value of the label; known: {listing(classes)}")
-
-
-def _parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Row numbers to train on, to stop by and to report on; a tiny table serves for all three."""
-    order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
-    size = min(int(rows * HELD_OUT), MOST_HELD_OUT)
-    if size < 5:
-        return order, order, order
-    return order[2 * size :], order[:size], order[size : 2 * size]
-
-
-def _plan(plan: Plan, rows: int) -> Plan:
-    """Fewer steps for small tables: some 200 passes over the rows are plenty."""
-    batch = min(plan.batch, max(32, rows // 4))
-    return replace(plan, batch=batch, steps=min(plan.steps, max(200, 200 * rows // batch)))
-
-
-def _quality(classifier: Classifier, x: Tensor, y: Tensor) -> dict[str, float]:
-    """On rows that took no part in training; calibration error over ten bins of the top probability."""
-    with torch.no_grad():
-        p = classifier(x).softmax(dim=1)
-    top, right = p.amax(dim=1), (p.argmax(dim=1) == y).float()
-    bins = (top * 10).long().clamp(max=9)
-    gaps = [(top[bins == b].mean() - right[bins == b].mean()).abs() * (bins == b).float().mean() for b in bins.unique()]
-    return {
-        "accuracy": round(right.mean().item(), 4),
-        "commonest_class": round(y.bincount().max().item() / len(y), 4),
-        "calibration_error": round(float(sum(gaps)), 4),
-        "test_rows": len(y),
-    }
 
 
 def _method_settings(method: str | Method) -> dict[str, Any]:

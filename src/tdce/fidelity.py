@@ -9,7 +9,7 @@ import torch
 from scipy.stats import ks_2samp
 from torch import Tensor
 
-from tdce.schema import Floats
+from tdce.columns import Floats
 from tdce.space import Space
 
 

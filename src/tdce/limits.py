@@ -13,9 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tdce.columns import Floats, Name, Value, as_numbers
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
-from tdce.schema import Categorical, Feature, Floats, Name, Numeric, Value, as_numbers
+from tdce.schema import Categorical, Feature, Numeric
 
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.int64]
@@ -101,8 +102,8 @@ class Limits:
                 kept &= same | _at(feature.proposable, value)
         return kept
 
-    def note(self, at: int) -> str:
-        """Why nothing can change in this row."""
+    def note(self) -> str:
+        """Why nothing can change in a row that is not free."""
         stuck = [str(f.name) for f in self.features if not f.immutable]
         if not stuck:
             return "every feature is immutable"

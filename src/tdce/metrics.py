@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tdce.columns import Floats
 from tdce.fidelity import jensen_shannon
-from tdce.schema import Floats
 from tdce.space import Space
 
 Autoencoder = Callable[[Tensor], Tensor]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from decimal import Decimal
 from numbers import Real
@@ -13,16 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tdce.columns import Floats, Name, Value, as_numbers, categories_of, holds_numbers, levels_of, plain, step_of
 from tdce.errors import InputError, listing
 
-Name = Hashable  # in practice str or int: what a data frame calls a column
-Value = str | bool | int | float
 Direction = Literal["any", "increase", "decrease"]
-Floats = NDArray[np.float64]
-
-MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
-MAX_LEVELS = 256
-ROWS_PER_LEVEL = 50
 LARGEST = 1e150  # a number beyond stands for no real one (a largest float as a mark of missing, say)
 
 
@@ -211,38 +205,6 @@ class Schema:
         )
 
 
-def as_numbers(series: pd.Series[Any]) -> Floats:
-    """A numeric column as float64, missing as NaN. Narrow floats are read by their shortest decimal text:
-    a float32 that shows as 0.1 is 0.1, so that decimals stay decimals."""
-    if pd.api.types.is_object_dtype(series.dtype):
-        return np.array([float(v) for v in series.to_numpy(dtype=object, na_value=np.nan)], dtype=np.float64)
-    if pd.api.types.is_float_dtype(series.dtype) and getattr(series.dtype, "itemsize", 8) < 8:
-        narrow = series.to_numpy(dtype=_numpy_float(series.dtype), na_value=np.nan)
-        return narrow.astype(str).astype(np.float64)
-    return series.to_numpy(dtype=np.float64, na_value=np.nan)
-
-
-def holds_numbers(series: pd.Series[Any]) -> bool:
-    """Whether a column holds numbers (flags are not numbers)."""
-    dtype = series.dtype
-    if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
-        return False
-    if pd.api.types.is_complex_dtype(dtype):
-        raise InputError(f"{series.name!r} holds complex numbers; give their parts as two columns")
-    if pd.api.types.is_numeric_dtype(dtype):
-        return True
-    if pd.api.types.is_object_dtype(dtype):
-        return pd.api.types.infer_dtype(series, skipna=True) in {
-            "integer", "floating", "mixed-integer-float", "decimal",
-        }  # fmt: skip
-    return False
-
-
-def plain(value: Any) -> Value:
-    """A cell as a plain Python value: numpy scalars unwrapped."""
-    return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
-
-
 def _infer(series: pd.Series[Any]) -> Feature:
     name = plain(series.name)
     present = series.dropna()
@@ -256,56 +218,10 @@ def _infer(series: pd.Series[Any]) -> Feature:
         distinct = np.unique(values)
         if distinct.tolist() == [0.0, 1.0]:
             return Categorical(name, (0, 1), missing=missing)
-        step = _infer_step(distinct)
-        levels = _infer_levels(distinct, step, len(values))
+        step = step_of(distinct)
+        levels = levels_of(distinct, step, len(values))
         return Numeric(name, float(distinct[0]), float(distinct[-1]), step, levels, missing=missing)
-    return Categorical(name, _infer_categories(present), missing=missing)
-
-
-def _infer_step(distinct: Floats) -> float | None:
-    """The coarsest decimal grid that all values lie on; with many values also its multiple (5, 25, …)."""
-    for decimals in range(13):
-        units = distinct * 10.0**decimals
-        if np.abs(units).max() > 2.0**52:
-            return 1.0 if (np.rint(distinct) == distinct).all() else None
-        if (np.rint(units) / 10.0**decimals == distinct).all():
-            multiple = int(np.gcd.reduce(np.rint(units).astype(np.int64))) if len(distinct) >= 20 else 1
-            return float(Decimal(multiple).scaleb(-decimals))
-    return None
-
-
-def _infer_levels(distinct: Floats, step: float | None, rows: int) -> tuple[float, ...] | None:
-    """The few values themselves, where a well-filled column leaves most of its grid empty (e.g. 0, 3103, 5178)."""
-    if step is None or len(distinct) > MAX_LEVELS or len(distinct) * ROWS_PER_LEVEL > rows:
-        return None
-    points_on_grid = (distinct[-1] - distinct[0]) / step + 1
-    return tuple(distinct.tolist()) if 2 * len(distinct) < points_on_grid else None
-
-
-def _infer_categories(present: pd.Series[Any]) -> tuple[Value, ...]:
-    if isinstance(present.dtype, pd.CategoricalDtype):
-        values = list(present.cat.remove_unused_categories().cat.categories)
-    else:
-        try:
-            values = list(present.unique())
-        except TypeError:
-            raise InputError(f"{present.name!r} holds lists or other nested values; only text, numbers and "
-                             "yes/no are supported") from None  # fmt: skip
-    values = [plain(v) for v in values]
-    for value in values:
-        if not isinstance(value, str | bool | int | float):
-            raise InputError(
-                f"{present.name!r} holds {type(value).__name__} ({value}); only text, numbers and yes/no are "
-                "supported: convert it (a date, for instance, to days before today) or drop the column"
-            )
-    if len(values) > MAX_CATEGORIES:
-        raise InputError(
-            f"{present.name!r} has {len(values):,} different values in {len(present):,} rows and looks like an "
-            "identifier; drop the column, or convert it to numbers if it holds numbers"
-        )
-    if isinstance(present.dtype, pd.CategoricalDtype):
-        return tuple(values)
-    return tuple(sorted(values, key=lambda v: (isinstance(v, str), v if isinstance(v, str) else float(v))))
+    return Categorical(name, categories_of(present), missing=missing)
 
 
 def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
@@ -320,10 +236,6 @@ def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
         above, below = above.clip(max=len(levels) - 1), (below - 1).clip(min=0)
         rounded = np.where(values - levels[below] <= levels[above] - values, levels[below], levels[above])
     return np.where(np.isnan(values), np.nan, rounded)
-
-
-def _numpy_float(dtype: Any) -> Any:
-    return np.float16 if dtype.itemsize == 2 else np.float32
 
 
 def _repeated(names: Iterable[Name]) -> list[Name]:

@@ -9,7 +9,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from tdce.schema import Name, Numeric, Schema
+from tdce.columns import Name
+from tdce.schema import Numeric, Schema
 
 
 @dataclass(frozen=True)

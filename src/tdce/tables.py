@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tdce.columns import as_numbers, plain
 from tdce.errors import InputError, listing
-from tdce.schema import Categorical, Feature, Numeric, Schema, as_numbers, plain
+from tdce.schema import Categorical, Feature, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")

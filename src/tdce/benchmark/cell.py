@@ -15,12 +15,14 @@ import torch
 from torch import Tensor
 
 from tdce.benchmark.settings import PRESETS, chosen
+from tdce.columns import Floats, Name
 from tdce.data import Dataset, load
 from tdce.evaluation import Yardstick
-from tdce.explainer import Explainer, Fitted
+from tdce.explainer import Explainer
+from tdce.fitting import Fitted
 from tdce.limits import Limits
 from tdce.methods import Explanation, Method, Task, explain
-from tdce.schema import Floats, Name, Schema
+from tdce.schema import Schema
 
 
 class Cell(NamedTuple):

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tdce.columns import Floats
 from tdce.diffusion.model import TabularDiffusion
 from tdce.diffusion.noise import Noise
 from tdce.limits import Flags, Limits, Rows
 from tdce.progress import Progress
-from tdce.schema import Floats
 from tdce.space import Space
 
 BLOCK = 256
@@ -109,7 +109,7 @@ def explain(
     status = np.where(valid, "valid", "best_effort").astype("<U12")
     status[already] = "already"
     status[~already & ~free] = "infeasible"
-    note = ["" if ok else limits.note(i) for i, ok in enumerate(already | free)]
+    note = ["" if ok else limits.note() for ok in already | free]
     return Explanation(raw, status, before, after, note)
 
 

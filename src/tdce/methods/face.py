@@ -19,9 +19,9 @@ from scipy.sparse.csgraph import dijkstra
 from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]
 from torch import Generator, Tensor
 
+from tdce.columns import Floats
 from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
-from tdce.schema import Floats
 
 Rows = NDArray[np.int64]
 SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothing, which in a sparse matrix is no edge
