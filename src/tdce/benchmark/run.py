@@ -54,21 +54,22 @@ class Setting:
 
 def run(setting: Setting, progress: Progress) -> pd.DataFrame:
     """All cells that `benchmark.csv` does not have yet, then the times, then the tables; returns the tidy rows."""
-    for d in setting.data:  # a wrong name, or missing data, shows before any work
-        for method in setting.methods:
-            chosen(method, d)
-        _ = Bench(d, 0, setting.rows).data
-    setting.out.mkdir(parents=True, exist_ok=True)
     store = _Store(setting.out)
     todo = [cell for cell in setting.cells if cell not in store.done]
+    for cell in todo:  # a wrong name shows before any work
+        chosen(cell.method, cell.data)
+    for d in dict.fromkeys(cell.data for cell in todo):  # and so does missing data
+        _ = Bench(d, 0, setting.rows).data
+    setting.out.mkdir(parents=True, exist_ok=True)
     with progress.bar("benchmark", len(todo)) as bar:
         for measured in _parallel(todo, setting):
             store.add(measured)
             bar.advance(" ".join(map(str, measured.cell)))
-    store.compare(setting)
+    store.compare()
     _time(setting, store, progress)
     write_whole(setting.out / "tables.md", tables(store.frame()).encode())
-    write_whole(setting.out / "environment.json", (json.dumps(environment(), indent=2) + "\n").encode())
+    if todo:  # tables alone can be made again anywhere
+        write_whole(setting.out / "environment.json", (json.dumps(environment(), indent=2) + "\n").encode())
     return store.frame()
 
 
@@ -105,34 +106,34 @@ class _Store:
     def add(self, measured: Measured) -> None:
         for metric, value in measured.metrics.items():
             self.rows[(*measured.cell, metric)] = value
-        folder = self.out / "cells"
-        folder.mkdir(exist_ok=True)
-        name = "-".join(map(str, measured.cell)) + ".csv"
+        kept = self._kept(measured.cell)
+        kept.parent.mkdir(exist_ok=True)
         content = pd.DataFrame({"valid": measured.valid, "l2": measured.l2}).to_csv(index=False)
-        write_whole(folder / name, content.encode())
+        write_whole(kept, content.encode())
         self.write()
+
+    def _kept(self, cell: Cell) -> Path:
+        """Where a cell's rows are kept one by one, for `compare`."""
+        return self.out / "cells" / ("-".join(map(str, cell)) + ".csv")
 
     def set(self, cell: Cell, metric: str, value: float) -> None:
         self.rows[(*cell, metric)] = value
 
-    def compare(self, setting: Setting) -> None:
+    def compare(self) -> None:
         """`l2_common`: L2 on the rows that every compared method made valid (CounterNet, which has a model and so
         rows of its own, aside)."""
-        for d in setting.data:
-            for masked in setting.masked:
-                for seed in range(setting.seeds):
-                    found = {
-                        m: pd.read_csv(path)
-                        for m in setting.methods
-                        if m != "counternet" and (path := self.out / "cells" / f"{d}-{m}-{masked}-{seed}.csv").exists()
-                    }
-                    if not found:
-                        continue
-                    common = np.logical_and.reduce([f["valid"].to_numpy() == 1 for f in found.values()])
-                    for m, f in found.items():
-                        if common.any():
-                            self.set(Cell(d, m, masked, seed), "l2_common", f["l2"].to_numpy()[common].mean())
-                        self.set(Cell(d, m, masked, seed), "common_rows", float(common.sum()))
+        for d, masked, seed in sorted({(cell.data, cell.masked, cell.seed) for cell in self.done}):
+            cells = [
+                c for c in self.done if (c.data, c.masked, c.seed) == (d, masked, seed) and c.method != "counternet"
+            ]
+            if not cells or not all(self._kept(cell).exists() for cell in cells):
+                continue
+            found = {cell: pd.read_csv(self._kept(cell)) for cell in cells}
+            common = np.logical_and.reduce([f["valid"].to_numpy() == 1 for f in found.values()])
+            for cell, f in found.items():
+                self.set(cell, "common_rows", float(common.sum()))
+                if common.any():
+                    self.set(cell, "l2_common", float(f["l2"].to_numpy()[common].mean()))
         self.write()
 
     def frame(self) -> pd.DataFrame:
