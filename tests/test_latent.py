@@ -73,6 +73,14 @@ def test_training_is_seeded(task):
     assert not torch.equal(one, other)
 
 
+def test_methods_that_ask_for_the_same_one_share_it(task):
+    few = replace(task, x=task.x[:40], memo={})
+    vae = VAE.of(few, latent=2, hidden=8)
+    assert VAE.of(few, latent=2, hidden=8) is vae
+    assert VAE.of(few, latent=3, hidden=8) is not vae
+    assert VAE.of(replace(few, x=task.x[:40].clone()), latent=2, hidden=8) is not vae  # other rows
+
+
 @pytest.mark.parametrize("space", [Space(0, (3, 2), {}), Space(2, (), {})], ids=["categories", "numbers"])
 def test_tables_of_one_kind_and_of_few_rows_are_learned(space):
     x = torch.eye(space.width)[:4]

@@ -38,10 +38,13 @@ class VAE(nn.Module):
     @classmethod
     def of(cls, task: Task, latent: int, hidden: int, given: Tensor | None = None) -> Self:
         """Trained on the task's rows and with its seed; two methods that ask for the same one share it."""
-        key = (cls, latent, hidden, None if given is None or not given.any() else tuple(given.tolist()))
-        if key not in task.memo:
-            task.memo[key] = cls._trained(task, latent, hidden, given)
-        shared: Self = task.memo[key]
+        condition = None if given is None or not given.any() else tuple(given.tolist())
+        key = (cls, latent, hidden, condition, task.seed)
+        rows, vae = task.memo.get(key, (None, None))
+        if rows is not task.x:
+            vae = cls._trained(task, latent, hidden, given)
+            task.memo[key] = task.x, vae
+        shared: Self = vae
         return shared
 
     @classmethod
