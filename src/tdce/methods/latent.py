@@ -8,7 +8,6 @@ estimates", 2020.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -38,71 +37,39 @@ class Revise:
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden))
 
+    def loss(self, logits: Tensor, target: Tensor, away: Tensor, weight: Tensor) -> Tensor:
+        """(n,) from logits (n, classes), target, distances and weights (n,) of decoded rows."""
+        return weight * miss(logits, target) + self.proximity * away
+
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
-        """`noise` goes unused: the search is deterministic."""
+        """Descend in z; a decoded row has soft categories on the way, and the query's immutable columns always.
+        `noise` goes unused: the search is deterministic."""
         assert self.task_ is not None, "call fit first"
-        assert self.vae_ is not None
+        assert self.vae_ is not None, "call fit first"
+        task, vae = self.task_, self.vae_
 
-        def loss(logits: Tensor, away: Tensor, weight: Tensor) -> Tensor:
-            return weight * miss(logits, target) + self.proximity * away
+        def row(z: Tensor) -> Tensor:
+            return torch.where(task.mutable, vae.decode(z, x), x)
 
-        return search(self.task_, self.vae_, x, target, loss, self.steps, self.rate, self.every, self.growth)
+        def loss(x_cf: Tensor, weight: Tensor) -> Tensor:
+            return self.loss(task.classifier(x_cf), target, l1(x_cf, x), weight)
+
+        closest = Closest(task, x, target, l1)
+        return descend(vae.encode(x)[0], row, loss, closest, self.steps, self.rate, self.every, self.growth)
 
 
 @dataclass(frozen=True)
-class Clue:
+class Clue(Revise):
     """argmin over z of  H(y | G(z)) + proximity |G(z) - x|_1 - pull log p(target | G(z)),  from the mean of q(z | x).
 
     CLUE explains uncertainty: its first two terms lead to a row of which the model is sure, of whatever class. The
     third is not in that paper; it names the class, without which its answers could not stand beside counterfactuals.
     """
 
-    proximity: float = 0.3  # lambda_x of that paper
     pull: float = 1.0  # towards the target class; 0 is CLUE as published
-    steps: int = 150
-    rate: float = 0.1  # of Adam, falling to zero
-    every: int = 5  # steps between two judgements
-    growth: float = 1.1  # of the target's weight: up while a row is refused, down while it is not; 1 as published
-    latent: int = 8
-    hidden: int = 128
-    task_: Task | None = field(default=None, repr=False)
-    vae_: VAE | None = field(default=None, repr=False)
 
-    def fit(self, task: Task) -> Self:
-        return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden))
-
-    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
-        """`noise` goes unused: the search is deterministic."""
-        assert self.task_ is not None, "call fit first"
-        assert self.vae_ is not None
-
-        def loss(logits: Tensor, away: Tensor, weight: Tensor) -> Tensor:
-            return entropy(logits) + self.proximity * away + self.pull * weight * miss(logits, target)
-
-        return search(self.task_, self.vae_, x, target, loss, self.steps, self.rate, self.every, self.growth)
-
-
-def search(
-    task: Task,
-    vae: VAE,
-    x: Tensor,
-    target: Tensor,
-    loss: Callable[[Tensor, Tensor, Tensor], Tensor],  # logits (n, classes), distances (n,), weights (n,) -> (n,)
-    steps: int,
-    rate: float,
-    every: int,
-    growth: float,
-) -> Tensor:
-    """Descend in z; a decoded row has soft categories on the way, and the query's immutable columns always."""
-
-    def row(z: Tensor) -> Tensor:
-        return torch.where(task.mutable, vae.decode(z, x), x)
-
-    closest = Closest(task, x, target, l1)
-    return descend(
-        vae.encode(x)[0], row, lambda x_cf, weight: loss(task.classifier(x_cf), l1(x_cf, x), weight),
-        closest, steps, rate, every, growth,
-    )  # fmt: skip
+    def loss(self, logits: Tensor, target: Tensor, away: Tensor, weight: Tensor) -> Tensor:
+        return entropy(logits) + self.proximity * away + self.pull * weight * miss(logits, target)
 
 
 def entropy(logits: Tensor) -> Tensor:
