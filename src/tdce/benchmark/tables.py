@@ -158,7 +158,7 @@ def _differs(rows: pd.DataFrame, masked: str) -> str:
     if "tdce_paper" not in have or not have & set(baselines):
         return ""
     return f"""Beside the paper's figures, which stand in brackets, as means over the data sets. What
-follows each figure is how the two experiments differ; which of these differences makes the gap was not tested one by one:
+follows each figure is how the two experiments differ; which of these makes the gap was not tested one by one:
 
 - Validity: {both("validity")}. Our baselines are tuned on validation rows and keep a candidate only if it is
   valid as it would be returned; the paper ran a library's defaults. Algorithm 1 as printed flips far fewer rows
