@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
-from tdce.methods.pullback import pull_back
+from tdce.methods.pullback import bisect, come_back, give_back, order_of
 from tdce.space import Space
 
 SPACE = Space(2, (2,), {"a": (0,), "b": (1,), "c": (2, 3)})
@@ -24,6 +25,10 @@ def task(threshold: float | None = None, mutable: tuple[bool, ...] = (True,) * 4
 
     empty = torch.zeros(0)
     return Task(SPACE, classify, None, torch.tensor(mutable), empty, empty, settle, threshold=threshold)
+
+
+def pull_back(task: Task, x: torch.Tensor, x_cf: torch.Tensor, target: torch.Tensor, share: float = 1.0):
+    return come_back(task, x, x_cf, target, share, Noise(x, (0, 0)))
 
 
 def rows(*values: float) -> torch.Tensor:
@@ -60,7 +65,7 @@ def test_rows_go_their_own_ways():
     x[1], x_cf[2] = torch.tensor([0.8, 0.0, 1.0, 0.0]), torch.tensor([0.9, 1.0, 0.0, 1.0])
     found = pull_back(task(), x, x_cf, YES)
     for i in range(3):
-        alone = pull_back(task(), x[i].expand(64, 4), x_cf[i].expand(64, 4), YES)
+        alone = pull_back(task(), x[i].repeat(64, 1), x_cf[i].repeat(64, 1), YES)
         assert torch.equal(found[i], alone[0])
 
 
@@ -73,3 +78,41 @@ def test_immutable_columns_are_the_querys(frozen):
     kept = torch.tensor(mutable)
     found = pull_back(replace(task(), mutable=kept), x, x_cf, YES)
     assert torch.equal(found[:, ~kept], x[:, ~kept])
+
+
+def test_no_more_than_the_share_of_the_margin_is_spent():
+    x, x_cf = rows(0.0, 0.0, 1.0, 0.0), rows(5.0, 0.0, 1.0, 0.0)  # the border is at 1: a margin of 4
+    for share, at in ((0.0, 5.0), (0.5, 3.0), (0.75, 2.0)):
+        torch.testing.assert_close(pull_back(task(), x, x_cf, YES, share)[:, 0], torch.full((64,), at), atol=0.06, rtol=0)
+
+
+def both(x: torch.Tensor) -> torch.Tensor:
+    """A yes if 2 a + b > 1."""
+    return torch.stack([torch.zeros(len(x)), 2 * x[:, 0] + x[:, 1] - 1], dim=1)
+
+
+def test_the_cheapest_feature_is_given_back_first():
+    judge = replace(task(), classifier=both)
+    x, x_cf = rows(0.0, 0.0, 1.0, 0.0), rows(1.0, 1.2, 0.0, 1.0)  # a is worth 2, b 1.2, c nothing
+    assert order_of(judge, x, x_cf, YES, Noise(x, (0, 0)))[0].tolist() == [2, 1, 0]
+    torch.testing.assert_close(pull_back(judge, x, x_cf, YES)[0, 1:], torch.tensor([0.0, 1.0, 0.0]))  # a alone is left
+
+
+def test_later_options_give_back_in_an_order_of_their_own():
+    judge = replace(task(), classifier=both)
+    x, x_cf = rows(0.0, 0.0, 1.0, 0.0), rows(1.0, 1.2, 0.0, 1.0)
+    kept = {
+        tuple((come_back(judge, x, x_cf, YES, 1.0, Noise(x, (0, option)))[0, :2] != 0).tolist()) for option in range(8)
+    }
+    assert kept == {(True, False), (False, True)}  # either feature alone would do
+
+
+def test_each_part_by_itself():
+    x, x_cf = rows(0.0, 0.0, 1.0, 0.0), rows(3.0, -2.0, 0.0, 1.0)
+    judge, turns = task(), torch.tensor([[0, 1, 2]] * 64)
+
+    def holds(candidate: torch.Tensor) -> torch.Tensor:
+        return judge.accepts(candidate, YES)[:, None]
+
+    torch.testing.assert_close(give_back(judge, x, x_cf, holds, turns), rows(3.0, 0.0, 1.0, 0.0))
+    torch.testing.assert_close(bisect(judge, x, x_cf, holds), rows(1.1, -0.7, 0.0, 1.0))  # along one line

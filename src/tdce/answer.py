@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce.columns import Name
+from tdce.columns import Name, same
 from tdce.encoder import Encoder
 from tdce.methods import Explanation
 from tdce.report.page import page
@@ -136,7 +136,7 @@ class Answer:
     def _changed(self) -> tuple[NDArray[np.intp], ...]:
         """Positions (row, option, feature) of all that changed, in this order."""
         raw, own = self.explanation.raw, self.encoder.read(self.rows)[:, None]
-        return np.nonzero(~((raw == own) | (np.isnan(raw) & np.isnan(own))))
+        return np.nonzero(~same(raw, own))
 
 
 def _free(name: str, taken: pd.Index[Any]) -> str:

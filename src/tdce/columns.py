@@ -32,6 +32,11 @@ def as_numbers(series: pd.Series[Any]) -> Floats:
     return series.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+def same(values: Floats, others: Floats) -> NDArray[np.bool_]:
+    """Where two arrays of cells say the same; missing is the same as missing."""
+    return np.asarray((values == others) | (np.isnan(values) & np.isnan(others)))
+
+
 def holds_numbers(series: pd.Series[Any]) -> bool:
     """Whether a column holds numbers (flags are not numbers)."""
     dtype = series.dtype

@@ -19,7 +19,7 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from tdce.columns import Floats, Name, Value, as_numbers, holds_numbers, plain
+from tdce.columns import Floats, Name, Value, as_numbers, holds_numbers, plain, same
 from tdce.errors import InputError, listing
 from tdce.schema import LARGEST, Categorical, Feature, Numeric, Schema
 from tdce.space import Space
@@ -215,7 +215,7 @@ def _write(feature: Feature, values: Floats, like: pd.DataFrame) -> pd.Series[An
         return pd.Series(_cells(feature, values), index=like.index, name=feature.name).infer_objects()
     own = like[feature.name]
     before = _read(feature, own)
-    changed = ~((values == before) | (np.isnan(values) & np.isnan(before)))
+    changed = ~same(values, before)
     if not changed.any():
         return own
     cells: list[Any] = _cells(feature, values[changed])

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce.columns import Floats, Name, Value, as_numbers
+from tdce.columns import Floats, Name, Value, as_numbers, same
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
 from tdce.schema import Categorical, Feature, Numeric
@@ -92,14 +92,14 @@ class Limits:
         kept = np.ones(len(raw), dtype=bool)
         for i, feature in enumerate(self.features):
             value, own = raw[:, i], self.own[:, i]
-            same = (value == own) | (np.isnan(value) & np.isnan(own))
+            unchanged = same(value, own)
             if feature.immutable:
-                kept &= same
+                kept &= unchanged
             elif isinstance(feature, Numeric):
                 inside = (value >= self.low[:, i]) & (value <= self.high[:, i])
-                kept &= same | (inside & (feature.round(value) == value))
+                kept &= unchanged | (inside & (feature.round(value) == value))
             else:
-                kept &= same | _at(feature.proposable, value)
+                kept &= unchanged | _at(feature.proposable, value)
         return kept
 
     def note(self) -> str:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce.columns import Floats
+from tdce.columns import Floats, same
 from tdce.fidelity import jensen_shannon
 from tdce.space import Space
 
@@ -66,7 +66,21 @@ def validity(valid: NDArray[np.bool_]) -> float:
 
 def sparsity(raw: Floats, raw_cf: Floats) -> float:
     """How many features changed, on average. Lower is better."""
-    return float((~_same(raw, raw_cf)).sum(axis=1).mean()) if len(raw) else 0.0
+    return float((~same(raw, raw_cf)).sum(axis=1).mean()) if len(raw) else 0.0
+
+
+def overlap(changed: NDArray[np.bool_], others: NDArray[np.bool_]) -> Floats:
+    """(...) the Jaccard index of two sets of features (..., features): shared over all; two empty sets are alike."""
+    union = (changed | others).sum(axis=-1)
+    return np.where(union > 0, (changed & others).sum(axis=-1) / np.maximum(union, 1), 1.0)
+
+
+def option_spread(raw: Floats, raw_cf: Floats) -> float:
+    """How different a row's options are: 1 less the overlap of the features that two of them change, the mean over
+    pairs and rows; `raw_cf` is (rows, options, features). Higher is better."""
+    changed = ~same(raw_cf, raw[:, None])
+    a, b = np.triu_indices(raw_cf.shape[1], k=1)
+    return float(1 - overlap(changed[:, a], changed[:, b]).mean()) if len(raw) and len(a) else 0.0
 
 
 def realism(x_cf: Tensor, target_rows: Tensor) -> float:
@@ -85,10 +99,6 @@ def nearest(points: Tensor, rows: Tensor, k: int = 1) -> tuple[Tensor, Tensor]:
     k = min(k, len(rows))
     found = [torch.cdist(some, rows).topk(k, largest=False) for some in torch.split(points, 256)]
     return torch.cat([d for d, _ in found]), torch.cat([i for _, i in found])
-
-
-def _same(raw: Floats, other: Floats) -> NDArray[np.bool_]:
-    return np.asarray((raw == other) | (np.isnan(raw) & np.isnan(other)))
 
 
 def _squared(x: Tensor) -> Tensor:

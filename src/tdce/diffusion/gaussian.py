@@ -17,6 +17,11 @@ def clean(x_t: Tensor, a_t: Level, noise: Tensor) -> Tensor:
     return (x_t - (1 - a_t) ** 0.5 * noise) / a_t**0.5
 
 
+def noise(x_t: Tensor, x_0: Tensor, a_t: Level) -> Tensor:
+    """The noise that would have turned x_0 into x_t: `noised` solved for it."""
+    return (x_t - a_t**0.5 * x_0) / (1 - a_t) ** 0.5
+
+
 def posterior(x_t: Tensor, x_0: Tensor, a_t: float, a_s: float) -> tuple[Tensor, float]:
     """Mean and variance of q(x_s | x_t, x_0); with x_0 = clean(x_t, a_t, noise) the mean is the paper's mu."""
     alpha = a_t / a_s

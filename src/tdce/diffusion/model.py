@@ -93,6 +93,16 @@ class TabularDiffusion(nn.Module):
         cat_t = cat_t if soft else self.space.one_hot(cat_t)
         return Transition(mu, var, multinomial.posterior(cat_t, cat_0, a_t, a_s, self.uniform, self.space))
 
+    def stride(self, x_t: Tensor, x_0: Tensor, t: int, s: int, noise: Noise) -> Tensor:
+        """From t to s < t given the estimate of the clean row: the numbers keep the noise they have (DDIM, Song et al.
+        2021), the categories are drawn from Bayes' rule, at s = 0 from the estimate itself."""
+        (num_t, _), (num_0, cat_0) = self.space.split(x_t), self.space.split(x_0)
+        a_t, a_s = self.schedule.alpha_bar[t], self.schedule.alpha_bar[s]
+        num = gaussian.noised(num_0, a_s, gaussian.noise(num_t, num_0, a_t))
+        log_pi = self.transition(x_t, x_0, t, s).log_pi if s else cat_0.clamp_min(multinomial.TINY).log()
+        cat = multinomial.relaxed(log_pi, noise.gumbel(self.space.cat), self.temperature(s), self.space)
+        return self.space.join(num, cat)
+
     @torch.no_grad()
     def sample(self, noise: Noise, steps: int | None = None, soft: bool = False) -> Tensor:
         """Unconditional rows, one for each row of the noise: the reverse walk from pure noise."""

@@ -21,16 +21,26 @@ class Noise:
 
     At every row the draws are exactly N(0, 1) over seeds, and successive draws are independent. Two rows share their
     noise in so far as they are closer than `length`; a tiny length makes the noise of different rows independent.
+    `key` is the seed and the number of the option; each `stream` of a key is a field of its own.
     """
 
-    def __init__(self, x: Tensor, key: tuple[int, int], length: float = 1e-3) -> None:
-        self._bits = np.random.Philox(key=np.array(key, dtype=np.uint64))
+    def __init__(self, x: Tensor, key: tuple[int, int], length: float = 1e-3, stream: int = 0) -> None:
+        self.x, self.key, self.length = x, key, length
+        self.drawn = False  # whether anything was
+        seed, option = key
+        self._bits = np.random.Philox(key=np.array([seed, option + (stream << 32)], dtype=np.uint64))
         omega = self._normals(x.shape[1], FREQUENCIES) / length
         phase = x.double() @ omega  # double: at a tiny length the phases are large
         self._features = torch.cat([phase.cos(), phase.sin()], dim=1).float() / math.sqrt(FREQUENCIES)
 
+    def field(self, stream: int, length: float, at: Tensor | None = None) -> Noise:
+        """Another stream of the same key, with a length of its own, over some or all of the rows."""
+        self.drawn = True
+        return Noise(self.x if at is None else self.x[at], self.key, length, stream)
+
     def normal(self, width: int) -> Tensor:
         """(n, width) the next draw."""
+        self.drawn = True
         return self._features @ self._normals(2 * FREQUENCIES, width).float()
 
     def uniform(self, width: int) -> Tensor:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from math import log
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
@@ -15,12 +16,15 @@ from tdce.columns import Floats
 from tdce.diffusion.model import TabularDiffusion
 from tdce.diffusion.noise import Noise
 from tdce.limits import Flags, Limits, Rows
+from tdce.methods.options import choose, distinct, draws_for
 from tdce.progress import Progress
 from tdce.space import Space
 
 BLOCK = 256
-"""Rows are worked in padded blocks of this size, so that a row's arithmetic never depends on its neighbours."""
+"""So many rows are worked at a time."""
 
+LEAST = 64
+"""Blocks are padded to a multiple of this, so that a row's arithmetic never depends on its neighbours."""
 
 Classify = Callable[[Tensor], Tensor]
 """Encoded rows (n, width) -> logits (n, classes), differentiable."""
@@ -44,6 +48,18 @@ class Task:
     def accepts(self, x: Tensor, target: Tensor) -> Tensor:
         """(n,) whether the classifier's answer is the target."""
         return accepted(self.classifier(x), target, self.threshold)
+
+    def judged(self, x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        """(n,) whether the answer is the target, and the margin in log odds over the next class or the threshold."""
+        logits = self.classifier(x)
+        own = logits.gather(1, target[:, None])
+        others = logits.scatter(1, target[:, None], -torch.inf)
+        rival = (
+            others.amax(dim=1)
+            if self.threshold is None
+            else others.logsumexp(dim=1) + log(self.threshold / (1 - self.threshold))
+        )
+        return accepted(logits, target, self.threshold), own.squeeze(1) - rival
 
 
 class Method(Protocol):
@@ -88,32 +104,60 @@ def explain(
     encoder, own = limits.encoder, limits.own
     classify = getattr(method, "classifier_", task.classifier)  # a method may explain a model of its own
     before, already = _verdict(classify, encoder.embed(own).float(), target, task.threshold)
-    free = limits.free().any(axis=1)
+    free = np.asarray(limits.free().any(axis=1))
     todo = np.flatnonzero(~already & free)
 
     raw = np.repeat(own[:, None], options, axis=1)
     after = np.repeat(before[:, None], options, axis=1)
     valid = np.repeat(already[:, None], options, axis=1)
     blocks = [todo[i : i + BLOCK] for i in range(0, len(todo), BLOCK)]
-    with (progress or Progress("silent")).bar("counterfactuals", len(blocks) * options) as bar:
-        for option in range(options):
-            for at in blocks:
-                raw[at, option], after[at, option], valid[at, option] = _block(
-                    method, classify, limits, at, target, before, (seed, option), task.threshold
-                )
-                bar.advance()
-    order = _order(encoder.embed(own).numpy(), raw, valid, limits)
-    raw = np.take_along_axis(raw, order[:, :, None], axis=1)
-    after, valid = np.take_along_axis(after, order, axis=1), np.take_along_axis(valid, order, axis=1)
+    with (progress or Progress("silent")).bar("counterfactuals", len(blocks)) as bar:
+        for at in blocks:
+            raw[at], after[at], valid[at] = _options(method, task, classify, limits, at, target, before, options, seed)
+            bar.advance()
 
     status = np.where(valid, "valid", "best_effort").astype("<U12")
     status[already] = "already"
     status[~already & ~free] = "infeasible"
-    note = ["" if ok else limits.note() for ok in already | free]
+    note = _notes(limits, already, free, distinct(raw), options)
     return Explanation(raw, status, before, after, note)
 
 
-def _block(
+def _options(
+    method: Method,
+    task: Task,
+    classify: Classify,
+    limits: Limits,
+    at: Rows,
+    target: Tensor,
+    before: Floats,
+    options: int,
+    seed: int,
+) -> tuple[Floats, Floats, Flags]:
+    """The chosen draws for one block of rows."""
+    draws = []
+    for draw in range(draws_for(options)):
+        draws.append(_draw(method, classify, limits, at, target, before, (seed, draw), task.threshold))
+        if not draws[-1].drawn:  # all others would be the same
+            draws *= draws_for(options)
+            break
+    raw, after, valid = (np.stack(each, axis=1) for each in list(zip(*draws, strict=True))[:3])
+    order = choose(limits.encoder, limits.own[at], raw, valid, options)
+    return (
+        np.take_along_axis(raw, order[:, :, None], axis=1),
+        np.take_along_axis(after, order, axis=1),
+        np.take_along_axis(valid, order, axis=1),
+    )
+
+
+class _Draw(NamedTuple):
+    raw: Floats  # (rows, features)
+    after: Floats  # (rows,)
+    valid: Flags  # (rows,)
+    drawn: bool  # whether chance had a part in it
+
+
+def _draw(
     method: Method,
     classify: Classify,
     limits: Limits,
@@ -122,18 +166,32 @@ def _block(
     before: Floats,
     key: tuple[int, int],
     threshold: float | None,
-) -> tuple[Floats, Floats, Flags]:
-    """One option for one block of rows; what does not raise the target's probability is not proposed."""
-    padded = np.concatenate([at, np.repeat(at[:1], BLOCK - len(at))])
-    x = limits.encoder.embed(limits.own[padded]).float()
-    x_cf = method.generate(x, target[padded], Noise(x, key))[: len(at)]
+) -> _Draw:
+    """One draw for one block of rows; what does not raise the target's probability is not proposed."""
+    whole = padded(torch.from_numpy(at)).numpy()
+    x = limits.encoder.embed(limits.own[whole]).float()
+    if hasattr(method, "within"):  # it judges its candidates itself: on exactly what would be returned
+        method = method.within(lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float())
+    noise = Noise(x, key)
+    x_cf = method.generate(x, target[whole], noise)[: len(at)]
     if not torch.isfinite(x_cf).all():
         raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
     raw = limits.snap(x_cf, at)
     after, valid = _verdict(classify, limits.encoder.embed(raw).float(), target[at], threshold)
     worse = ~valid & (after <= before[at])
     own = limits.own[at]
-    return np.where(worse[:, None], own, raw), np.where(worse, before[at], after), valid
+    return _Draw(np.where(worse[:, None], own, raw), np.where(worse, before[at], after), valid, noise.drawn)
+
+
+def _notes(limits: Limits, already: Flags, free: Flags, different: Rows, options: int) -> list[str]:
+    """Why a row has no, or not so many, counterfactuals."""
+    notes = []
+    for done, able, k in zip(already.tolist(), free.tolist(), different.tolist(), strict=True):
+        if done or (able and k == options):
+            notes.append("")
+        else:
+            notes.append(f"{k} of {options} options differ" if able else limits.note())
+    return notes
 
 
 @torch.no_grad()
@@ -142,8 +200,8 @@ def _verdict(classify: Classify, x: Tensor, target: Tensor, threshold: float | N
     blocks = []
     for i in range(0, len(x), BLOCK):
         block = x[i : i + BLOCK]
-        padded = torch.cat([block, block[:1].expand(BLOCK - len(block), -1)])
-        blocks.append(classify(padded)[: len(block)].double())
+        whole = block[padded(torch.arange(len(block)))]
+        blocks.append(classify(whole)[: len(block)].double())
     if not blocks:
         return np.zeros(0), np.zeros(0, dtype=bool)
     logits = torch.cat(blocks)
@@ -159,9 +217,7 @@ def accepted(logits: Tensor, target: Tensor, threshold: float | None) -> Tensor:
     return p >= threshold
 
 
-def _order(x: Floats, raw: Floats, valid: Flags, limits: Limits) -> Rows:
-    """(rows, options): valid ones first, then the closest."""
-    n, options, features = raw.shape
-    x_cf = limits.encoder.embed(raw.reshape(n * options, features)).numpy().reshape(n, options, x.shape[1])
-    distance = np.square(x_cf - x[:, None]).sum(axis=2)
-    return np.lexsort((distance, ~valid), axis=1)
+def padded(at: Tensor) -> Tensor:
+    """Row numbers made up to a multiple of 64 by the first one again: products of so many rows or more have the same
+    bits in any company, those of fewer need not."""
+    return torch.cat([at, at[:1].expand(-len(at) % LEAST)])

@@ -2,41 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
+from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
+
+Holds = Callable[[Tensor], Tensor]  # (n, width) -> (n, 1) whether the verdict does
+HALVINGS = 8
 
 
 @torch.no_grad()
-def pull_back(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, halvings: int = 8) -> Tensor:
-    """Give features back to the query one at a time, categories first, then the rest of the numbers by bisection.
+def come_back(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, share: float, noise: Noise) -> Tensor:
+    """Give features back to the query one at a time, then draw the numbers that are left nearer by bisection.
 
-    Every step is judged on the data's grid, and taken only in rows where the model still says the target; a row that
-    was not valid to begin with is left as it is.
+    Every step is judged on the data's grid. It is taken only where the model still says the target and no more than
+    `share` of the row's margin over the verdict is spent; a row that was not valid to begin with is left as it is.
     """
-    best = restore(task, x, x_cf)
-    valid = task.accepts(best, target)
+    x_cf = restore(task, x, x_cf)
+    valid, margin = task.judged(x_cf, target)
 
-    def take(candidate: Tensor) -> Tensor:
-        nonlocal best
-        candidate = restore(task, x, candidate)
-        holds = valid & task.accepts(candidate, target)
-        best = torch.where(holds[:, None], candidate, best)
-        return holds
+    def holds(candidate: Tensor) -> Tensor:
+        accepted, left = task.judged(candidate, target)
+        return (valid & accepted & (left >= (1 - share) * margin))[:, None]
 
-    for columns in sorted(task.space.columns.values(), key=lambda own: own[0] < task.space.num):
-        own = torch.zeros(task.space.width, dtype=torch.bool)
-        own[list(columns)] = True
-        take(torch.where(own, x, best))
+    x_cf = give_back(task, x, x_cf, holds, order_of(task, x, x_cf, target, noise))
+    return bisect(task, x, x_cf, holds)
 
-    end, low, high = best, torch.zeros(len(x), 1), torch.ones(len(x), 1)  # how far from x towards `end`
+
+def give_back(task: Task, x: Tensor, x_cf: Tensor, holds: Holds, order: Tensor) -> Tensor:
+    """Each feature in its turn takes the query's value where the verdict holds; the turns may differ by row."""
+    member = features(task)
+    for turn in order.T:  # (n,) feature numbers
+        candidate = torch.where(member[turn], x, x_cf)
+        x_cf = torch.where(holds(candidate), candidate, x_cf)
+    return x_cf
+
+
+def bisect(task: Task, x: Tensor, x_cf: Tensor, holds: Holds) -> Tensor:
+    """The numbers on the straight line from the query to where they are, as near to the query as the verdict holds."""
+    end, low, high = x_cf, torch.zeros(len(x), 1), torch.ones(len(x), 1)  # how far from x towards `end`
     number = torch.arange(task.space.width) < task.space.num
-    for _ in range(halvings):
+    for _ in range(HALVINGS):
         middle = (low + high) / 2
-        holds = take(torch.where(number, x + middle * (end - x), end))[:, None]
-        low, high = torch.where(holds, low, middle), torch.where(holds, middle, high)
-    return best
+        candidate = restore(task, x, torch.where(number, x + middle * (end - x), end))
+        good = holds(candidate)
+        x_cf = torch.where(good, candidate, x_cf)
+        low, high = torch.where(good, low, middle), torch.where(good, middle, high)
+    return x_cf
+
+
+def order_of(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, noise: Noise) -> Tensor:
+    """(n, features) whose turn it is: by the margin that a return would cost, to first order, cheapest first.
+
+    A second or later option draws its order by lot, so that options differ in which features change.
+    """
+    member = features(task)
+    if noise.key[1]:
+        return noise.normal(len(member)).argsort(dim=1)
+    with torch.enable_grad():
+        at = x_cf.detach().requires_grad_()
+        (g,) = torch.autograd.grad(task.judged(at, target)[1].sum(), at)
+    gain = (g * (x - x_cf)) @ member.to(x.dtype).T
+    return gain.argsort(dim=1, descending=True, stable=True)
+
+
+def features(task: Task) -> Tensor:
+    """(features, width) which columns are whose."""
+    return torch.stack([task.space.mask([name]) for name in task.space.columns])
 
 
 def restore(task: Task, x: Tensor, x_cf: Tensor) -> Tensor:

@@ -15,7 +15,6 @@ from tdce.diffusion.multinomial import relaxed
 from tdce.diffusion.noise import Noise
 from tdce.errors import InputError
 from tdce.methods.base import Task
-from tdce.methods.pullback import pull_back
 
 
 @dataclass(frozen=True)
@@ -87,19 +86,6 @@ class TDCEPaper:
                 g_x_0 = torch.autograd.grad(log_p, at)[0]
         g_num = self.guidance * unit(g_log_p[:, : space.num]) - self.proximity * unit(g_distance[:, : space.num])
         return Gradients(x_0.detach(), g_num, g_x_0[:, space.num :])
-
-
-@dataclass(frozen=True)
-class TDCE(TDCEPaper):
-    """Algorithm 1 with a lower start and a firmer hand, then pulled back to the row as far as the verdict holds."""
-
-    start: float = 0.3
-    guidance: float = 10.0
-    proximity: float = 2.0
-
-    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
-        assert self.task_ is not None, "call fit first"
-        return pull_back(self.task_, x, super().generate(x, target, noise), target)
 
 
 class Gradients(NamedTuple):

@@ -1,0 +1,155 @@
+"""TDCE, the method that users get: the paper's diffusion, guided at its denoised estimate.
+
+A ladder of short walks, each from a little more noise, takes every row to the target class; what is left over starts
+from real rows of that class; then each row comes back as near to the person as the verdict and `closeness` allow.
+docs/method.md has the reasons and the measurements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from tdce.diffusion.multinomial import TINY
+from tdce.diffusion.noise import Noise
+from tdce.errors import InputError
+from tdce.methods.base import Task, padded
+from tdce.methods.neighbours import nearest, typical
+from tdce.methods.pullback import come_back, restore
+from tdce.methods.tdce import unit
+
+CANDIDATES = 256  # real rows that are tried for a query on the last rung, nearest first
+PUSHES = 3  # of the numbers, once the categories are settled
+
+
+@dataclass(frozen=True)
+class TDCE:
+    """Aim, climb, start from real rows where that failed, come back."""
+
+    closeness: float = 0.9  # the dial: 0 is typical of the target class, 1 as close as possible
+    confidence: float = 0.75  # the target's probability that a walk is guided to
+    ladder: tuple[float, ...] = (0.2, 0.35, 0.55, 0.8)  # start levels; only rows not yet valid go on
+    steps: int = 10  # strides of a walk
+    guidance: float = 0.1  # length of a step of the numbers along the unit gradient, in deviations
+    sway: float = 5.0  # weight of the gradient in the logits of the categories
+    pull: float = 0.8  # share of the way to the aim that the estimate is drawn at every stride
+    neighbours: int = 100  # real rows of the target class whose mean is the typical row around a query
+    whole: float = 0.0  # 0: categories are drawn as these neighbours have them, 1: as the whole class has them
+    length: float = 1.0  # of the noise field: rows much closer than this get nearly the same noise
+    task_: Task | None = field(default=None, repr=False)
+
+    def fit(self, task: Task) -> Self:
+        return replace(self, task_=task)
+
+    @torch.no_grad()
+    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
+        aim_share, back_share = min(1.0, 2 * self.closeness), max(0.0, 2 * self.closeness - 1)  # the dial's two halves
+        x_cf = self.climb(x, target, self.aim(x, target, aim_share), noise)
+        x_cf = self.last_rung(x, target, x_cf, noise)
+        return come_back(self.task, x, x_cf, target, back_share, noise) if back_share else x_cf
+
+    def aim(self, x: Tensor, target: Tensor, share: float) -> Aim:
+        """Where the estimate is drawn to: `share` of the way from the typical row of the target class to the query."""
+        middle = typical(self.task, x, target, self.neighbours, self.confidence, self.whole)
+        num, prior = self.task.space.split(middle + share * (x - middle))
+        return Aim(num, prior.clamp_min(1e-3).log())
+
+    def climb(self, x: Tensor, target: Tensor, aim: Aim, noise: Noise) -> Tensor:
+        """Walk from each rung in turn with twice the strength of the one before; a row stays where it is valid."""
+        x_cf = x
+        for rung, start in enumerate(self.ladder):
+            left = ~self.task.accepts(x_cf, target)
+            if not left.any():
+                break
+            at = padded(left.nonzero().squeeze(1))
+            field = noise.field(1 + rung, self.length, at)
+            walked = self.walk(x[at], target[at], aim.take(at), field, start, 2.0**rung)
+            x_cf = restore(self.task, x, x_cf.index_copy(0, at, walked))
+        return x_cf
+
+    def last_rung(self, x: Tensor, target: Tensor, x_cf: Tensor, noise: Noise) -> Tensor:
+        """Where no walk arrived: the nearest real row that the model accepts with the immutable features put in, then
+        noised and denoised where the verdict allows it, so that nobody's record is handed out."""
+        task, left = self.task, ~self.task.accepts(x_cf, target)
+        if not left.any():
+            return x_cf
+        at = padded(left.nonzero().squeeze(1))
+        rows, known = nearest(task, x[at], target[at], CANDIDATES)
+        waiting = left
+        for j in range(int(known.max())):
+            candidate = restore(task, x, x_cf.index_copy(0, at, rows[:, j]))
+            found = waiting & task.accepts(candidate, target)
+            x_cf, waiting = torch.where(found[:, None], candidate, x_cf), waiting & ~found
+            if not waiting.any():
+                break
+        num, cat = task.space.split(x_cf[at])
+        field = noise.field(1 + len(self.ladder), self.length, at)
+        walked = self.walk(x_cf[at], target[at], Aim(num, cat.clamp_min(1e-3).log()), field, self.ladder[0], 1.0)
+        fresh = restore(task, x, x_cf.index_copy(0, at, walked))
+        return torch.where((left & task.accepts(fresh, target))[:, None], fresh, x_cf)
+
+    def walk(self, x: Tensor, target: Tensor, aim: Aim, noise: Noise, start: float, strength: float) -> Tensor:
+        """Noise the aim to the start level, then stride back, each time with a guided estimate of the clean row."""
+        space, diffusion, mutable = self.task.space, self.task.diffusion, self.task.mutable
+        strides = diffusion.schedule.walk(start, self.steps)
+        x_t = diffusion.noised(space.join(aim.num, space.split(x)[1]), strides[0][0], noise)
+        for t, s in strides:
+            x_0 = self.guided(diffusion.denoised(x_t, t), target, aim, strength)
+            x_t = diffusion.stride(x_t, torch.where(mutable, x_0, x), t, s, noise)
+        num, cat = space.split(x_t)
+        x_cf = torch.where(mutable, space.join(num, space.one_hot(cat)), x)
+        for _ in range(PUSHES):
+            x_cf = self.pushed(x_cf, target, strength)
+        return x_cf
+
+    def guided(self, x_0: Tensor, target: Tensor, aim: Aim, strength: float) -> Tensor:
+        """The denoised estimate drawn towards the aim, then moved along the classifier's gradient."""
+        space = self.task.space
+        num, cat = space.split(x_0)
+        num, logits = num + self.pull * (aim.num - num), cat.clamp_min(TINY).log() + aim.log_prior
+        g_num, g_cat = space.split(strength * self.gradient(space.join(num, space.softmax(logits)), target))
+        return space.join(num + self.guidance * g_num, space.softmax(logits + self.sway * g_cat))
+
+    def pushed(self, x_cf: Tensor, target: Tensor, strength: float) -> Tensor:
+        """The numbers moved along the gradient, within the data's range."""
+        space, diffusion = self.task.space, self.task.diffusion
+        num, cat = space.split(x_cf)
+        num = num + self.guidance * strength * space.split(self.gradient(x_cf, target))[0]
+        return torch.where(self.task.mutable, space.join(num.clamp(diffusion.low, diffusion.high), cat), x_cf)
+
+    def gradient(self, x: Tensor, target: Tensor) -> Tensor:
+        """Of log p(target), the numbers' part as a unit vector, by how much is needed: 0 for a confident row."""
+        space, threshold = self.task.space, self.task.threshold or 0.0
+        goal = max(self.confidence, threshold + 0.1 * (1 - threshold))
+        with torch.enable_grad():
+            at = x.detach().requires_grad_()
+            log_p = self.task.classifier(at).log_softmax(dim=1).gather(1, target[:, None])
+            (g,) = torch.autograd.grad(log_p.sum(), at)
+        g_num, g_cat = space.split(torch.where(self.task.mutable, g, 0.0))
+        return (1 - log_p.detach().exp() / goal).clamp_min(0.0) * space.join(unit(g_num), g_cat)
+
+    @property
+    def task(self) -> Task:
+        assert self.task_ is not None, "call fit first"
+        return self.task_
+
+    def closer(self, closeness: float) -> Self:
+        if not 0 <= closeness <= 1:
+            raise InputError(f"closeness {closeness} must lie between 0 and 1")
+        return replace(self, closeness=closeness)
+
+    def within(self, settle: Callable[[Tensor], Tensor]) -> Self:
+        """The same, judging every row as `settle` would return it: on the grid, inside the row's own limits."""
+        return replace(self, task_=replace(self.task, settle=settle))
+
+
+class Aim(NamedTuple):
+    num: Tensor  # (n, num)
+    log_prior: Tensor  # (n, cat) of the categories
+
+    def take(self, at: Tensor) -> Aim:
+        return Aim(self.num[at], self.log_prior[at])
