@@ -21,10 +21,10 @@ from tdce.methods import METHODS
 GRIDS: dict[str, list[dict[str, Any]]] = {
     "tdce": [
         {},
-        {"start": 0.2, "guidance": 15.0},
-        {"guidance": 5.0},
-        {"start": 0.5, "guidance": 5.0, "proximity": 3.0},
-        {"guidance": 20.0, "proximity": 6.0},
+        {"closeness": 0.0, "confidence": 0.97, "neighbours": 150},
+        {"closeness": 0.05, "confidence": 0.6, "neighbours": 200},
+        {"closeness": 0.1, "confidence": 0.8},
+        {"closeness": 0.2, "confidence": 0.6},
     ],
     "wachter": [{}, {"distance": "l2"}, {"loss": "squared"}, {"soften": 0.3}, {"rate": 0.05}],
     "cchvae": [{}, {"width": 0.25, "rings": 32}, {"candidates": 48}, {"latent": 4}, {"latent": 16}],

@@ -35,6 +35,7 @@ MEANING = {
     "realism": ("low", "distance to the nearest real row of the target class"),
     "copies": ("low", "share of counterfactuals that are a training row to the letter"),
     "violations": ("low", "share of rows that break a constraint"),
+    "option_spread": ("high", "how far a row's options change different features: 1 less their overlap"),
 }
 """Each metric's good direction and what it says."""
 
@@ -101,6 +102,7 @@ class Yardstick:
         encoded = self.encoder.embed(raw_cf).float()
         im1 = metrics.im1(encoded, self.of_target, self.of_origin)
         im2 = metrics.im2(encoded, self.of_target, self.of_all)
+        several = found.raw.shape[1] > 1
         return {
             "l2": metrics.l2(x, x_cf),
             "diversity": metrics.diversity(x_cf),
@@ -115,4 +117,4 @@ class Yardstick:
             "realism": metrics.realism(self.whole(raw_cf), self.whole(self.raw[self.target])),
             "copies": metrics.copies(raw_cf, self.raw),
             "violations": float((~limits.kept(found.raw[:, 0]))[asked].mean()),
-        }
+        } | ({"option_spread": metrics.option_spread(raw, found.raw[asked])} if several else {})

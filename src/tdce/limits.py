@@ -6,10 +6,11 @@ import copy
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -20,6 +21,15 @@ from tdce.schema import Categorical, Feature, Numeric
 
 Flags = NDArray[np.bool_]
 Rows = NDArray[np.int64]
+
+
+class Reach(NamedTuple):
+    low: Tensor  # (n, num) encoded numbers
+    high: Tensor  # (n, num)
+    allowed: Tensor  # (n, cat) bool
+
+    def take(self, at: Tensor) -> Reach:
+        return Reach(self.low[at], self.high[at], self.allowed[at])
 
 
 class Limits:
@@ -86,6 +96,32 @@ class Limits:
         unmoved = self.encoder.same(x_cf, self.encoder.embed(own))
         fixed = unmoved | np.array([f.immutable for f in self.features])
         return np.where(fixed, own, raw)
+
+    def reach(self, at: Rows) -> Reach:
+        """How far the encoded rows `at` may go: the lowest and highest numbers, and which category weights may be 1."""
+        low, high, allowed = [], [], []
+        own = self.own[at]
+        for i, feature in enumerate(self.features):
+            gone = np.isnan(own[:, i])
+            if isinstance(feature, Numeric):
+                scale = self.encoder.scales[feature.name]
+                ends = np.clip([self.low[at, i], self.high[at, i]], scale.raw[0], scale.raw[-1])
+                ends[:, self.low[at, i] > self.high[at, i]] = np.nan  # nothing may be proposed
+                ends = np.where(np.isnan(ends), own[:, i], ends)
+                ends = np.where(np.isnan(ends), 0.0, scale.embed(ends))
+                low.append(ends[0])
+                high.append(ends.max(axis=0))
+                if feature.missing:
+                    allowed.append(np.stack([np.ones_like(gone), gone], axis=1))
+            else:
+                here = np.zeros((len(own), len(feature.categories) + feature.missing), dtype=bool)
+                here[:, : len(feature.categories)] = feature.proposable
+                here[~gone, own[~gone, i].astype(int)] = True
+                here[:, len(feature.categories) :] = gone[:, None]
+                allowed.append(here)
+        none = np.zeros((len(own), 0))
+        bottom, top = (torch.from_numpy(np.stack(ends, axis=1) if ends else none).float() for ends in (low, high))
+        return Reach(bottom, top, torch.from_numpy(np.concatenate([none.astype(bool), *allowed], axis=1)))
 
     def kept(self, raw: Floats) -> Flags:
         """(n,): whether every value is the row's own or one that may be proposed."""

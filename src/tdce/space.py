@@ -58,6 +58,11 @@ class Space:
         """1 / K for every category weight, K being its block's size: where the multinomial noise leads."""
         return torch.cat([torch.full((k,), 1.0 / k) for k in self.sizes]) if self.sizes else torch.zeros(0)
 
+    @cached_property
+    def members(self) -> Tensor:
+        """(features, width) which columns are whose."""
+        return torch.stack([self.mask([name]) for name in self.columns])
+
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, width) -> numbers (n, num) and category weights (n, cat)."""
         return x[:, : self.num], x[:, self.num :]

@@ -7,6 +7,7 @@ quantile function; nothing here touches a global generator.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 FREQUENCIES = 128
+WORDS = 4  # of 64 bits, in one step of Philox
 
 
 class Noise:
@@ -27,8 +29,7 @@ class Noise:
     def __init__(self, x: Tensor, key: tuple[int, int], length: float = 1e-3, stream: int = 0) -> None:
         self.x, self.key, self.length = x, key, length
         self.drawn = False  # whether anything was
-        seed, option = key
-        self._bits = np.random.Philox(key=np.array([seed, option + (stream << 32)], dtype=np.uint64))
+        self._stream, self._read = (key[0], key[1] + (stream << 32)), 0
         omega = self._normals(x.shape[1], FREQUENCIES) / length
         phase = x.double() @ omega  # double: at a tiny length the phases are large
         self._features = torch.cat([phase.cos(), phase.sin()], dim=1).float() / math.sqrt(FREQUENCIES)
@@ -53,6 +54,15 @@ class Noise:
         return (-torch.log(-torch.log(self.uniform(width)))).float()
 
     def _normals(self, rows: int, columns: int) -> Tensor:
-        words = self._bits.random_raw(rows * columns)
-        uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53  # in (0, 1)
-        return torch.from_numpy(ndtri(uniform).reshape(rows, columns))
+        """The next numbers of the stream."""
+        first, self._read = self._read, self._read + rows * columns
+        return _normals(self._stream, first, rows * columns).view(rows, columns)
+
+
+@lru_cache(maxsize=256)  # every block of rows reads the same stream
+def _normals(key: tuple[int, int], first: int, count: int) -> Tensor:
+    """Numbers `first` to `first + count` of a stream of standard normal ones."""
+    bits = np.random.Philox(key=np.array(key, dtype=np.uint64)).advance(first // WORDS)
+    words = bits.random_raw(first % WORDS + count)[first % WORDS :]
+    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53  # in (0, 1)
+    return torch.from_numpy(ndtri(uniform))

@@ -171,7 +171,7 @@ def _draw(
     whole = padded(torch.from_numpy(at)).numpy()
     x = limits.encoder.embed(limits.own[whole]).float()
     if hasattr(method, "within"):  # it judges its candidates itself: on exactly what would be returned
-        method = method.within(lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float())
+        method = method.within(lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float(), limits.reach(whole))
     noise = Noise(x, key)
     x_cf = method.generate(x, target[whole], noise)[: len(at)]
     if not torch.isfinite(x_cf).all():

@@ -17,6 +17,7 @@ from torch import Tensor
 from tdce.diffusion.multinomial import TINY
 from tdce.diffusion.noise import Noise
 from tdce.errors import InputError
+from tdce.limits import Reach
 from tdce.methods.base import Task, padded
 from tdce.methods.neighbours import nearest, typical
 from tdce.methods.pullback import come_back, restore
@@ -24,6 +25,9 @@ from tdce.methods.tdce import unit
 
 CANDIDATES = 256  # real rows that are tried for a query on the last rung, nearest first
 PUSHES = 3  # of the numbers, once the categories are settled
+LEAST_SHARE = 1e-3  # of a category that no neighbour has
+TASTE = 2.0  # how unequal the features are to a second or later option
+GROWTH = 3.0  # of the strength, from rung to rung
 
 
 @dataclass(frozen=True)
@@ -32,15 +36,16 @@ class TDCE:
 
     closeness: float = 0.9  # the dial: 0 is typical of the target class, 1 as close as possible
     confidence: float = 0.75  # the target's probability that a walk is guided to
-    ladder: tuple[float, ...] = (0.2, 0.35, 0.55, 0.8)  # start levels; only rows not yet valid go on
-    steps: int = 10  # strides of a walk
-    guidance: float = 0.1  # length of a step of the numbers along the unit gradient, in deviations
-    sway: float = 5.0  # weight of the gradient in the logits of the categories
+    ladder: tuple[float, ...] = (0.3, 0.6, 0.9)  # start levels; only rows not yet valid go on
+    steps: int = 6  # strides of a walk
+    guidance: float = 0.15  # length of a step of the numbers along the unit gradient, in deviations
+    sway: float = 10.0  # weight of the gradient in the logits of the categories
     pull: float = 0.8  # share of the way to the aim that the estimate is drawn at every stride
     neighbours: int = 100  # real rows of the target class whose mean is the typical row around a query
-    whole: float = 0.0  # 0: categories are drawn as these neighbours have them, 1: as the whole class has them
+    spread: float = 1.0  # how far such means are stretched from the mean of the class: averaging draws them together
     length: float = 1.0  # of the noise field: rows much closer than this get nearly the same noise
     task_: Task | None = field(default=None, repr=False)
+    reach_: Reach | None = field(default=None, repr=False)
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
@@ -48,18 +53,30 @@ class TDCE:
     @torch.no_grad()
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
         aim_share, back_share = min(1.0, 2 * self.closeness), max(0.0, 2 * self.closeness - 1)  # the dial's two halves
-        x_cf = self.climb(x, target, self.aim(x, target, aim_share), noise)
+        taste = noise.normal(len(self.task.space.members)) if noise.key[1] else None  # a later option has its own
+        x_cf = self.climb(x, target, self.aim(x, target, aim_share, taste), noise)
         x_cf = self.last_rung(x, target, x_cf, noise)
-        return come_back(self.task, x, x_cf, target, back_share, noise) if back_share else x_cf
+        return come_back(self.task, x, x_cf, target, back_share, taste) if back_share else x_cf
 
-    def aim(self, x: Tensor, target: Tensor, share: float) -> Aim:
+    def aim(self, x: Tensor, target: Tensor, share: float, taste: Tensor | None = None) -> Aim:
         """Where the estimate is drawn to: `share` of the way from the typical row of the target class to the query."""
-        middle = typical(self.task, x, target, self.neighbours, self.confidence, self.whole)
-        num, prior = self.task.space.split(middle + share * (x - middle))
-        return Aim(num, prior.clamp_min(1e-3).log())
+        middle = typical(self.task, x, target, self.neighbours, self.confidence, self.spread)
+        num, prior = self.task.space.split(torch.lerp(middle, x, share))
+        return self.aimed(num, prior, taste)
+
+    def aimed(self, num: Tensor, prior: Tensor, taste: Tensor | None = None) -> Aim:
+        """An aim at these numbers and shares of the categories, as far as the rows may go."""
+        weight = torch.ones(1, self.task.space.width) if taste is None else taste.mul(TASTE).exp()
+        weight = (weight if taste is None else weight @ self.task.space.members.to(weight.dtype)).expand(len(num), -1)
+        if self.reach_ is None:
+            low, high = (bound.expand(len(num), -1) for bound in (self.task.diffusion.low, self.task.diffusion.high))
+            return Aim(num, prior.clamp_min(LEAST_SHARE).log(), low, high, weight)
+        low, high, allowed = self.reach_
+        log_prior = torch.where(allowed, prior.clamp_min(LEAST_SHARE), TINY).log()
+        return Aim(num.clamp(low, high), log_prior, low, high, weight)
 
     def climb(self, x: Tensor, target: Tensor, aim: Aim, noise: Noise) -> Tensor:
-        """Walk from each rung in turn with twice the strength of the one before; a row stays where it is valid."""
+        """Walk from each rung in turn with more strength than from the one before; a row stays where it is valid."""
         x_cf = x
         for rung, start in enumerate(self.ladder):
             left = ~self.task.accepts(x_cf, target)
@@ -67,8 +84,8 @@ class TDCE:
                 break
             at = padded(left.nonzero().squeeze(1))
             field = noise.field(1 + rung, self.length, at)
-            walked = self.walk(x[at], target[at], aim.take(at), field, start, 2.0**rung)
-            x_cf = restore(self.task, x, x_cf.index_copy(0, at, walked))
+            walked = self.walk(x[at], target[at], aim.take(at), field, start, GROWTH**rung)
+            x_cf = torch.where(left[:, None], restore(self.task, x, x_cf.index_copy(0, at, walked)), x_cf)
         return x_cf
 
     def last_rung(self, x: Tensor, target: Tensor, x_cf: Tensor, noise: Noise) -> Tensor:
@@ -86,9 +103,10 @@ class TDCE:
             x_cf, waiting = torch.where(found[:, None], candidate, x_cf), waiting & ~found
             if not waiting.any():
                 break
-        num, cat = task.space.split(x_cf[at])
         field = noise.field(1 + len(self.ladder), self.length, at)
-        walked = self.walk(x_cf[at], target[at], Aim(num, cat.clamp_min(1e-3).log()), field, self.ladder[0], 1.0)
+        walked = self.walk(
+            x_cf[at], target[at], self.aimed(*task.space.split(x_cf)).take(at), field, self.ladder[0], 1.0
+        )
         fresh = restore(task, x, x_cf.index_copy(0, at, walked))
         return torch.where((left & task.accepts(fresh, target))[:, None], fresh, x_cf)
 
@@ -103,33 +121,39 @@ class TDCE:
         num, cat = space.split(x_t)
         x_cf = torch.where(mutable, space.join(num, space.one_hot(cat)), x)
         for _ in range(PUSHES):
-            x_cf = self.pushed(x_cf, target, strength)
+            x_cf = self.pushed(x_cf, target, aim, strength)
         return x_cf
 
     def guided(self, x_0: Tensor, target: Tensor, aim: Aim, strength: float) -> Tensor:
         """The denoised estimate drawn towards the aim, then moved along the classifier's gradient."""
         space = self.task.space
         num, cat = space.split(x_0)
-        num, logits = num + self.pull * (aim.num - num), cat.clamp_min(TINY).log() + aim.log_prior
-        g_num, g_cat = space.split(strength * self.gradient(space.join(num, space.softmax(logits)), target))
-        return space.join(num + self.guidance * g_num, space.softmax(logits + self.sway * g_cat))
+        logits = cat.clamp_min(TINY).log()
+        num, logits = torch.lerp(num, aim.num, self.pull), torch.lerp(logits, aim.log_prior, self.pull)
+        g_num, g_cat = space.split(strength * self.gradient(space.join(num, space.softmax(logits)), target, aim))
+        num = (num + self.guidance * g_num).clamp(aim.low, aim.high)
+        return space.join(num, space.softmax(logits + self.sway * g_cat))
 
-    def pushed(self, x_cf: Tensor, target: Tensor, strength: float) -> Tensor:
-        """The numbers moved along the gradient, within the data's range."""
-        space, diffusion = self.task.space, self.task.diffusion
+    def pushed(self, x_cf: Tensor, target: Tensor, aim: Aim, strength: float) -> Tensor:
+        """The numbers moved along the gradient, as far as they may go."""
+        space = self.task.space
         num, cat = space.split(x_cf)
-        num = num + self.guidance * strength * space.split(self.gradient(x_cf, target))[0]
-        return torch.where(self.task.mutable, space.join(num.clamp(diffusion.low, diffusion.high), cat), x_cf)
+        num = num + self.guidance * strength * space.split(self.gradient(x_cf, target, aim))[0]
+        return torch.where(self.task.mutable, space.join(num.clamp(aim.low, aim.high), cat), x_cf)
 
-    def gradient(self, x: Tensor, target: Tensor) -> Tensor:
-        """Of log p(target), the numbers' part as a unit vector, by how much is needed: 0 for a confident row."""
+    def gradient(self, x: Tensor, target: Tensor, aim: Aim) -> Tensor:
+        """Of log p(target), the numbers' part as a unit vector over those that can follow it, times how much is needed:
+        0 for a confident row."""
         space, threshold = self.task.space, self.task.threshold or 0.0
         goal = max(self.confidence, threshold + 0.1 * (1 - threshold))
         with torch.enable_grad():
             at = x.detach().requires_grad_()
             log_p = self.task.classifier(at).log_softmax(dim=1).gather(1, target[:, None])
             (g,) = torch.autograd.grad(log_p.sum(), at)
-        g_num, g_cat = space.split(torch.where(self.task.mutable, g, 0.0))
+        g_num, g_cat = space.split(torch.where(self.task.mutable, g * aim.weight, 0.0))
+        num, _ = space.split(x)
+        stuck = ((num <= aim.low) & (g_num < 0)) | ((num >= aim.high) & (g_num > 0))
+        g_num = torch.where(stuck, 0.0, g_num)
         return (1 - log_p.detach().exp() / goal).clamp_min(0.0) * space.join(unit(g_num), g_cat)
 
     @property
@@ -142,14 +166,17 @@ class TDCE:
             raise InputError(f"closeness {closeness} must lie between 0 and 1")
         return replace(self, closeness=closeness)
 
-    def within(self, settle: Callable[[Tensor], Tensor]) -> Self:
-        """The same, judging every row as `settle` would return it: on the grid, inside the row's own limits."""
-        return replace(self, task_=replace(self.task, settle=settle))
+    def within(self, settle: Callable[[Tensor], Tensor], reach: Reach) -> Self:
+        """The same for one block of rows: walking within their reach, judging each as `settle` would return it."""
+        return replace(self, task_=replace(self.task, settle=settle), reach_=reach)
 
 
 class Aim(NamedTuple):
     num: Tensor  # (n, num)
     log_prior: Tensor  # (n, cat) of the categories
+    low: Tensor  # (n, num) and no further
+    high: Tensor
+    weight: Tensor  # (n, width) of the gradient: which features an option likes to change
 
     def take(self, at: Tensor) -> Aim:
-        return Aim(self.num[at], self.log_prior[at])
+        return Aim(*(each[at] for each in self))

@@ -1,4 +1,4 @@
-"""Real rows of the target class around a query."""
+"""Real rows of the target class around a query: the typical one, and the nearest ones."""
 
 from __future__ import annotations
 
@@ -8,42 +8,51 @@ from torch import Generator, Tensor
 from tdce.methods.base import Task, accepted
 
 POOL = 4096  # rows of a class that are looked at, at most
-FEWEST = 100  # and at least, if the class has them
-EXACT = 30.0  # how much more an immutable column weighs: rows that agree on it come first
+FEWEST = 100  # and at least, if there are so many
+EXACT = 30.0  # how much more an immutable column weighs where rows should agree on it
 
 
-def nearest(
+@torch.no_grad()
+def typical(
     task: Task,
     x: Tensor,  # (n, width)
     target: Tensor,  # (n,)
     count: int,
-    confidence: float | None = None,
-) -> tuple[Tensor, Tensor]:
-    """(n, count, width) the real rows of each query's target class that are nearest to it, nearest first, and (n,) how
-    many there are: where a class has fewer, the last one is repeated; where it has none, the query is."""
+    confidence: float,
+    spread: float,
+) -> Tensor:
+    """(n, width) the mean of the nearest rows that the model puts in the target class with confidence.
+
+    Averaging draws the means together; `spread` stretches how far their numbers are from the mean of all such rows.
+    """
+    num, out = task.space.num, x
+    for k in sorted(set(target.tolist())):  # a loop over classes
+        pool = pool_of(task, k, confidence)
+        order = torch.cdist(x, pool).topk(min(count, len(pool)), largest=False).indices
+        share = torch.zeros(len(x), len(pool)).scatter_(1, order, 1 / order.shape[1])
+        mean = share @ pool
+        mean[:, :num] = torch.lerp(pool[:, :num].mean(dim=0), mean[:, :num], spread)
+        out = torch.where((target == k)[:, None], mean, out)
+    return out
+
+
+@torch.no_grad()
+def nearest(task: Task, x: Tensor, target: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """(n, count, width) the nearest rows that the model accepts, those first that agree on the immutable columns, and
+    (n,) how many there are: where there are fewer, the last is repeated; where there is none, the query is."""
     weight = torch.where(task.mutable, 1.0, EXACT)
     rows, known = x[:, None].expand(-1, count, -1), torch.zeros(len(x), dtype=torch.long)
-    for k in sorted(set(target.tolist())):  # a loop over classes
-        pool, asked = pool_of(task, k, confidence), target == k
+    for k in sorted(set(target.tolist())):
+        pool, asked = pool_of(task, k, None), target == k
         if len(pool) == 0:
             continue
         order = torch.cdist(x * weight, pool * weight).topk(min(count, len(pool)), largest=False).indices
         order = torch.cat([order, order[:, -1:].expand(-1, count - order.shape[1])], dim=1)
-        rows = pool[order] if asked.all() else torch.where(asked[:, None, None], pool[order], rows)
+        rows = torch.where(asked[:, None, None], pool[order], rows)
         known = torch.where(asked, min(count, len(pool)), known)
     return rows, known
 
 
-def typical(task: Task, x: Tensor, target: Tensor, count: int, confidence: float, whole: float) -> Tensor:
-    """(n, width) the mean of the nearest rows, its categories a share `whole` on the way to those of the whole pool."""
-    num, cat = task.space.split(nearest(task, x, target, count, confidence)[0].mean(dim=1))
-    means = torch.zeros(len(x), task.space.cat)
-    for k in sorted(set(target.tolist())) if whole else []:
-        means[target == k] = task.space.split(pool_of(task, k, confidence))[1].mean(dim=0)
-    return task.space.join(num, cat + whole * (means - cat))
-
-
-@torch.no_grad()
 def pool_of(task: Task, k: int, confidence: float | None) -> Tensor:
     """(m, width) training rows that the model puts in class k: at least so confidently, or if these are too few, the
     likeliest. Without a confidence, all that it accepts. A large pool is thinned out."""

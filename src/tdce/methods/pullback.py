@@ -7,7 +7,6 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
 
 Holds = Callable[[Tensor], Tensor]  # (n, width) -> (n, 1) whether the verdict does
@@ -15,7 +14,14 @@ HALVINGS = 8
 
 
 @torch.no_grad()
-def come_back(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, share: float, noise: Noise) -> Tensor:
+def come_back(
+    task: Task,
+    x: Tensor,
+    x_cf: Tensor,
+    target: Tensor,
+    share: float = 1.0,
+    taste: Tensor | None = None,  # (n, features) what is liked least goes back first
+) -> Tensor:
     """Give features back to the query one at a time, then draw the numbers that are left nearer by bisection.
 
     Every step is judged on the data's grid. It is taken only where the model still says the target and no more than
@@ -28,15 +34,15 @@ def come_back(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, share: float,
         accepted, left = task.judged(candidate, target)
         return (valid & accepted & (left >= (1 - share) * margin))[:, None]
 
-    x_cf = give_back(task, x, x_cf, holds, order_of(task, x, x_cf, target, noise))
+    x_cf = give_back(task, x, x_cf, holds, order_of(task, x, x_cf, target, taste))
     return bisect(task, x, x_cf, holds)
 
 
 def give_back(task: Task, x: Tensor, x_cf: Tensor, holds: Holds, order: Tensor) -> Tensor:
     """Each feature in its turn takes the query's value where the verdict holds; the turns may differ by row."""
-    member = features(task)
+    members = task.space.members
     for turn in order.T:  # (n,) feature numbers
-        candidate = torch.where(member[turn], x, x_cf)
+        candidate = torch.where(members[turn], x, x_cf)
         x_cf = torch.where(holds(candidate), candidate, x_cf)
     return x_cf
 
@@ -54,27 +60,19 @@ def bisect(task: Task, x: Tensor, x_cf: Tensor, holds: Holds) -> Tensor:
     return x_cf
 
 
-def order_of(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, noise: Noise) -> Tensor:
-    """(n, features) whose turn it is: by the margin that a return would cost, to first order, cheapest first.
-
-    A second or later option draws its order by lot, so that options differ in which features change.
-    """
-    member = features(task)
-    if noise.key[1]:
-        return noise.normal(len(member)).argsort(dim=1)
+def order_of(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, taste: Tensor | None) -> Tensor:
+    """(n, features) whose turn it is: by taste, or by the margin that a return would cost, to first order."""
+    if taste is not None:
+        return taste.argsort(dim=1, stable=True)
     with torch.enable_grad():
         at = x_cf.detach().requires_grad_()
         (g,) = torch.autograd.grad(task.judged(at, target)[1].sum(), at)
-    gain = (g * (x - x_cf)) @ member.to(x.dtype).T
+    gain = (g * (x - x_cf)) @ task.space.members.to(x.dtype).T
     return gain.argsort(dim=1, descending=True, stable=True)
 
 
-def features(task: Task) -> Tensor:
-    """(features, width) which columns are whose."""
-    return torch.stack([task.space.mask([name]) for name in task.space.columns])
-
-
 def restore(task: Task, x: Tensor, x_cf: Tensor) -> Tensor:
-    """On the data's grid, with the query's own value in every column that may not, or did not, move."""
-    kept = ~task.mutable | (x_cf == x)
-    return torch.where(kept, x, task.settle(x_cf))
+    """On the data's grid, with the query's own value in every feature that may not, or did not, move."""
+    members = task.space.members.to(x.dtype)
+    moved = ((x_cf != x).to(x.dtype) @ members.T) @ members > 0
+    return torch.where(task.mutable & moved, task.settle(x_cf), x)

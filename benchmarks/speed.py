@@ -1,0 +1,183 @@
+"""How fast: every method, the bare matrix products that `tdce` needs, memory, where the time goes, threads, fitting.
+
+    TDCE_DATA=... python benchmarks/speed.py [--data adult,lcd] [--rows 100,1000,10000] [--threads 1]
+
+All figures of one table come from one run on one machine, so that their ratios mean something; prints the tables of
+docs/speed.md. Rows are refused test rows, repeated where there are fewer. `prepare` is what a method does once for a
+task and its immutable features (FACE's graph, the VAEs; the explainer's own classifier and diffusion model are not in
+it); seconds are per 100 rows, best of the repeats after a warm-up.
+"""
+
+import argparse
+import cProfile
+import pstats
+import resource
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import tdce
+from tdce.benchmark.cell import Bench
+from tdce.benchmark.settings import chosen
+from tdce.methods import METHODS, TDCE, Method
+
+PARTS = {
+    "aim (real rows around the query)": ("guided.py", "aim"),
+    "denoiser": ("model.py", "denoised"),
+    "classifier gradient": ("guided.py", "gradient"),
+    "stride (posterior, noise)": ("model.py", "stride"),
+    "way back": ("pullback.py", "come_back"),
+    "last rung": ("guided.py", "last_rung"),
+    "grid and limits": ("limits.py", "snap"),
+}
+
+
+class Products(TorchDispatchMode):
+    """Notes the shape of every matrix product."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: Counter[tuple[int, int, int]] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
+            a, b = args[-2:]
+            self.shapes[(a.shape[0], a.shape[1], b.shape[1])] += 1
+        return func(*args, **(kwargs or {}))
+
+    def replay(self) -> None:
+        """The same products and nothing else."""
+        for (n, k, m), count in self.shapes.items():
+            a, b = torch.zeros(n, k), torch.zeros(k, m)
+            for _ in range(count):
+                torch.mm(a, b)
+
+
+def best(run: Callable[[], object], repeats: int) -> float:
+    """Seconds of the fastest of so many runs, after one to warm up."""
+    run()
+    seconds = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - began)
+    return min(seconds)
+
+
+def queries(bench: Bench, rows: int) -> pd.DataFrame:
+    return pd.concat([bench.queries] * (-(-rows // len(bench.queries)))).head(rows)
+
+
+def peak() -> float:
+    """The most memory this process has held so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def methods_table(bench: Bench, sizes: list[int]) -> None:
+    print(f"\n### {bench.name}: seconds per 100 rows\n")
+    print("| method | prepare, s | " + " | ".join(f"{n:,} rows" for n in sizes) + " |")
+    print("|---" * (2 + len(sizes)) + "|")
+    made: dict[str, Method] = {"tdce (defaults)": TDCE()} | {name: chosen(name, bench.name) for name in METHODS}
+    for name, method in made.items():
+        bench.fitted.memo.clear()
+        began = time.perf_counter()
+        ready = method.fit(bench.task("no"))
+        prepare = time.perf_counter() - began
+        cells = []
+        for n in sizes:
+            frame = queries(bench, n)
+            seconds = best(lambda frame=frame, ready=ready: bench.explain(ready, "no", frame), 3 if n <= 1000 else 1)
+            cells.append(f"{100 * seconds / n:.4f}")
+        print(f"| {name} | {prepare:.1f} | {' | '.join(cells)} |", flush=True)
+
+
+def products_table(bench: Bench, sizes: list[int]) -> None:
+    print(f"\n### {bench.name}: `tdce` beside its bare matrix products, and memory\n")
+    print("| setting | rows | seconds per 100 | products, seconds per 100 | ratio | peak memory, MB |")
+    print("|---" * 6 + "|")
+    for name, method in (("defaults", TDCE()), ("as in the tables", chosen("tdce", bench.name))):
+        ready = method.fit(bench.task("no"))
+        for n in sizes:
+            frame = queries(bench, n)
+            seconds = best(lambda frame=frame, ready=ready: bench.explain(ready, "no", frame), 3)
+            memory = peak()
+            with Products() as products:
+                bench.explain(ready, "no", frame)
+            bare = best(products.replay, 3)
+            print(
+                f"| {name} | {n:,} | {100 * seconds / n:.4f} | {100 * bare / n:.4f} | {seconds / bare:.2f} "
+                f"| {memory:.0f} |",
+                flush=True,
+            )
+
+
+def parts_table(bench: Bench, rows: int) -> None:
+    print(f"\n### {bench.name}: where the time goes, {rows:,} rows, defaults\n")
+    print("| part | share of the time |\n|---|---|")
+    ready, frame = TDCE().fit(bench.task("no")), queries(bench, rows)
+    profile = cProfile.Profile()
+    profile.runcall(bench.explain, ready, "no", frame)
+    stats: Any = pstats.Stats(profile)
+    for part, (file, function) in PARTS.items():
+        inside = [v[3] for (path, _, name), v in stats.stats.items() if path.endswith(file) and name == function]
+        print(f"| {part} | {sum(inside) / stats.total_tt:.0%} |")
+
+
+def threads_table(bench: Bench, rows: int) -> None:
+    print(f"\n### {bench.name}: threads, {rows:,} rows, defaults\n")
+    print("| threads | seconds per 100 rows |\n|---|---|")
+    ready, frame, before = TDCE().fit(bench.task("no")), queries(bench, rows), torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        print(f"| {threads} | {100 * best(lambda: bench.explain(ready, 'no', frame), 3) / rows:.4f} |", flush=True)
+    torch.set_num_threads(before)
+
+
+def fit_table() -> None:
+    """Which part of fitting is the networks' own arithmetic: forward, backward, the optimiser's step."""
+    data = tdce.load("adult")
+    explainer = tdce.Explainer(steps=200, progress="silent")
+    profile = cProfile.Profile()
+    profile.runcall(explainer.fit, data.part("train"), data.label, data.favourable)
+    stats: Any = pstats.Stats(profile)
+
+    def inside(*wanted: tuple[str, str]) -> float:
+        found = [v[3] for (path, _, name), v in stats.stats.items() if (Path(path).name, name) in wanted]
+        return float(sum(found))
+
+    network = inside(("network.py", "forward")) - inside(("network.py", "_skip"))
+    blocks = {path_line: v for path_line, v in stats.stats.items() if Path(path_line[0]).name == "network.py"}
+    nested = sum(v[3] for (_, _, name), v in blocks.items() if name == "forward") - max(
+        (v[3] for (_, _, name), v in blocks.items() if name == "forward"), default=0.0
+    )
+    own = network - nested + inside(("__init__.py", "backward")) + inside(("adamw.py", "step"), ("adam.py", "step"))
+    print("\n### Fitting adult, 200 steps of the diffusion model\n")
+    print(f"{stats.total_tt:.1f} s, of which {own / stats.total_tt:.0%} in the networks' arithmetic")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", default="adult,lcd")
+    parser.add_argument("--rows", default="100,1000,10000")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    sizes = [int(n) for n in arguments.rows.split(",")]
+    for name in arguments.data.split(","):
+        bench = Bench(name, 0, 1000, arguments.cache)
+        products_table(bench, sizes)
+        methods_table(bench, sizes)
+        parts_table(bench, 1000)
+        threads_table(bench, 1000)
+    fit_table()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""The default method: each of its parts by a second route, and what it promises as a whole."""
+
+from dataclasses import replace
+
+import lending
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import tdce
+from tdce.diffusion import gaussian
+from tdce.diffusion.noise import Noise
+from tdce.errors import InputError
+from tdce.methods import TDCE, Task
+from tdce.methods.base import padded
+from tdce.methods.guided import Aim
+from tdce.methods.neighbours import nearest, pool_of, typical
+from tdce.methods.pullback import restore
+from tdce.schema import Schema
+
+
+@pytest.fixture(scope="module")
+def explainer() -> tdce.Explainer:
+    return lending.explainer()
+
+
+@pytest.fixture(scope="module")
+def scene(explainer) -> tuple[Task, Tensor, Tensor]:
+    """A task, encoded refused rows (64, width) and their target."""
+    fitted = explainer.fitted_
+    x = fitted.encoder.encode(lending.refused(explainer, 64)).float()
+    return fitted.task(), x, torch.full((64,), fitted.classes.index("yes"))
+
+
+def p_of(task: Task, x: Tensor, target: Tensor) -> Tensor:
+    with torch.no_grad():
+        return task.classifier(x).softmax(dim=1).gather(1, target[:, None]).squeeze(1)
+
+
+def test_the_typical_row_is_the_mean_of_the_nearest_confident_rows(scene):
+    """The second route: numpy, one query after another."""
+    task, x, target = scene
+    found = typical(task, x, target, 20, 0.8, 1.5)
+    p = p_of(task, task.x, torch.full((len(task.x),), int(target[0]))).numpy()
+    rows = task.x.numpy()[p >= 0.8]
+    assert len(rows) > 100
+    for i in range(5):
+        near = rows[np.square(rows - x[i].numpy()).sum(axis=1).argsort()[:20]].mean(axis=0)
+        centre, num = rows.mean(axis=0), task.space.num
+        near[:num] = centre[:num] + 1.5 * (near[:num] - centre[:num])
+        np.testing.assert_allclose(found[i].numpy(), near, atol=1e-4)
+
+
+def test_a_pool_that_is_too_small_takes_the_likeliest_rows(scene):
+    task, _, target = scene
+    pool = pool_of(task, int(target[0]), 0.999999999)
+    assert len(pool) == 100
+    p = p_of(task, task.x, torch.full((len(task.x),), int(target[0])))
+    assert p_of(task, pool, target[:1].expand(100)).min() >= p.sort(descending=True).values[100]
+
+
+def test_the_nearest_rows_agree_on_what_cannot_change(scene):
+    task, x, target = scene
+    frozen = task.space.mask(["housing"])
+    rows, known = nearest(replace(task, mutable=~frozen), x, target, 30)
+    assert (known == 30).all()
+    assert torch.equal(rows[:, :, frozen], x[:, None, frozen].expand(-1, 30, -1))
+    away = (rows - x[:, None]).square().sum(dim=2)
+    assert (away.diff(dim=1) >= -1e-4).all()
+
+
+def test_two_targets_in_one_batch_each_get_their_own_rows(scene):
+    task, x, target = scene
+    mixed = target.clone()
+    mixed[::2] = 1 - mixed[::2]
+    both = typical(task, x, mixed, 20, 0.7, 1.0)
+    torch.testing.assert_close(both[1::2], typical(task, x, target, 20, 0.7, 1.0)[1::2])
+    torch.testing.assert_close(both[::2], typical(task, x, 1 - target, 20, 0.7, 1.0)[::2])
+
+
+@pytest.mark.parametrize(("share", "weight"), [(0.0, 0.0), (0.4, 0.4), (1.0, 1.0)])
+def test_the_aim_lies_between_the_typical_row_and_the_query(scene, share, weight):
+    task, x, target = scene
+    method = TDCE().fit(task)
+    middle = typical(task, x, target, method.neighbours, method.confidence, method.spread)
+    num, cat = task.space.split((1 - weight) * middle + weight * x)
+    aim = method.aim(x, target, share)
+    torch.testing.assert_close(aim.num, num)
+    torch.testing.assert_close(aim.log_prior.exp(), cat.clamp_min(1e-3))
+
+
+def test_the_gradient_is_the_slope_of_log_p_and_nothing_where_nothing_is_needed(scene):
+    task, x, target = scene
+    method = TDCE(confidence=0.9).fit(task)
+
+    def free(x: Tensor) -> Aim:
+        return Aim(
+            x, x, torch.full((64, task.space.num), -9.0), torch.full((64, task.space.num), 9.0), torch.ones_like(x)
+        )
+
+    g, p = method.gradient(x, target, free(x)), p_of(task, x, target)
+    step = 1e-2
+    for column in range(task.space.num):  # against differences of log p
+        moved = torch.zeros(task.space.width).index_fill(0, torch.tensor(column), step)
+        slope = (p_of(task, x + moved, target).log() - p_of(task, x - moved, target).log()).double() / (2 * step)
+        ratio = g[:, column].double() / slope
+        if column == 0:
+            first = ratio
+        torch.testing.assert_close(ratio[slope.abs() > 0.2], first[slope.abs() > 0.2], rtol=0.05, atol=1e-3)
+    length = g[:, : task.space.num].norm(dim=1)
+    torch.testing.assert_close(length, (1 - p / 0.9).clamp_min(0), atol=1e-5, rtol=0)
+    sure = pool_of(task, int(target[0]), 0.95)[:64]
+    assert torch.equal(method.gradient(sure, target, free(sure)), torch.zeros_like(sure))
+
+
+def test_nothing_is_propagated_back_through_the_denoiser(scene, monkeypatch):
+    task, x, target = scene
+    seen = []
+    real = task.diffusion.denoised
+    monkeypatch.setattr(task.diffusion, "denoised", lambda *a: seen.append(torch.is_grad_enabled()) or real(*a))
+    TDCE().fit(task).generate(x, target, Noise(x, (0, 0)))
+    assert seen
+    assert not any(seen)
+
+
+def test_the_estimate_is_drawn_to_the_aim_and_all_the_way_with_a_pull_of_one(scene):
+    task, x, target = scene
+    num, cat = task.space.split(task.x[:64])
+    aim = Aim(num, task.space.softmax(cat).log(), num - 9, num + 9, torch.ones_like(x))
+    guided = TDCE(pull=1.0, guidance=0.0, sway=0.0).fit(task).guided(x, target, aim, 1.0)
+    torch.testing.assert_close(guided, task.space.join(num, task.space.softmax(cat)))
+    still = TDCE(pull=0.0, guidance=0.0, sway=0.0).fit(task).guided(x, target, aim, 1.0)
+    torch.testing.assert_close(still, x)
+
+
+def test_only_rows_that_are_not_valid_yet_go_on_and_with_more_strength(scene, monkeypatch):
+    task, x, target = scene
+    walks = []
+
+    def walk(self, x, target, aim, noise, start, strength):
+        walks.append((len(x), start, strength))
+        return usual(self, x, target, aim, noise, start, strength)
+
+    usual = TDCE.walk
+    monkeypatch.setattr(TDCE, "walk", walk)
+    weak = TDCE(guidance=0.02, ladder=(0.1, 0.2, 0.3, 0.5)).fit(task)
+    twice = torch.cat([x] * 4)  # 256 rows, so that fewer than all can go on
+    weak.climb(twice, target.repeat(4), weak.aim(twice, target.repeat(4), 1.0), Noise(twice, (0, 0)))
+    sizes, starts, strengths = zip(*walks, strict=True)
+    assert sizes[0] == 256
+    assert list(sizes) == sorted(sizes, reverse=True)
+    assert sizes[-1] < 256
+    assert starts == (0.1, 0.2, 0.3, 0.5)[: len(starts)]
+    assert list(strengths) == sorted(strengths)
+
+
+def test_where_no_walk_arrives_the_last_rung_starts_from_a_real_row(scene):
+    task, x, target = scene
+    lame = TDCE(guidance=0.0, sway=0.0, ladder=(0.01,), closeness=0.5).fit(task)
+    assert not task.accepts(lame.climb(x, target, lame.aim(x, target, 1.0), Noise(x, (0, 0))), target).any()
+    x_cf = lame.generate(x, target, Noise(x, (0, 0)))
+    assert task.accepts(x_cf, target).all()
+    copied = (torch.cdist(x_cf, task.x) < 1e-6).any(dim=1).float().mean()
+    assert copied < 0.5  # noised and denoised where the verdict allows it
+
+
+def test_where_the_model_accepts_nobody_the_rows_are_best_effort(explainer):
+    answer = explainer.explain(lending.refused(explainer, 5), threshold=0.9999999)
+    assert set(answer.to_frame()["status"]) <= {"best_effort", "valid"}
+    assert (answer.to_frame()["score_after"] >= answer.to_frame()["score_before"]).all()
+
+
+def test_a_stride_keeps_the_noise_that_the_numbers_have(scene):
+    """The second route: if the estimate is the clean row, x_s is the clean row noised to s with the same noise."""
+    task, x, _ = scene
+    diffusion, num = task.diffusion, task.space.num
+    eps = torch.randn(64, num, generator=torch.Generator().manual_seed(0))
+    a_t, a_s = diffusion.schedule.alpha_bar[600], diffusion.schedule.alpha_bar[300]
+    x_t = torch.cat([gaussian.noised(x[:, :num], a_t, eps), x[:, num:]], dim=1)
+    x_s = diffusion.stride(x_t, x, 600, 300, Noise(x, (0, 0)))
+    torch.testing.assert_close(x_s[:, :num], gaussian.noised(x[:, :num], a_s, eps), atol=1e-4, rtol=1e-4)
+    last = diffusion.stride(x_t, x, 600, 0, Noise(x, (0, 0)))
+    torch.testing.assert_close(last[:, :num], x[:, :num], atol=1e-5, rtol=0)
+    assert torch.equal(task.space.one_hot(last[:, num:]), x[:, num:])
+
+
+def test_the_dial_goes_from_typical_to_close(explainer):
+    people = lending.refused(explainer, 100)
+    found = [explainer.explain(people, closeness=c).evaluate() for c in (0.0, 0.5, 1.0)]
+    assert found[0]["l2"] > found[1]["l2"] > found[2]["l2"]
+    assert found[0]["realism"] < found[2]["realism"]
+    assert found[0]["sparsity"] > found[2]["sparsity"]
+    assert all(f["validity"] == 1 for f in found)
+    with pytest.raises(InputError, match="closeness"):
+        explainer.explain(people, closeness=-0.1)
+
+
+def test_candidates_are_judged_inside_each_rows_own_limits():
+    """Debt may only grow and income only within a range: what is called valid is valid as it is returned."""
+    frame = lending.table()
+    schema = Schema.infer(frame, "decision").change("debt", direction="increase").change("income", low=1000, high=5000)
+    made = tdce.Explainer(hidden=64, steps=400, progress="silent").fit(frame, "decision", "yes", schema)
+    people = lending.refused(made, 60)
+    answer = made.explain(people).to_frame()
+    assert (answer["debt"].to_numpy() >= people["debt"].to_numpy()).all()
+    moved = answer["income"].to_numpy() != people["income"].to_numpy()
+    assert answer.loc[moved, "income"].between(1000, 5000).all()
+    possible = people.assign(income=5000, housing="own")  # the most that these rules allow
+    able = (made.predict(possible) == "yes").to_numpy()
+    assert (answer["status"].to_numpy()[able] == "valid").mean() > 0.9
+
+
+def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
+    frame = lending.table()
+    frame.loc[frame.index[::7], "housing"] = None
+    made = tdce.Explainer(hidden=64, steps=200, progress="silent").fit(frame, "decision", "yes")
+    fitted = made.fitted_
+    task = fitted.task()
+    x = fitted.encoder.encode(lending.refused(made, 64)).float()
+    proposal = x.clone()
+    block = list(task.space.columns["housing"])
+    proposal[:, block] = torch.eye(len(block))[-1]  # the last weight means missing
+    settled = restore(task, x, proposal)[:, block]
+    assert torch.equal(settled.sum(dim=1), torch.ones(64))
+
+
+def test_a_part_of_a_block_is_padded_to_sixty_four():
+    assert padded(torch.tensor([5, 9])).tolist() == [5, 9] + [5] * 62
+    assert len(padded(torch.arange(64))) == 64
+    assert len(padded(torch.arange(65))) == 128
+
+
+def test_a_number_at_its_end_leaves_the_push_to_the_others(scene):
+    task, x, target = scene
+    method, num = TDCE().fit(task), task.space.num
+    wide = Aim(x, x, torch.full((64, num), -9.0), torch.full((64, num), 9.0), torch.ones_like(x))
+    g = method.gradient(x, target, wide)[:, :num]
+    strongest = g.abs().argmax(dim=1, keepdim=True)
+    here = torch.zeros(64, num, dtype=torch.bool).scatter_(1, strongest, True)
+    walled = wide._replace(low=torch.where(here, x[:, :num], -9.0), high=torch.where(here, x[:, :num], 9.0))
+    held = method.gradient(x, target, walled)[:, :num]
+    assert (held.gather(1, strongest) == 0).all()
+    torch.testing.assert_close(held.norm(dim=1), g.norm(dim=1))  # all the push, in what can still move
