@@ -23,7 +23,8 @@ SETTINGS = {
     "g_cat at the noisy vector": TDCEPaper(cat_gradient="noisy"),
     "gradient not through the denoiser": TDCEPaper(through_denoiser=False),
     "from pure noise (start 1)": TDCEPaper(start=1.0),
-    "the default (`TDCE()`): start 0.3, guidance 10, proximity 2, pulled back": TDCE(),
+    "ten times the strength (guidance 10)": TDCEPaper(guidance=10.0),
+    "the default method, `TDCE()`": TDCE(),
 }
 
 

@@ -1,10 +1,11 @@
-"""Choose each method's setting for each data set on validation rows. Prints the table of docs/baselines.md.
+"""Choose each baseline's setting for each data set on validation rows. Prints the table of docs/baselines.md.
 
     TDCE_DATA=... python benchmarks/tune.py [--data lcd,gmc] [--methods wachter,revise]
 
 The same rule and the same budget for all: five settings a method, seed 0, 200 refused validation rows, nothing
 masked. Among the settings whose validity is within 0.05 of the method's best, the one with the lowest sum of ranks over
-l2, instability, js, im1 and im2 is chosen. `tdce_paper` is the algorithm as printed and is not tuned.
+l2, instability, js, im1 and im2 is chosen. `tdce_paper` is the algorithm as printed and is not tuned; `choose.py`
+chooses for `tdce`.
 """
 
 import argparse
@@ -19,13 +20,6 @@ from tdce.benchmark.settings import DATA
 from tdce.methods import METHODS
 
 GRIDS: dict[str, list[dict[str, Any]]] = {
-    "tdce": [
-        {},
-        {"closeness": 0.0, "confidence": 0.97, "neighbours": 150},
-        {"closeness": 0.05, "confidence": 0.6, "neighbours": 200},
-        {"closeness": 0.1, "confidence": 0.8},
-        {"closeness": 0.2, "confidence": 0.6},
-    ],
     "wachter": [{}, {"distance": "l2"}, {"loss": "squared"}, {"soften": 0.3}, {"rate": 0.05}],
     "cchvae": [{}, {"width": 0.25, "rings": 32}, {"candidates": 48}, {"latent": 4}, {"latent": 16}],
     "revise": [{}, {"proximity": 0.03}, {"proximity": 1.0}, {"latent": 4}, {"latent": 16}],

@@ -215,6 +215,47 @@ def test_noise_depends_on_row_seed_and_option_alone():
     assert not torch.equal(Noise(x, (5, 0)).normal(3), Noise(x, (5, 1)).normal(3))
 
 
+@pytest.mark.parametrize("distance", [0.0, 1.0, 2.0, 4.0])
+def test_the_correlation_of_the_field_falls_with_distance_as_a_gaussian(distance):
+    """Over draws, two rows so far apart: exp(-d^2 / (2 length^2)), and variance one at both."""
+    x = torch.zeros(2, 3)
+    x[1, 1] = distance
+    draws = torch.cat([Noise(x, (seed, 0), length=2.0).normal(500) for seed in range(20)], dim=1)
+    assert torch.corrcoef(draws)[0, 1] == pytest.approx(math.exp(-(distance**2) / 8), abs=0.06)
+    torch.testing.assert_close(draws.var(dim=1), torch.ones(2), atol=0.05, rtol=0)
+
+
+def test_smooth_noise_is_still_normal_and_gumbel_over_seeds():
+    x = torch.randn(1, 4, generator=Generator().manual_seed(2))
+    normal = np.array([Noise(x, (seed, 0), length=2.0).normal(1).item() for seed in range(1500)])
+    assert stats.kstest(normal, "norm").pvalue > 0.01
+    gumbel = np.array([Noise(x, (seed, 1), length=2.0).gumbel(1).item() for seed in range(1500)])
+    assert stats.kstest(gumbel, "gumbel_r").pvalue > 0.01
+
+
+def test_gumbel_noise_is_the_normal_noise_through_both_distribution_functions():
+    x = torch.randn(500, 3, generator=Generator().manual_seed(2))
+    expected = stats.gumbel_r.ppf(stats.norm.cdf(Noise(x, (0, 0)).normal(4).double().numpy()))
+    np.testing.assert_allclose(Noise(x, (0, 0)).gumbel(4).numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_streams_are_fields_of_their_own_and_a_part_of_the_rows_gets_the_same_noise():
+    x = torch.randn(300, 4, generator=Generator().manual_seed(0))
+    noise, at = Noise(x, (5, 0)), torch.tensor([7, 3, 250])
+    assert torch.equal(noise.field(2, 1.0, at).normal(3), noise.field(2, 1.0).normal(3)[at])
+    assert abs(np.corrcoef(noise.field(2, 1e-3).normal(1).T, noise.field(3, 1e-3).normal(1).T)[0, 1]) < 0.2
+
+
+def test_the_stream_is_read_in_order_whatever_the_sizes():
+    """The second route: one long read of Philox's raw words."""
+    words = np.random.Philox(key=np.array([7, 2], dtype=np.uint64)).random_raw(128 + 256 * 4)
+    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    cosine = np.sqrt(1 / 128) * stats.norm.ppf(uniform[128 + 256 * 3 :])[:128].sum()  # at the origin, sines are zero
+    fresh = Noise(torch.zeros(1, 1), (7, 2))
+    fresh.normal(3)
+    assert fresh.normal(1).item() == pytest.approx(cosine, rel=1e-5)
+
+
 def test_the_stream_of_noise_never_changes():
     """Pinned: an explanation of today is computed again from the same numbers years from now."""
     first = Noise(torch.zeros(1, 1), (0, 0)).normal(2)

@@ -28,8 +28,10 @@ class Reach(NamedTuple):
     high: Tensor  # (n, num)
     allowed: Tensor  # (n, cat) bool
 
-    def take(self, at: Tensor) -> Reach:
-        return Reach(self.low[at], self.high[at], self.allowed[at])
+    @classmethod
+    def whole(cls, low: Tensor, high: Tensor, cat: Tensor) -> Reach:
+        """Anything between these numbers, every category."""
+        return cls(low.expand(len(cat), -1), high.expand(len(cat), -1), torch.ones_like(cat, dtype=torch.bool))
 
 
 class Limits:

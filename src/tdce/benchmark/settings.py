@@ -1,4 +1,5 @@
-"""The settings of each method on each data set, chosen on validation rows (docs/baselines.md says among which)."""
+"""The settings of each method on each data set, chosen on validation rows (docs/baselines.md and docs/method.md say
+among which, and how)."""
 
 from __future__ import annotations
 
@@ -12,9 +13,10 @@ PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "law": "paper", "ger
 
 CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
     "tdce": {
-        "lcd": {"start": 0.5, "guidance": 5.0, "proximity": 3.0},
-        "gmc": {"guidance": 20.0, "proximity": 6.0},
-        "law": {"start": 0.2, "guidance": 15.0},
+        "lcd": {"closeness": 0.0, "confidence": 0.97, "neighbours": 150},
+        "gmc": {"closeness": 0.1, "confidence": 0.6, "neighbours": 800, "spread": 4.0},
+        "adult": {"closeness": 0.0, "confidence": 0.95, "neighbours": 200, "spread": 1.8},
+        "law": {"closeness": 0.05, "confidence": 0.6, "neighbours": 200},
     },
     "wachter": {
         "lcd": {"soften": 0.3},

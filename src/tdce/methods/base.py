@@ -19,6 +19,7 @@ from tdce.limits import Flags, Limits, Rows
 from tdce.methods.options import choose, distinct, draws_for
 from tdce.progress import Progress
 from tdce.space import Space
+from tdce.threads import Threads
 
 BLOCK = 256
 """So many rows are worked at a time."""
@@ -111,9 +112,12 @@ def explain(
     after = np.repeat(before[:, None], options, axis=1)
     valid = np.repeat(already[:, None], options, axis=1)
     blocks = [todo[i : i + BLOCK] for i in range(0, len(todo), BLOCK)]
+    threads = Threads(len(blocks))
     with (progress or Progress("silent")).bar("counterfactuals", len(blocks)) as bar:
         for at in blocks:
-            raw[at], after[at], valid[at] = _options(method, task, classify, limits, at, target, before, options, seed)
+            with threads.block():
+                found = _options(method, task, classify, limits, at, target, before, options, seed)
+            raw[at], after[at], valid[at] = found
             bar.advance()
 
     status = np.where(valid, "valid", "best_effort").astype("<U12")

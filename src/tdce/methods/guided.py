@@ -60,18 +60,17 @@ class TDCE:
 
     def aim(self, x: Tensor, target: Tensor, share: float, taste: Tensor | None = None) -> Aim:
         """Where the estimate is drawn to: `share` of the way from the typical row of the target class to the query."""
-        middle = typical(self.task, x, target, self.neighbours, self.confidence, self.spread)
-        num, prior = self.task.space.split(torch.lerp(middle, x, share))
+        if share < 1:
+            middle = typical(self.task, x, target, self.neighbours, self.confidence, self.spread)
+            x = torch.lerp(middle, x, share)
+        num, prior = self.task.space.split(x)
         return self.aimed(num, prior, taste)
 
     def aimed(self, num: Tensor, prior: Tensor, taste: Tensor | None = None) -> Aim:
         """An aim at these numbers and shares of the categories, as far as the rows may go."""
-        weight = torch.ones(1, self.task.space.width) if taste is None else taste.mul(TASTE).exp()
-        weight = (weight if taste is None else weight @ self.task.space.members.to(weight.dtype)).expand(len(num), -1)
-        if self.reach_ is None:
-            low, high = (bound.expand(len(num), -1) for bound in (self.task.diffusion.low, self.task.diffusion.high))
-            return Aim(num, prior.clamp_min(LEAST_SHARE).log(), low, high, weight)
-        low, high, allowed = self.reach_
+        like = torch.zeros(len(num), len(self.task.space.members)) if taste is None else taste
+        weight = (TASTE * like).exp() @ self.task.space.members.to(like.dtype)
+        low, high, allowed = self.reach_ or Reach.whole(self.task.diffusion.low, self.task.diffusion.high, prior)
         log_prior = torch.where(allowed, prior.clamp_min(LEAST_SHARE), TINY).log()
         return Aim(num.clamp(low, high), log_prior, low, high, weight)
 
@@ -114,7 +113,8 @@ class TDCE:
         """Noise the aim to the start level, then stride back, each time with a guided estimate of the clean row."""
         space, diffusion, mutable = self.task.space, self.task.diffusion, self.task.mutable
         strides = diffusion.schedule.walk(start, self.steps)
-        x_t = diffusion.noised(space.join(aim.num, space.split(x)[1]), strides[0][0], noise)
+        x_t = space.join(aim.num, space.split(x)[1])
+        x_t = diffusion.noised(x_t, strides[0][0], noise) if strides else x_t
         for t, s in strides:
             x_0 = self.guided(diffusion.denoised(x_t, t), target, aim, strength)
             x_t = diffusion.stride(x_t, torch.where(mutable, x_0, x), t, s, noise)
