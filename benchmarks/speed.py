@@ -13,13 +13,13 @@ import cProfile
 import pstats
 import resource
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tdce
@@ -37,26 +37,31 @@ PARTS = {
     "grid and limits": ("limits.py", "snap"),
 }
 
+TURNS = 8  # pairs of factors of each shape
+
 
 class Products(TorchDispatchMode):
-    """Notes the shape of every matrix product."""
+    """Notes the shape of every matrix product, in order."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.shapes: Counter[tuple[int, int, int]] = Counter()
+        self.shapes: list[tuple[int, int, int]] = []
+        self.factors: dict[tuple[int, int, int], list[tuple[Tensor, Tensor]]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
             a, b = args[-2:]
-            self.shapes[(a.shape[0], a.shape[1], b.shape[1])] += 1
+            self.shapes.append((a.shape[0], a.shape[1], b.shape[1]))
         return func(*args, **(kwargs or {}))
 
     def replay(self) -> None:
-        """The same products and nothing else."""
-        for (n, k, m), count in self.shapes.items():
-            a, b = torch.zeros(n, k), torch.zeros(k, m)
-            for _ in range(count):
-                torch.mm(a, b)
+        """The same products in the same order and nothing else, the factors of a shape taken from a few in turn: as
+        in a network, where no layer has the weights of the last one."""
+        if not self.factors:
+            for n, k, m in set(self.shapes):
+                self.factors[n, k, m] = [(torch.randn(n, k), torch.randn(k, m)) for _ in range(TURNS)]
+        for i, shape in enumerate(self.shapes):
+            torch.mm(*self.factors[shape][i % TURNS])
 
 
 def best(run: Callable[[], object], repeats: int) -> float:

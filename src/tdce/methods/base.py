@@ -21,7 +21,7 @@ from tdce.progress import Progress
 from tdce.space import Space
 from tdce.threads import Threads
 
-BLOCK = 256
+BLOCK = 1024
 """So many rows are worked at a time."""
 
 LEAST = 64

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
@@ -28,9 +29,10 @@ def typical(
     num, out = task.space.num, x
     for k in sorted(set(target.tolist())):  # a loop over classes
         pool = pool_of(task, k, confidence)
-        order = torch.cdist(x, pool).topk(min(count, len(pool)), largest=False).indices
-        share = torch.zeros(len(x), len(pool)).scatter_(1, order, 1 / order.shape[1])
-        mean = share @ pool
+        away = torch.cdist(x, pool)
+        last = min(count, len(pool)) - 1
+        near = (away <= torch.from_numpy(np.partition(away.numpy(), last, axis=1)[:, last, None])).float()  # and ties
+        mean = (near @ pool) / near.sum(dim=1, keepdim=True)
         mean[:, :num] = torch.lerp(pool[:, :num].mean(dim=0), mean[:, :num], spread)
         out = torch.where((target == k)[:, None], mean, out)
     return out

@@ -10,7 +10,7 @@ from torch import Tensor
 from tdce.methods.base import Task
 
 Holds = Callable[[Tensor], Tensor]  # (n, width) -> (n, 1) whether the verdict does
-HALVINGS = 8
+HALVINGS = 6
 
 
 @torch.no_grad()
