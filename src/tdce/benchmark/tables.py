@@ -118,7 +118,7 @@ def _says(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
             best = column.figures[ranking[0]]
             cells += 1
             last += ranking[-1] == OURS
-            if column.shown(OURS) == column.shown(ranking[0]):
+            if mean == best.mean:
                 first += 1
             elif abs(mean - best.mean) <= max(deviation, best.deviation):
                 within += 1

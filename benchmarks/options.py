@@ -1,0 +1,54 @@
+"""Several options a row: are they valid, different, and about different features? Prints the table of docs/method.md.
+
+    TDCE_DATA=... python benchmarks/options.py [--data lcd,gmc,adult,law] [--n 3] [--rows 200]
+
+`TDCE()` with its defaults, seed 0, refused validation rows, nothing immutable. Beside it, what n draws with the seeds
+0 to n - 1 and one option each would give: the same method without the choice and the taste.
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from tdce import metrics
+from tdce.benchmark.cell import Bench
+from tdce.benchmark.settings import DATA
+from tdce.limits import Limits
+from tdce.methods import TDCE, explain
+from tdce.methods.options import distinct
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--n", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    print("| data | options from | valid | rows with all different | option_spread | features changed |")
+    print("|---" * 6 + "|")
+    for name in arguments.data.split(","):
+        bench = Bench(name, 0, arguments.rows, arguments.cache, part="validation")
+        task, limits = bench.task("no"), Limits(bench.fitted.encoder, bench.queries)
+        method, target = TDCE().fit(task), torch.full((len(bench.queries),), bench.target)
+        chosen = explain(method, task, limits, target, arguments.n)
+        seeds = [explain(method, task, limits, target, 1, seed) for seed in range(arguments.n)]
+        for title, raw, status in (
+            (f"n={arguments.n}", chosen.raw, chosen.status),
+            (
+                f"{arguments.n} seeds",
+                *(np.concatenate([getattr(s, k) for s in seeds], axis=1) for k in ("raw", "status")),
+            ),
+        ):
+            whole = (distinct(raw) == arguments.n).mean()
+            changed = np.mean([metrics.sparsity(limits.own, raw[:, i]) for i in range(arguments.n)])
+            spread = metrics.option_spread(limits.own, raw)
+            valid = (status == "valid").mean()
+            print(f"| {name} | {title} | {valid:.3f} | {whole:.2f} | {spread:.2f} | {changed:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
