@@ -33,6 +33,10 @@ TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A table: .csv,
 RowsPath = Annotated[Path, typer.Argument(metavar="ROWS", help="The rows to explain: .csv, .csv.gz or .parquet")]
 ModelPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="What `tdce fit` wrote")]
 Immutable = Annotated[str, typer.Option(help="Columns that never change, with commas between")]
+Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals a row")]
+Closeness = Annotated[
+    float | None, typer.Option(help="From 0, typical of the target class, to 1, nearest to the row")
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
 
@@ -92,10 +96,10 @@ def explain(
     rows: RowsPath,
     out: Annotated[Path, typer.Option(help="Where to write: .csv, .csv.gz, .parquet, .jsonl or .html")],
     target: Annotated[str | None, typer.Option(help="The wanted label (default: the favourable one)")] = None,
-    n: Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals a row")] = 1,
+    n: Options = 1,
     immutable: Immutable = "",
     seed: SeedOption = 0,
-    closeness: Annotated[float | None, typer.Option(help="0: typical of the target, 1: as close as possible")] = None,
+    closeness: Closeness = None,
     threshold: Annotated[float | None, typer.Option(help="Probability at which the answer counts as a yes")] = None,
 ) -> None:
     """Say for each row what would have to be different."""
@@ -118,14 +122,16 @@ def evaluate(
     model: ModelPath,
     rows: RowsPath,
     target: Annotated[str | None, typer.Option(help="The wanted label (default: the favourable one)")] = None,
+    n: Options = 1,
     immutable: Immutable = "",
     seed: SeedOption = 0,
+    closeness: Closeness = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
 ) -> None:
     """Measure the explanations of ROWS by the paper's metrics and some more."""
     explainer = Explainer.load(model, progress=_progress())
     frame = read_table(rows, explainer.schema)
-    answer = explainer.explain(frame, target, 1, _names(immutable, explainer.schema.names), seed)
+    answer = explainer.explain(frame, target, n, _names(immutable, explainer.schema.names), seed, closeness)
     found = answer.evaluate()
     if not found:
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")

@@ -162,7 +162,7 @@ follows each figure is how the two experiments differ; which of these makes the 
 
 - Validity: {both("validity")}. Our baselines are tuned on validation rows and keep a candidate only if it is
   valid as it would be returned; the paper ran a library's defaults. Algorithm 1 as printed flips far fewer rows
-  here than the paper reports, with ten times the strength nearly all (docs/paper.md).
+  here than the paper reports (docs/paper.md has other readings of it).
 - L2: {both("l2")}. Ours is the squared distance in deviations of the raw columns, long tails and codes such as
   98 included, over all rows, and more of the baselines' rows flip here. The paper does not say how its
   columns were prepared.
