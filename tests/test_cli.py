@@ -149,6 +149,11 @@ def test_a_users_own_table_can_be_evaluated(folder):
     asked = out["status"] != "already"
     assert found["validity"] == pytest.approx((out.loc[asked, "status"] == "valid").mean())
     assert found["violations"] == 0
+    assert "option_spread" not in found
+    several = json.loads(
+        run("evaluate", "m.tdce", "rows.csv", "-n", "2", "--closeness", "1", "--json", cwd=folder).stdout
+    )
+    assert 0 <= several["option_spread"] <= 1
 
 
 def test_the_data_sets_are_listed(tmp_path):

@@ -242,3 +242,16 @@ def test_a_number_at_its_end_leaves_the_push_to_the_others(scene):
     held = method.gradient(x, target, walled)[:, :num]
     assert (held.gather(1, strongest) == 0).all()
     torch.testing.assert_close(held.norm(dim=1), g.norm(dim=1))  # all the push, in what can still move
+
+
+def test_an_answer_is_found_wherever_one_accepted_row_agrees_on_what_cannot_change(explainer):
+    """All but income and debt fixed, a method that cannot walk: the last rung alone decides."""
+    lame = tdce.Explainer(TDCE(guidance=0.0, sway=0.0, ladder=(0.01,)), progress="silent")
+    lame.fitted_ = explainer.fitted_
+    learned = lending.table().assign(said=explainer.predict(lending.table()).to_numpy())
+    agreeing = learned.loc[learned["said"] == "yes", ["age", "housing"]].drop_duplicates()
+    people = lending.refused(explainer, 200)
+    answer = lame.explain(people, immutable=["age", "housing"]).to_frame()
+    lucky = people.merge(agreeing, on=["age", "housing"], how="left", indicator=True)["_merge"].to_numpy() == "both"
+    assert lucky.sum() > 50
+    assert (answer["status"].to_numpy()[lucky] == "valid").all()

@@ -34,9 +34,7 @@ RowsPath = Annotated[Path, typer.Argument(metavar="ROWS", help="The rows to expl
 ModelPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="What `tdce fit` wrote")]
 Immutable = Annotated[str, typer.Option(help="Columns that never change, with commas between")]
 Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals a row")]
-Closeness = Annotated[
-    float | None, typer.Option(help="From 0, typical of the target class, to 1, nearest to the row")
-]
+Closeness = Annotated[float | None, typer.Option(help="From 0, typical of the target class, to 1, nearest to the row")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
 

@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 from tdce.methods.base import Task, accepted
 
-POOL = 4096  # rows of a class that are looked at, at most
+POOL = 4096  # confident rows of a class, at most
 FEWEST = 100  # and at least, if there are so many
 EXACT = 30.0  # how much more an immutable column weighs where rows should agree on it
 
@@ -57,7 +57,7 @@ def nearest(task: Task, x: Tensor, target: Tensor, count: int) -> tuple[Tensor, 
 
 def pool_of(task: Task, k: int, confidence: float | None) -> Tensor:
     """(m, width) training rows that the model puts in class k: at least so confidently, or if these are too few, the
-    likeliest. Without a confidence, all that it accepts. A large pool is thinned out."""
+    likeliest, and thinned out if they are many. Without a confidence, all that it accepts."""
     key = ("pool", k, confidence, task.threshold)
     if key not in task.memo:
         logits = torch.cat([task.classifier(rows) for rows in torch.split(task.x, 4096)])
@@ -66,7 +66,8 @@ def pool_of(task: Task, k: int, confidence: float | None) -> Tensor:
         else:
             p, likely = logits.double().softmax(dim=1)[:, k].sort(descending=True, stable=True)
             found = likely[: max(int((p >= confidence).sum()), FEWEST)]
-        thinned = torch.randperm(len(found), generator=Generator().manual_seed(task.seed))[:POOL]
-        task.memo[key] = task.x[found[thinned].sort().values]
+            thinned = torch.randperm(len(found), generator=Generator().manual_seed(task.seed))[:POOL]
+            found = found[thinned].sort().values
+        task.memo[key] = task.x[found]
     pool: Tensor = task.memo[key]
     return pool
