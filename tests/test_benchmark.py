@@ -116,7 +116,7 @@ def test_an_answer_can_be_measured(explainer):
     people = lending.refused(explainer, 80)
     answer = explainer.explain(people)
     found = answer.evaluate()
-    assert list(found) == list(MEANING)
+    assert list(found) == [name for name in MEANING if name != "option_spread"]  # that one needs several options
     valid = (answer.explanation.status == "valid").mean()
     assert found["validity"] == pytest.approx(valid)
     assert found["violations"] == 0
