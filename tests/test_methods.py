@@ -1,5 +1,6 @@
 """The contract of every method in the registry, on a task whose answer is known."""
 
+import math
 from dataclasses import replace
 
 import lending
@@ -71,3 +72,18 @@ def test_an_easy_task_is_moved_towards_the_target(scene, fitted):
     classifier = getattr(fitted, "classifier_", task.classifier)  # CounterNet explains its own
     flipped = (classifier(x_cf).argmax(dim=1) == target).float().mean().item()
     assert flipped > 0.4  # none of the rows was in the target class
+
+
+@pytest.mark.parametrize("threshold", [None, 0.8])
+def test_the_margin_is_in_log_odds_and_its_sign_is_the_verdict(scene, threshold):
+    """The second route: by probabilities, log(p / (1 - p)) less that of the threshold (of one half for two classes)."""
+    task, x, target = scene
+    task = replace(task, threshold=threshold)
+    rows = torch.cat([x, task.x[:64]])
+    accepted, margin = task.judged(rows, target.repeat(2))
+    p = task.classifier(rows).double().softmax(dim=1)[:, target[0]]
+    bar = threshold or 0.5
+    expected = (p / (1 - p)).log() - math.log(bar / (1 - bar))
+    torch.testing.assert_close(margin.double(), expected, rtol=1e-3, atol=1e-3)
+    assert torch.equal(accepted, margin >= 0)
+    assert 0 < accepted.float().mean() < 1
