@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce.columns import Floats
+from tdce.columns import Floats, same
 from tdce.diffusion.model import TabularDiffusion
 from tdce.diffusion.noise import Noise
 from tdce.limits import Flags, Limits, Rows
@@ -138,10 +138,12 @@ def _options(
     options: int,
     seed: int,
 ) -> tuple[Floats, Floats, Flags]:
-    """The chosen draws for one block of rows."""
-    draws = []
+    """The chosen draws for one block of rows; each is told how often those before it changed which feature."""
+    draws: list[_Draw] = []
+    changed = np.zeros(limits.own[at].shape)
     for draw in range(draws_for(options)):
-        draws.append(_draw(method, classify, limits, at, target, before, (seed, draw), task.threshold))
+        draws.append(_draw(method, classify, limits, at, target, before, changed, (seed, draw), task.threshold))
+        changed = changed + ~same(draws[-1].raw, limits.own[at])
         if not draws[-1].drawn:  # all others would be the same
             draws *= draws_for(options)
             break
@@ -168,14 +170,20 @@ def _draw(
     at: Rows,
     target: Tensor,
     before: Floats,
+    changed: Floats,
     key: tuple[int, int],
     threshold: float | None,
 ) -> _Draw:
     """One draw for one block of rows; what does not raise the target's probability is not proposed."""
-    whole = padded(torch.from_numpy(at)).numpy()
+    within = padded(torch.arange(len(at))).numpy()
+    whole = at[within]
     x = limits.encoder.embed(limits.own[whole]).float()
     if hasattr(method, "within"):  # it judges its candidates itself: on exactly what would be returned
-        method = method.within(lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float(), limits.reach(whole))
+        method = method.within(
+            lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float(),
+            limits.reach(whole),
+            torch.from_numpy(changed[within]).float(),
+        )
     noise = Noise(x, key)
     x_cf = method.generate(x, target[whole], noise)[: len(at)]
     if not torch.isfinite(x_cf).all():

@@ -46,6 +46,7 @@ class TDCE:
     length: float = 1.0  # of the noise field: rows much closer than this get nearly the same noise
     task_: Task | None = field(default=None, repr=False)
     reach_: Reach | None = field(default=None, repr=False)
+    changed_: Tensor | None = field(default=None, repr=False)
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
@@ -53,10 +54,15 @@ class TDCE:
     @torch.no_grad()
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
         aim_share, back_share = min(1.0, 2 * self.closeness), max(0.0, 2 * self.closeness - 1)  # the dial's two halves
-        taste = noise.normal(len(self.task.space.members)) if noise.key[1] else None  # a later option has its own
+        taste = self.taste(noise) if noise.key[1] else None  # a later option has its own
         x_cf = self.climb(x, target, self.aim(x, target, aim_share, taste), noise)
         x_cf = self.last_rung(x, target, x_cf, noise)
         return come_back(self.task, x, x_cf, target, back_share, taste) if back_share else x_cf
+
+    def taste(self, noise: Noise) -> Tensor:
+        """(n, features) which features an option likes to change: at random, and less so where it was done before."""
+        like = noise.normal(len(self.task.space.members))
+        return like if self.changed_ is None else like - self.changed_.clamp(max=1.0)
 
     def aim(self, x: Tensor, target: Tensor, share: float, taste: Tensor | None = None) -> Aim:
         """Where the estimate is drawn to: `share` of the way from the typical row of the target class to the query."""
@@ -166,9 +172,10 @@ class TDCE:
             raise InputError(f"closeness {closeness} must lie between 0 and 1")
         return replace(self, closeness=closeness)
 
-    def within(self, settle: Callable[[Tensor], Tensor], reach: Reach) -> Self:
-        """The same for one block of rows: walking within their reach, judging each as `settle` would return it."""
-        return replace(self, task_=replace(self.task, settle=settle), reach_=reach)
+    def within(self, settle: Callable[[Tensor], Tensor], reach: Reach, changed: Tensor) -> Self:
+        """The same for one block of rows: walking within their reach, judging each as `settle` would return it, knowing
+        how often the options before changed which feature (n, features)."""
+        return replace(self, task_=replace(self.task, settle=settle), reach_=reach, changed_=changed)
 
 
 class Aim(NamedTuple):
