@@ -192,8 +192,15 @@ def test_the_dial_goes_from_typical_to_close(explainer):
     assert found[0]["realism"] < found[2]["realism"]
     assert found[0]["sparsity"] > found[2]["sparsity"]
     assert all(f["validity"] == 1 for f in found)
-    with pytest.raises(InputError, match="closeness"):
-        explainer.explain(people, closeness=-0.1)
+    for wrong in (-0.1, float("nan"), "high"):
+        with pytest.raises(InputError, match="closeness"):
+            explainer.explain(people, closeness=wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"closeness": 2.0}, {"ladder": ()}, {"ladder": (0.0, 0.5)}, {"neighbours": 0}])
+def test_a_setting_that_makes_no_sense_is_named(wrong):
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        TDCE(**wrong)
 
 
 def test_candidates_are_judged_inside_each_rows_own_limits():

@@ -99,6 +99,8 @@ class Explainer:
             raise InputError(f"seed {seed!r} must be a whole number from 0 to 2**64 - 1")
         if threshold is not None and not (isinstance(threshold, Real) and 0 < threshold < 1):
             raise InputError(f"threshold {threshold!r} must be a number between 0 and 1")
+        if closeness is not None and not isinstance(closeness, Real):
+            raise InputError(f"closeness {closeness!r} must be a number between 0 and 1")
         encoder = fitted.encoder
         limits = Limits(encoder, rows, _names(immutable, "immutable"))
         task = fitted.task(limits.immutable, threshold)

@@ -48,6 +48,14 @@ class TDCE:
     reach_: Reach | None = field(default=None, repr=False)
     changed_: Tensor | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.closeness <= 1:
+            raise InputError(f"closeness {self.closeness} must lie between 0 and 1")
+        if not self.ladder or not all(0 < start <= 1 for start in self.ladder):
+            raise InputError(f"ladder {self.ladder} must have start levels above 0, up to 1")
+        if self.neighbours < 1:
+            raise InputError(f"neighbours is {self.neighbours}; it must be at least 1")
+
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
 
@@ -120,7 +128,7 @@ class TDCE:
         space, diffusion, mutable = self.task.space, self.task.diffusion, self.task.mutable
         strides = diffusion.schedule.walk(start, self.steps)
         x_t = space.join(aim.num, space.split(x)[1])
-        x_t = diffusion.noised(x_t, strides[0][0], noise) if strides else x_t
+        x_t = diffusion.noised(x_t, strides[0][0], noise) if strides else x_t  # none: the start rounds to nothing
         for t, s in strides:
             x_0 = self.guided(diffusion.denoised(x_t, t), target, aim, strength)
             x_t = diffusion.stride(x_t, torch.where(mutable, x_0, x), t, s, noise)
@@ -168,8 +176,6 @@ class TDCE:
         return self.task_
 
     def closer(self, closeness: float) -> Self:
-        if not 0 <= closeness <= 1:
-            raise InputError(f"closeness {closeness} must lie between 0 and 1")
         return replace(self, closeness=closeness)
 
     def within(self, settle: Callable[[Tensor], Tensor], reach: Reach, changed: Tensor) -> Self:
