@@ -23,7 +23,8 @@ from tdce.methods import Task
 from tdce.models.classifier import Classifier
 from tdce.progress import Progress
 from tdce.schema import Schema
-from tdce.training import Plan
+from tdce.space import Space
+from tdce.training import History, Plan
 
 MAX_CLASSES = 50
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
@@ -87,9 +88,7 @@ def fit(
     plan = _plan(Plan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8), len(train))
     history = classifier.fit(x[train], y[train], x[held_out], y[held_out], plan, seed, progress)
 
-    diffusion = TabularDiffusion(encoder.space, hidden, tau=tau, seed=seed)
-    plan = _plan(Plan(steps=steps), len(train))
-    walk = diffusion.fit(x[train], x[held_out], plan, seed, progress)
+    diffusion, walk = learned_diffusion(encoder.space, x, hidden, tau, steps, seed, progress)
 
     report = {
         "rows": len(x),
@@ -103,6 +102,21 @@ def fit(
     }
     raw = encoder.read(frame.iloc[train.numpy()])
     return Fitted(encoder, label, classes, favourable, classifier, diffusion, raw, y[train], report)
+
+
+def learned_diffusion(
+    space: Space,
+    x: Tensor,  # (n, width) all rows of the table
+    hidden: int,
+    tau: tuple[float, float],
+    steps: int,
+    seed: int,
+    progress: Progress,
+) -> tuple[TabularDiffusion, History]:
+    """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
+    train, held_out, _ = _parts(len(x), seed)
+    diffusion = TabularDiffusion(space, hidden, tau=tau, seed=seed)
+    return diffusion, diffusion.fit(x[train], x[held_out], _plan(Plan(steps=steps), len(train)), seed, progress)
 
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:

@@ -17,11 +17,13 @@ from torch import Tensor
 from tdce.benchmark.settings import PRESETS, chosen
 from tdce.columns import Floats, Name
 from tdce.data import Dataset, load
+from tdce.diffusion.model import TabularDiffusion
 from tdce.evaluation import Yardstick
 from tdce.explainer import Explainer
-from tdce.fitting import Fitted
+from tdce.fitting import Fitted, learned_diffusion
 from tdce.limits import Limits
 from tdce.methods import Explanation, Method, Task, explain
+from tdce.progress import Progress
 from tdce.schema import Schema
 
 
@@ -60,12 +62,17 @@ class Bench:
         path = None if self.cache is None else self.cache / f"{self.name}-{self.seed}.tdce"
         if path is not None and path.exists():
             return Explainer.load(path, progress="silent").fitted_
-        explainer = Explainer(seed=self.seed, progress="silent")
+        explainer = self.explainer
         explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, _thawed(self.data))
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             explainer.save(path)
         return explainer.fitted_
+
+    @property
+    def explainer(self) -> Explainer:
+        """Not yet fitted: with its default settings."""
+        return Explainer(seed=self.seed, progress="silent")
 
     @cached_property
     def target(self) -> int:
@@ -100,9 +107,17 @@ class Bench:
         limits = Limits(self.fitted.encoder, frame, self.immutable(masked))
         return explain(method, self.task(masked), limits, self._targets(len(frame)), seed=self.seed), limits
 
-    def measure(self, cell: Cell, method: Method | None = None) -> Measured:
+    def diffusion(self, tau: float) -> TabularDiffusion:
+        """The table's diffusion model trained anew, with one temperature at all times."""
+        x = self.fitted.encoder.encode(self.data.part("train")).float()
+        settings = self.explainer
+        return learned_diffusion(
+            self.fitted.encoder.space, x, settings.hidden, (tau, tau), settings.steps, self.seed, Progress("silent")
+        )[0]
+
+    def measure(self, cell: Cell, method: Method | None = None, task: Task | None = None) -> Measured:
         """Fit the method, explain the queries and their neighbours, and take every metric."""
-        made = (method or chosen(cell.method, cell.data)).fit(self.task(cell.masked))
+        made = (method or chosen(cell.method, cell.data)).fit(task or self.task(cell.masked))
         began = time.perf_counter()
         found, limits = self.explain(made, cell.masked, self.queries)
         seconds = time.perf_counter() - began

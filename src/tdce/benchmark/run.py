@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import platform
 import subprocess
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from queue import Empty
 
 import numpy as np
 import pandas as pd
 import torch
 
 from tdce.benchmark.cell import Bench, Cell, Measured, work
+from tdce.benchmark.parallel import stream
 from tdce.benchmark.settings import DATA, chosen
 from tdce.benchmark.tables import tables
 from tdce.methods import METHODS
@@ -62,7 +62,7 @@ def run(setting: Setting, progress: Progress) -> pd.DataFrame:
         _ = Bench(d, 0, setting.rows).data
     setting.out.mkdir(parents=True, exist_ok=True)
     with progress.bar("benchmark", len(todo)) as bar:
-        for measured in _parallel(todo, setting):
+        for measured in _measured(todo, setting):
             store.add(measured)
             bar.advance(" ".join(map(str, measured.cell)))
     store.compare()
@@ -189,39 +189,10 @@ def products(bench: Bench, rows: int, steps: int = 50) -> float:
     return min(once() for _ in range(3))
 
 
-def _parallel(todo: list[Cell], setting: Setting):  # type: ignore[no-untyped-def]
-    """Measured cells as they come, from `workers` processes; those of one data set and seed share a process."""
+def _measured(todo: list[Cell], setting: Setting) -> Iterator[Measured]:
+    """Measured cells as they come; those of one data set and seed share a process."""
     jobs: dict[tuple[str, int], list[Cell]] = {}
     for cell in todo:
         jobs.setdefault((cell.data, cell.seed), []).append(cell)
-    context = multiprocessing.get_context("spawn")
-    queue = context.Queue()
-    waiting = list(jobs.items())
-    running: list[multiprocessing.process.BaseProcess] = []
-    left = len(todo)
-    while left:
-        running = [p for p in running if p.is_alive()]
-        while waiting and len(running) < setting.workers:
-            (d, seed), cells = waiting.pop(0)
-            args = (queue, d, seed, setting.rows, cells, setting.out / "fitted")
-            process = context.Process(target=_worker, args=args, daemon=True)
-            process.start()
-            running.append(process)
-        try:
-            found = queue.get(timeout=1)
-        except Empty:
-            continue
-        if isinstance(found, BaseException):
-            for p in running:
-                p.terminate()
-            raise found
-        left -= 1
-        yield found
-
-
-def _worker(queue, data, seed, rows, cells, cache) -> None:  # type: ignore[no-untyped-def]
-    try:
-        for measured in work(data, seed, rows, cells, cache):
-            queue.put(measured)
-    except Exception as error:
-        queue.put(error)
+    cache = setting.out / "fitted"
+    return stream(work, [(d, seed, setting.rows, cells, cache) for (d, seed), cells in jobs.items()], setting.workers)

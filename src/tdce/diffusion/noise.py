@@ -14,6 +14,8 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
+from tdce.columns import Floats
+
 FREQUENCIES = 128
 WORDS = 4  # of 64 bits, in one step of Philox
 
@@ -62,7 +64,11 @@ class Noise:
 @lru_cache(maxsize=256)  # every block of rows reads the same stream
 def _normals(key: tuple[int, int], first: int, count: int) -> Tensor:
     """Numbers `first` to `first + count` of a stream of standard normal ones."""
+    return torch.from_numpy(ndtri(uniforms(key, first, count)))
+
+
+def uniforms(key: tuple[int, int], first: int, count: int) -> Floats:
+    """(count,) the numbers from `first` on of a stream of uniform ones in (0, 1)."""
     bits = np.random.Philox(key=np.array(key, dtype=np.uint64)).advance(first // WORDS)
     words = bits.random_raw(first % WORDS + count)[first % WORDS :]
-    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53  # in (0, 1)
-    return torch.from_numpy(ndtri(uniform))
+    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
