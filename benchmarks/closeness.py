@@ -9,17 +9,15 @@ results/closeness.csv and results/figures/closeness.png and .svg, and prints the
 import argparse
 from pathlib import Path
 
-import matplotlib as mpl
 import pandas as pd
 import torch
+from matplotlib.figure import Figure
 
 from tdce.benchmark.cell import Bench, Cell
 from tdce.benchmark.settings import DATA
 from tdce.benchmark.tables import TITLES
+from tdce.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
 from tdce.methods import TDCE
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
 
 DIAL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SHOWN = {
@@ -28,8 +26,7 @@ SHOWN = {
     "im1_median": "IM1, the median row",
     "realism": "distance to the nearest real row of the class",
 }
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")  # Okabe and Ito: told apart by the colour-blind
-MARKS = ("o", "s", "^", "D")
+LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
 
 
 def measure(data: list[str], rows: int, cache: Path) -> pd.DataFrame:
@@ -42,22 +39,19 @@ def measure(data: list[str], rows: int, cache: Path) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def draw(table: pd.DataFrame, out: Path) -> None:
-    plt.rcParams.update({"font.size": 11, "svg.hashsalt": "tdce", "svg.fonttype": "none"})
-    figure, panels = plt.subplots(2, 2, figsize=(10, 7), sharex=True, layout="constrained")
+def draw(table: pd.DataFrame) -> Figure:
+    figure = new(13, 9)
+    panels = figure.subplots(2, 2, sharex=True)
     for panel, (metric, title) in zip(panels.flat, SHOWN.items(), strict=True):
-        for (name, part), colour, mark in zip(table.groupby("data", sort=False), COLOURS, MARKS, strict=False):
+        for (name, part), (colour, mark) in zip(table.groupby("data", sort=False), LOOKS, strict=False):
             panel.plot(part["closeness"], part[metric], color=colour, marker=mark, label=TITLES[str(name)])
         panel.set_title(title, loc="left")
         panel.axvline(0.5, color="0.7", linewidth=1, zorder=0)
         panel.set_ylim(bottom=0)
-        panel.spines[["top", "right"]].set_visible(False)
     for panel in panels[1]:
         panel.set_xlabel("closeness: 0 typical of the class, 1 as close as possible")
-    panels[0, 0].legend(frameon=False)
-    out.mkdir(parents=True, exist_ok=True)
-    for kind in ("png", "svg"):
-        figure.savefig(out / f"closeness.{kind}", dpi=120, metadata={"Date": None} if kind == "svg" else None)
+    panels[0, 0].legend()
+    return figure
 
 
 def main() -> None:
@@ -69,7 +63,9 @@ def main() -> None:
     torch.set_num_threads(1)
     table = measure(arguments.data.split(","), arguments.rows, arguments.out / "fitted")
     table.to_csv(arguments.out / "closeness.csv", index=False)
-    draw(table, arguments.out / "figures")
+    (arguments.out / "figures").mkdir(exist_ok=True)
+    with styled():
+        save(draw(table), arguments.out / "figures", "closeness")
     print("| data | closeness | " + " | ".join((*SHOWN, "validity")) + " |\n" + "|---" * (3 + len(SHOWN)) + "|")
     for line in table[table["closeness"].isin((0.0, 0.25, 0.5, 0.7, 0.9, 1.0))].itertuples():
         cells = (f"{getattr(line, m):.2f}" for m in (*SHOWN, "validity"))

@@ -37,6 +37,9 @@ Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfac
 Closeness = Annotated[float | None, typer.Option(help="From 0, typical of the target class, to 1, nearest to the row")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
+RESULTS = Path("results")
+PICTURES = RESULTS / "figures"
+
 
 def main() -> None:
     """Run a command; a wrong input ends it with one line and exit code 2."""
@@ -151,7 +154,7 @@ def bench(
     masked: Annotated[str, typer.Option(help="both, yes or no: with one feature masked")] = "both",
     seeds: Annotated[int, typer.Option(min=1, help="How many")] = 5,
     rows: Annotated[int, typer.Option(min=1, help="Unfavourable test rows, at most")] = 1000,
-    out: Annotated[Path, typer.Option(help="A folder; what it already has is not run again")] = Path("results"),
+    out: Annotated[Path, typer.Option(help="A folder; what it already has is not run again")] = RESULTS,
     workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each")] = 2,
 ) -> None:
     """Run the paper's experiment and write benchmark.csv, tables.md and environment.json."""
@@ -161,6 +164,28 @@ def bench(
     setting = Setting(_words(data), _words(methods), kinds, seeds, rows, out, workers)
     run(setting, Progress(_progress()))
     Console().print(f"Written: {out / 'benchmark.csv'}, {out / 'tables.md'}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def figures(
+    only: Annotated[str, typer.Option(help="Some of pipeline,simplex,kl,correlations,tau,person")] = "",
+    data: Annotated[str, typer.Option(help="The data set of correlations and tau")] = "lcd",
+    seeds: Annotated[int, typer.Option(min=1, help="How many, for correlations and tau")] = 5,
+    rows: Annotated[int, typer.Option(min=1, help="Unfavourable test rows, at most")] = 1000,
+    out: Annotated[Path, typer.Option(help="A folder; what it has of correlations and tau is only drawn again")] = Path(
+        "results/figures"
+    ),
+    bench: Annotated[Path, typer.Option(help="The folder of `tdce bench`, for its fitted explainers")] = Path(
+        "results"
+    ),
+    workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each")] = 2,
+) -> None:
+    """Make the paper's figures: NAME.png, NAME.svg and the figures' data, NAME.csv."""
+    from tdce.figures import FIGURES, Work, make  # only here: no other command waits for a plotting library
+
+    work = Work(out, data, seeds, rows, bench / "fitted", workers, Progress(_progress()))
+    written = make(_words(only) or tuple(FIGURES), work)
+    Console().print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
 
 
 @app.command()

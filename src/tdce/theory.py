@@ -1,7 +1,7 @@
 """The theorem: how far the Gumbel-softmax law is from the law that the guided reverse step puts in its place.
 
-Both live on the simplex of K shares. `pi` (K,) are positive probabilities, `tau` is the temperature. Points are given by
-the logs of their shares, `log_x` (n, K), because at a low temperature most shares are too small for a float.
+Both live on the simplex of K shares. `pi` (K,) are positive probabilities, `tau` is the temperature. Points are given
+by the logs of their shares, `log_x` (n, K), because at a low temperature most shares are too small for a float.
 docs/theory.md states and proves everything here; `gamma` is Euler's constant.
 """
 
@@ -21,7 +21,6 @@ from scipy.special import digamma, expit, gammaln, logsumexp
 from tdce.columns import Floats
 from tdce.diffusion.noise import uniforms
 from tdce.errors import InputError
-
 
 FAR = 60.0  # e^-60 of an integral over e^-u is nothing
 
@@ -108,6 +107,7 @@ def _closed(pi: Floats, tau: float) -> float:
 
 def printed_bounds(k: int, tau: float, log_x_min: float) -> Bounds:
     """The main text's theorem as it stands, x_min being the smallest share there is. Its upper part is false."""
+    log_x_min = float(log_x_min)
     log_max = _log1m(log_x_min)  # log(1 - x_min)
     common = (k - 1) * math.log(tau) + float(gammaln(k))
     return Bounds(
@@ -117,7 +117,7 @@ def printed_bounds(k: int, tau: float, log_x_min: float) -> Bounds:
 
 
 def supplement_bounds(k: int, tau: float, log_x_min: float) -> Bounds:
-    """The supplement's statement: the same, but for -K (tau + 1) log x_min in the upper part."""
+    """The supplement's statement: the same, but for -K (tau + 1) log x_min in the upper part; false for large K."""
     lower, upper = printed_bounds(k, tau, log_x_min)
     return Bounds(lower, upper + k * (tau + 1) * (_log1m(log_x_min) - log_x_min))
 
@@ -149,9 +149,9 @@ def tight_bounds(pi: Floats, tau: float) -> Bounds:
 def mean_logsumexp_bounds(pi: Floats, tau: float) -> Bounds:
     """Of L = E logsumexp(y), y = (g + log pi) / tau: the better of two arguments on either side.
 
-    The largest g_i + log pi_i is a standard Gumbel, and the others add s = `others` to its weight on average: log(1 + s)
-    lies over its chord from 0 to K - 1 and, by Jensen, under its value at the mean. Jensen on the whole sum: L is at least
-    the logsumexp of the means, and s L at most log E sum exp(s y) for 0 < s <= 1, s < tau.
+    The largest g_i + log pi_i is a standard Gumbel, and the others add s = `others` to its weight on average:
+    log(1 + s) lies over its chord from 0 to K - 1 and, by Jensen, under its value at the mean. Jensen on the whole
+    sum: L is at least the logsumexp of the means, and s L at most log E sum exp(s y) for 0 < s <= 1, s < tau.
     """
     pi, tau = _checked(pi, tau)
     k, log_pi, peak, rest = len(pi), np.log(pi), euler_gamma / tau, others(pi, tau)
@@ -168,8 +168,8 @@ def mean_logsumexp_bounds(pi: Floats, tau: float) -> Bounds:
 
 
 def mean_log_bounds(pi: Floats, tau: float) -> Bounds:
-    """Of E[x . log pi], which falls from sum pi log pi to the plain mean of log pi as tau grows: those two, or how far it
-    can have moved from the one at a low and from the other at a high temperature."""
+    """Of E[x . log pi], which falls from sum pi log pi to the plain mean of log pi as tau grows: those two, or how far
+    it can have moved from the one at a low and from the other at a high temperature."""
     pi, tau = _checked(pi, tau)
     k, log_pi, rest = len(pi), np.log(pi), others(pi, tau)
     hard, flat, reach = float(pi @ log_pi), float(log_pi.mean()), float(np.ptp(log_pi))

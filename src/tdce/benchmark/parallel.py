@@ -17,7 +17,7 @@ def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], 
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     waiting, running, left = list(jobs), 0, len(jobs)
-    processes: list[multiprocessing.process.BaseProcess] = []
+    processes = []
     try:
         while left:
             while waiting and running < workers:

@@ -31,6 +31,14 @@ Classify = Callable[[Tensor], Tensor]
 """Encoded rows (n, width) -> logits (n, classes), differentiable."""
 
 
+Watch = Callable[[int, Tensor, Tensor], None]
+"""Is told the time t, the noisy rows x_t and the estimate of the clean rows at every step of a reverse walk."""
+
+
+def unwatched(t: int, x_t: Tensor, x_0: Tensor) -> None:
+    """Nobody looks."""
+
+
 @dataclass(frozen=True)
 class Task:
     """What a method may know: the space, the classifier to explain, the data and a model of it, what may change."""

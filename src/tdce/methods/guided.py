@@ -18,7 +18,7 @@ from tdce.diffusion.multinomial import TINY
 from tdce.diffusion.noise import Noise
 from tdce.errors import InputError
 from tdce.limits import Reach
-from tdce.methods.base import Task, padded
+from tdce.methods.base import Task, Watch, padded, unwatched
 from tdce.methods.neighbours import nearest, typical
 from tdce.methods.pullback import come_back, restore
 from tdce.methods.tdce import unit
@@ -47,6 +47,7 @@ class TDCE:
     task_: Task | None = field(default=None, repr=False)
     reach_: Reach | None = field(default=None, repr=False)
     changed_: Tensor | None = field(default=None, repr=False)
+    watch_: Watch = field(default=unwatched, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.closeness <= 1:
@@ -131,11 +132,13 @@ class TDCE:
         x_t = diffusion.noised(x_t, strides[0][0], noise) if strides else x_t  # none: the start rounds to nothing
         for t, s in strides:
             x_0 = self.guided(diffusion.denoised(x_t, t), target, aim, strength)
+            self.watch_(t, x_t, x_0)
             x_t = diffusion.stride(x_t, torch.where(mutable, x_0, x), t, s, noise)
         num, cat = space.split(x_t)
         x_cf = torch.where(mutable, space.join(num, space.one_hot(cat)), x)
         for _ in range(PUSHES):
             x_cf = self.pushed(x_cf, target, aim, strength)
+        self.watch_(0, x_cf, x_cf)
         return x_cf
 
     def guided(self, x_0: Tensor, target: Tensor, aim: Aim, strength: float) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from tdce.diffusion.multinomial import relaxed
 from tdce.diffusion.noise import Noise
 from tdce.errors import InputError
-from tdce.methods.base import Task
+from tdce.methods.base import Task, Watch, unwatched
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class TDCEPaper:
     last_noise: bool = False  # noise in the last step too  PAPER[4]
     soft_posterior: bool = False  # the relaxed vector itself in Bayes' rule, not its argmax  PAPER[17]
     task_: Task | None = field(default=None, repr=False)
+    watch_: Watch = field(default=unwatched, repr=False)
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
@@ -50,6 +51,7 @@ class TDCEPaper:
         x_t = diffusion.noised(x, walk[0][0], noise, self.tau) if walk else x  # line 1
         for t, s in walk:  # line 2
             x_0, g_num, g_cat = self.gradients(x_t, t, x, target)  # lines 3, 4
+            self.watch_(t, x_t, x_0)
             mu, var, log_pi = diffusion.transition(x_t, x_0, t, s, self.soft_posterior)  # line 5
             num = mu + var * mu.norm(dim=1, keepdim=True) * g_num  # line 6
             log_pi = log_pi + self.guidance * g_cat  # line 7  PAPER[6]
@@ -62,6 +64,7 @@ class TDCEPaper:
             if frozen:
                 original = diffusion.noised(x, s, noise, self.tau) if self.blend == "noised" else x  # PAPER[2]
                 x_t = torch.where(mutable, x_t, original)  # line 8
+        self.watch_(0, x_t, x_t)
         num, cat = space.split(x_t)
         return torch.where(mutable, space.join(num, space.one_hot(cat)), x)
 

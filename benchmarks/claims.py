@@ -1,0 +1,112 @@
+"""The numbers of docs/claims.md, from results/ alone but for the last part, which needs the fitted LCD explainers.
+
+TDCE_DATA=... python benchmarks/claims.py
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from tdce.benchmark.cell import Bench
+from tdce.benchmark.settings import DATA
+from tdce.benchmark.tables import ORDER, TITLES, columns
+from tdce.evaluation import PAPER
+from tdce.figures.correlations import SHOWN
+
+RESULTS = Path("results")
+BASELINES = ORDER[:6]
+TDCE = ("tdce_paper", "tdce")
+
+
+def means(rows: pd.DataFrame, metrics: list[str]) -> None:
+    """Every method's mean over the seeds, data set by data set, unmasked and masked."""
+    for metric in metrics:
+        print(f"\n{metric}\n| data | masked | " + " | ".join((*BASELINES, *TDCE)) + " |\n" + "|---" * 10 + "|")
+        for data in DATA:
+            for masked in ("no", "yes"):
+                (column,) = columns(rows, data, masked, [metric])
+                shown = " | ".join(f"{column.figures[m].mean:.3f}" for m in (*BASELINES, *TDCE))
+                print(f"| {TITLES[data]} | {masked} | {shown} |")
+
+
+def cells(rows: pd.DataFrame) -> None:
+    """First, or within one deviation of the first, beside the six baselines alone."""
+    print("\n| against the six baselines | first | within one deviation | last | of |\n|---|---|---|---|---|")
+    for ours in TDCE:
+        part = rows[rows["method"].isin((*BASELINES, ours))]
+        found = [
+            column
+            for data in DATA
+            for masked in ("no", "yes")
+            for column in columns(part, data, masked, [m for m in PAPER if masked == "no" or m != "js"])
+        ]
+        last = sum(column.ranking()[-1] == ours for column in found)
+        pairs = [(column.figures[ours], column.figures[column.ranking()[0]]) for column in found]
+        first = sum(own.mean == best.mean for own, best in pairs)
+        near = sum(abs(own.mean - best.mean) <= max(own.deviation, best.deviation) for own, best in pairs)
+        print(f"| {ours} | {first} | {near - first} | {last} | {len(found)} |")
+
+
+def correlations(table: pd.DataFrame) -> None:
+    print("\nLCD, mean |difference of correlations|, share of 36 months, rows whose term changes")
+    print("| method | not masked | term masked | 36 months | term changes | FICO changes |\n" + "|---" * 6 + "|")
+    off = table[(table["kind"] == "correlation") & (table["a"] != table["b"])]
+    gaps = off.groupby(["method", "masked"])["value"].mean()
+    free = table[table["masked"] == "no"]
+    shares = free[(free["kind"] == "share") & (free["b"] == "36 months")].groupby("method")["value"].mean()
+    changed = free[free["kind"] == "changed"].groupby(["method", "a"])["value"].mean()
+    for method in (*SHOWN, "real rows", "refused rows", "target class"):
+        moved = [changed.get((method, name), np.nan) for name in ("loan_term", "last_fico_score")]
+        shown = (gaps[method, "no"], gaps[method, "yes"], shares[method], *moved)
+        print(f"| {method} | " + " | ".join(f"{v:.3f}" for v in shown) + " |")
+
+
+def temperatures(table: pd.DataFrame) -> None:
+    print("\nLCD by temperature, mean over the seeds (largest less smallest seed)")
+    taus = sorted(table["tau"].unique())
+    print("| method | metric | " + " | ".join(f"{t:g}" for t in taus) + " |\n" + "|---" * (2 + len(taus)) + "|")
+    for (method, metric), part in table.groupby(["method", "metric"], sort=False):
+        values = part.groupby("tau")["value"]
+        shown = [f"{values.mean()[t]:.4f} ({values.max()[t] - values.min()[t]:.4f})" for t in taus]
+        print(f"| {method} | {metric} | " + " | ".join(shown) + " |")
+
+
+def simplex(table: pd.DataFrame) -> None:
+    end = table[table["t"] == 0]
+    print("\nshares of A, B, C at t = 0, without and with guidance:")
+    for _, part in end.groupby("guided"):
+        print(np.bincount(part[["a", "b", "c"]].to_numpy().argmax(axis=1), minlength=3) / len(part))
+
+
+def importance(seeds: int = 5) -> None:
+    """How much accuracy the classifier of LCD loses on test rows when a feature is shuffled."""
+    print("\nLCD, loss of accuracy when one feature is shuffled among the test rows, mean of five seeds")
+    losses: dict[str, list[float]] = {}
+    for seed in range(seeds):
+        bench = Bench("lcd", seed, 1000, RESULTS / "fitted")
+        rows, fitted = bench.data.part("test"), bench.fitted
+        truth = np.array([fitted.classes.index(v) for v in rows[bench.data.label]])
+
+        def right(frame: pd.DataFrame, bench: Bench = bench, truth: np.ndarray = truth) -> float:
+            with torch.no_grad():
+                said = bench.fitted.classifier(bench.fitted.encoder.encode(frame).float()).argmax(dim=1)
+            return float((said.numpy() == truth).mean())
+
+        rng = np.random.default_rng(seed)
+        for name in fitted.encoder.schema.names:
+            shuffled = rows.assign(**{name: rows[name].to_numpy()[rng.permutation(len(rows))]})
+            losses.setdefault(name, []).append(right(rows) - right(shuffled))
+    for name, found in losses.items():
+        print(f"{name}: {np.mean(found):.3f}")
+
+
+if __name__ == "__main__":
+    rows = pd.read_csv(RESULTS / "benchmark.csv")
+    means(rows, [*PAPER, "copies", "realism", "sparsity"])
+    cells(rows)
+    correlations(pd.read_csv(RESULTS / "figures" / "correlations.csv"))
+    temperatures(pd.read_csv(RESULTS / "figures" / "tau.csv"))
+    simplex(pd.read_csv(RESULTS / "figures" / "simplex.csv"))
+    importance()

@@ -1,0 +1,79 @@
+"""The paper's figures, made again: each is measured by one function and drawn by another from what that one found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from tdce.errors import InputError, listing
+from tdce.figures import correlations, kl, person, pipeline, simplex, tau
+from tdce.figures.style import save, styled
+from tdce.figures.work import Work
+
+__all__ = ["FIGURES", "Work", "make"]
+
+
+class Recipe(NamedTuple):
+    draw: Callable[[pd.DataFrame], Figure]
+    measure: Callable[[Work], pd.DataFrame] | None = None  # None: there is nothing to measure
+    about_data: bool = False  # whether it is about the data set of the work
+    animate: Callable[[pd.DataFrame, Path], Path] | None = None
+
+
+FIGURES = {
+    "pipeline": Recipe(pipeline.draw),
+    "simplex": Recipe(simplex.draw, simplex.measure, animate=simplex.animate),
+    "kl": Recipe(kl.draw, kl.measure),
+    "correlations": Recipe(correlations.draw, correlations.measure, about_data=True),
+    "tau": Recipe(tau.draw, tau.measure, about_data=True),
+    "person": Recipe(person.draw, person.measure),
+}
+"""By name, in the order of the paper; `person` is ours."""
+
+
+def make(names: Sequence[str], work: Work) -> list[Path]:
+    """NAME.png, NAME.svg and, where something was measured, NAME.csv in the folder `work.out`; returns their paths."""
+    for name in names:
+        if name not in FIGURES:
+            raise InputError(f"there is no figure {name!r}; known: {listing(FIGURES)}")
+    if any(FIGURES[name].about_data for name in names):
+        _check_data(work)
+    if work.out.exists() and not work.out.is_dir():
+        raise InputError(f"{work.out} is a file; name a folder for the figures")
+    work.out.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    for name in dict.fromkeys(names):
+        table = pd.DataFrame()
+        if FIGURES[name].measure is not None:
+            written.append(_measured(name, work))
+            table = pd.read_csv(written[-1])
+        with styled():
+            written += save(FIGURES[name].draw(table), work.out, name)
+            if (animate := FIGURES[name].animate) is not None:
+                written.append(animate(table, work.out))
+    return written
+
+
+def _measured(name: str, work: Work) -> Path:
+    """The file from which the picture is drawn: it is all that the picture needs."""
+    recipe = FIGURES[name]
+    assert recipe.measure is not None
+    if recipe.about_data:  # shows its own progress
+        return work.keep(name, recipe.measure(work))
+    with work.progress.bar(name, 1) as bar:
+        table = recipe.measure(work)
+        bar.advance()
+    return work.keep(name, table)
+
+
+def _check_data(work: Work) -> None:
+    """A missing table shows before any work."""
+    try:
+        _ = work.bench(0).data
+    except InputError as error:
+        free = ",".join(name for name, recipe in FIGURES.items() if not recipe.about_data)
+        raise InputError(f"{error} (--only {free} needs no data)") from None

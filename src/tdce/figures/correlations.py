@@ -1,0 +1,176 @@
+"""Figure 4: whether the numbers of the counterfactuals hang together as in the target class, and the categories fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.figure import Figure, SubFigure
+
+from tdce.benchmark.cell import Bench
+from tdce.benchmark.parallel import stream
+from tdce.benchmark.settings import PRESETS, chosen
+from tdce.benchmark.tables import ORDER
+from tdce.columns import Floats, same
+from tdce.data.sets import SETS
+from tdce.errors import InputError
+from tdce.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, new
+from tdce.figures.work import Work
+from tdce.methods import METHODS, TDCE
+from tdce.report.words import spoken
+from tdce.schema import Categorical, Numeric, Schema
+
+DEFAULT = "tdce, default"  # what users get, beside the setting of the tables
+SHOWN = (*(method for method in ORDER if method in METHODS), DEFAULT)
+REAL, REFUSED, TARGET = "real rows", "refused rows", "target class"
+SHORT = {
+    "debt_to_income": "debt ratio", "loan_amount": "amount", "interest_rate": "rate", "annual_income": "income",
+    "last_fico_score": "FICO",
+}  # fmt: skip
+COLUMNS = ["data", "rows", "seed", "masked", "method", "kind", "a", "b", "value"]
+
+Lines = list[dict[str, Any]]
+
+
+def measure(work: Work) -> pd.DataFrame:
+    """One line a seed, mask, method and pair of numbers: how far their correlation is from the target class's; one a
+    category of one feature: its share; and one a feature: how many of the rows change it. `real rows` are unseen rows
+    of the target class, as many as the queries."""
+    table = work.have("correlations")
+    done = set(table["seed"]) if len(table) else set()
+    jobs = [(work.bench(seed),) for seed in range(work.seeds) if seed not in done]
+    parts: dict[int, Lines] = {}
+    with work.progress.bar("correlations", len(jobs) * 2 * len(SHOWN)) as bar:
+        for seed, masked, method, lines in stream(measured, jobs, work.workers):
+            parts[seed] = parts.get(seed, []) + lines
+            if (masked, method) == ("yes", SHOWN[-1]):  # a seed is kept when it is whole
+                whole = pd.DataFrame(parts[seed]).assign(**work.key)[COLUMNS]
+                table = pd.concat([table, whole], ignore_index=True).sort_values("seed", kind="stable")
+                work.keep("correlations", table)
+            bar.advance(f"seed {seed}, {method}, masked {masked}")
+    return table
+
+
+def measured(bench: Bench) -> Iterator[tuple[int, str, str, Lines]]:
+    """Seed, mask, method and lines, one method after another, on one thread."""
+    torch.set_num_threads(1)
+    encoder, label = bench.fitted.encoder, bench.data.label
+    target = bench.fitted.raw[(bench.fitted.y == bench.target).numpy()]
+    unseen = bench.data.part("test")
+    real = unseen[unseen[label] == bench.data.favourable].head(len(bench.queries))
+    beside = {REAL: encoder.read(real), REFUSED: encoder.read(bench.queries), TARGET: target}
+    for masked in ("no", "yes"):
+        key = {"seed": bench.seed, "masked": masked}
+        lines = [line for name, raw in beside.items() for line in _lines(bench, key | {"method": name}, raw, target)]
+        for method in SHOWN:
+            made = TDCE() if method == DEFAULT else chosen(method, bench.name)
+            found, limits = bench.explain(made.fit(bench.task(masked)), masked, bench.queries)
+            asked = found.status[:, 0] != "already"
+            raw, own = found.raw[asked, 0], limits.own[asked]
+            lines += _lines(bench, key | {"method": method}, raw, target)
+            yield bench.seed, masked, method, lines + _changed(bench, key | {"method": method}, raw, own)
+            lines = []
+
+
+def _lines(bench: Bench, key: dict[str, Any], raw: Floats, target: Floats) -> Lines:
+    schema = bench.fitted.encoder.schema
+    numbers = [i for i, f in enumerate(schema) if isinstance(f, Numeric)]
+    gap = np.abs(correlation(raw[:, numbers]) - correlation(target[:, numbers]))
+    names = [str(schema.names[i]) for i in numbers]
+    feature = shown_feature(schema, bench.data.mask)
+    values = raw[:, schema.names.index(feature.name)]
+    return [
+        key | {"kind": "correlation", "a": a, "b": b, "value": gap[i, j]}
+        for i, a in enumerate(names)
+        for j, b in enumerate(names)
+    ] + [
+        key | {"kind": "share", "a": str(feature.name), "b": str(c), "value": float((values == k).mean())}
+        for k, c in enumerate(feature.categories)
+    ]
+
+
+def _changed(bench: Bench, key: dict[str, Any], raw: Floats, own: Floats) -> Lines:
+    """How many of the rows change each feature."""
+    share = (~same(raw, own)).mean(axis=0)
+    names = bench.fitted.encoder.schema.names
+    return [key | {"kind": "changed", "a": str(n), "b": "", "value": v} for n, v in zip(names, share, strict=True)]
+
+
+def shown_feature(schema: Schema, mask: Any) -> Categorical:
+    """The one whose shares are shown: that which the benchmark masks if it is categorical, or else the first."""
+    found = [f for f in schema if isinstance(f, Categorical)]
+    if not found:
+        raise InputError("this data set has no categorical feature whose shares could be shown; use another one")
+    return next((f for f in found if f.name == mask), found[0])
+
+
+def correlation(raw: Floats) -> Floats:
+    """(n, features) -> Pearson's coefficients; missing values at the mean, 0 beside a feature that does not vary."""
+    centred = np.nan_to_num(raw - np.nanmean(raw, axis=0))
+    length = np.sqrt((centred**2).sum(axis=0))
+    unit = centred / np.where(length > 0, length, 1.0)
+    found = np.asarray(unit.T @ unit)
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """Matrices without a mask, bars of the categories, matrices with the mask; means over the seeds."""
+    figure = new(15, 18)
+    top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 0.55, 1], squeeze=False)[:, 0]
+    means = table.groupby(["kind", "masked", "method", "a", "b"], sort=False)["value"].mean().reset_index()
+    gaps = means[means["kind"] == "correlation"]
+    most = float(gaps.loc[~gaps["method"].isin([REFUSED, TARGET]), "value"].max())
+    _matrices(top, gaps[gaps["masked"] == "no"], most, "Nothing masked")
+    _bars(middle, means[means["kind"] == "share"])
+    data = str(table["data"].iloc[0])
+    mask = SETS[data].presets[PRESETS[data]].mask
+    _matrices(bottom, gaps[gaps["masked"] == "yes"], most, f"{spoken(mask).capitalize()} masked")
+    return figure
+
+
+def _matrices(figure: SubFigure, gaps: pd.DataFrame, most: float, title: str) -> None:
+    """One matrix a method, and one of real rows; darker is further from the target class."""
+    figure.suptitle(f"{title}: correlations, how far from the target class's", x=0.01, ha="left", fontsize=17)
+    panels = figure.subplots(2, 5)
+    names = list(dict.fromkeys(gaps["a"]))
+    short = [SHORT.get(name, spoken(name)) for name in names]
+    image = None
+    for axes, method in zip(panels.flat, (*SHOWN, REAL), strict=False):
+        part = gaps[gaps["method"] == method].pivot(index="a", columns="b", values="value").loc[names, names]
+        image = axes.imshow(part.to_numpy(), cmap="Blues", vmin=0, vmax=most)
+        off = part.to_numpy()[~np.eye(len(names), dtype=bool)]
+        axes.set_title(f"{method}\nmean {off.mean():.2f}", fontsize=15)
+        axes.spines[:].set_visible(False)
+        axes.set_xticks(range(len(names)), short, rotation=90)
+        axes.set_yticks(range(len(names)), short)
+        axes.tick_params(length=0, labelleft=axes in panels[:, 0], labelbottom=axes in panels[1])
+    assert image is not None
+    figure.colorbar(image, ax=panels, aspect=30, pad=0.02, label="absolute difference")
+
+
+def _bars(figure: SubFigure, shares: pd.DataFrame) -> None:
+    """The shares of the categories beside those of the target class; with the mask they cannot change."""
+    shares = shares[shares["masked"] == "no"]
+    feature, categories = str(shares["a"].iloc[0]), list(dict.fromkeys(shares["b"]))
+    figure.suptitle(f"Nothing masked: shares of {spoken(feature)}", x=0.01, ha="left", fontsize=17)
+    axes = figure.subplots()
+    groups = (TARGET, *SHOWN, REFUSED)
+    width = 0.8 / len(categories)
+    wanted = shares[shares["method"] == TARGET].set_index("b")["value"]
+    for k, (category, colour) in enumerate(zip(categories, COLOURS, strict=False)):
+        heights = shares[shares["b"] == category].set_index("method")["value"].reindex(groups)
+        at = np.arange(len(groups)) + (k - (len(categories) - 1) / 2) * width
+        axes.bar(at, heights, 0.94 * width, color=colour, label=category)
+        axes.axhline(wanted[category], color=colour, linestyle=":", zorder=0)
+    axes.set_xticks(range(len(groups)), [re.sub("[ _]", "\n", g) for g in groups])
+    axes.set_ylabel("share of rows")
+    axes.set_ylim(0, 1)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), title="dotted: the\ntarget class")
+
+
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)  # of the first categories; a table may have more

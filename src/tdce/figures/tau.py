@@ -1,0 +1,93 @@
+"""Figure 5: what the temperature of the relaxed categories does to the counterfactuals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+
+from tdce.benchmark.cell import Bench, Cell
+from tdce.benchmark.parallel import stream
+from tdce.benchmark.settings import chosen
+from tdce.benchmark.tables import TITLES
+from tdce.figures.style import BLUE, ORANGE, VERMILION, new
+from tdce.figures.work import Work
+from tdce.methods import TDCEPaper
+
+TAUS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0)
+METHODS = {
+    "tdce_paper": "tdce_paper, argmax in Bayes' rule",
+    "tdce_paper_soft": "tdce_paper, soft vector in Bayes' rule",
+    "tdce": "tdce",
+}
+METRICS = {
+    "im1": "IM1, lower is better",
+    "im2": "IM2, lower is better",
+    "js": "JS divergence (bits), lower is better",
+    "validity": "validity (share of rows), higher is better",
+}
+COLUMNS = ["data", "rows", "seed", "tau", "method", "metric", "value"]
+CHUNK = 3  # temperatures that one process measures before it makes room
+
+
+def measure(work: Work) -> pd.DataFrame:
+    """One line a temperature, seed, method and metric. The diffusion model is trained anew at each temperature, which
+    is the same at all times and when sampling; the classifier, the queries and the autoencoders stay."""
+    table = work.have("tau")
+    done = set(zip(table["seed"], table["tau"], strict=True)) if len(table) else set()
+    jobs, left = [], 0
+    for seed in range(work.seeds):
+        taus = [tau for tau in TAUS if (seed, tau) not in done]
+        jobs += [(work.bench(seed), taus[i : i + CHUNK]) for i in range(0, len(taus), CHUNK)]
+        left += len(taus)
+    with work.progress.bar("temperatures", left) as bar:
+        for lines in stream(measured, jobs, work.workers):
+            table = pd.concat([table, pd.DataFrame(lines).assign(**work.key)[COLUMNS]], ignore_index=True)
+            work.keep("tau", table.sort_values(COLUMNS[:-1]))
+            bar.advance(f"seed {lines[0]['seed']}, tau {lines[0]['tau']}")
+    return table.sort_values(COLUMNS[:-1])
+
+
+def measured(bench: Bench, taus: list[float]) -> Iterator[list[dict[str, Any]]]:
+    """The lines of one temperature after another, on one thread."""
+    torch.set_num_threads(1)
+    for tau in taus:
+        task = replace(bench.task("no"), diffusion=bench.diffusion(tau))
+        lines = []
+        for method in METHODS:
+            made = TDCEPaper(soft_posterior=True) if method == "tdce_paper_soft" else chosen(method, bench.name)
+            found = bench.measure(Cell(bench.name, method, "no", bench.seed), made, task).metrics
+            key = {"seed": bench.seed, "tau": tau, "method": method}
+            lines += [key | {"metric": metric, "value": found[metric]} for metric in METRICS]
+        yield lines
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """One panel a metric: means over the seeds, with a band from the lowest to the highest seed."""
+    figure = new(13, 9)
+    panels = figure.subplots(2, 2, sharex=True)
+    looks = zip(METHODS.items(), ((VERMILION, "s"), (ORANGE, "^"), (BLUE, "o")), strict=True)
+    for (method, label), (colour, mark) in looks:
+        part = table[table["method"] == method]
+        for axes, (metric, title) in zip(panels.flat, METRICS.items(), strict=True):
+            values = part[part["metric"] == metric].groupby("tau")["value"]
+            mean = values.mean()
+            axes.plot(mean.index, mean, color=colour, marker=mark, label=label)
+            axes.fill_between(mean.index, values.min(), values.max(), color=colour, alpha=0.2, linewidth=0)
+            axes.set_title(title, loc="left")
+    for axes in panels.flat:
+        axes.set_ylim(bottom=0)
+        axes.set_xscale("log")
+        axes.set_xticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
+        axes.minorticks_off()
+    panels[1, 1].set_ylim(0, 1.03)
+    for axes in panels[1]:
+        axes.set_xlabel("temperature τ, in training and sampling")
+    seeds = table["seed"].nunique()
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3,
+                  title=f"{TITLES[str(table['data'].iloc[0])]}: mean and range of {seeds} seeds")  # fmt: skip
+    return figure
