@@ -110,6 +110,9 @@ def test_unknown_figures_and_wrong_folders_are_named(tmp_path, monkeypatch):
     monkeypatch.delenv("TDCE_DATA", raising=False)
     with pytest.raises(InputError, match=r"lcd.*--only pipeline,simplex,kl,person needs no data"):
         make(["pipeline", "tau"], Work(tmp_path / "out"))
+    (tmp_path / "tau.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"tau.csv is not what this command writes .*move it away"):
+        tau.measure(Work(tmp_path, "german"))
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="is a file; name a folder"):
         make(["pipeline"], Work(tmp_path / "file"))
@@ -196,7 +199,9 @@ def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(
     own = found.raw[:, 0][:, names.index("checking_account")]
     ours = shares[(shares["method"] == "tdce, default") & (shares["masked"] == "no")]
     assert ours["value"].tolist() == [float(np.mean(own == k)) for k in range(len(ours))]
-    assert correlations.measure(work).equals(work.have("correlations"))  # nothing is measured again
+    assert correlations.measure(work).equals(
+        work.have("correlations", correlations.COLUMNS)
+    )  # nothing is measured again
 
 
 def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(fitted, tmp_path, monkeypatch):
@@ -209,13 +214,15 @@ def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(fitted,
     assert np.isfinite(table["value"]).all()
     model = work.bench(0).diffusion(2.0)
     assert model.temperature(1000) == model.temperature(0) == 2.0
-    marked = work.have("tau").assign(value=lambda t: t["value"].where(t["tau"] != 0.3, 123.0))
+    marked = work.have("tau", tau.COLUMNS).assign(value=lambda t: t["value"].where(t["tau"] != 0.3, 123.0))
     work.keep("tau", marked[marked["tau"] == 0.3])
     again = tau.measure(work)
     assert (again["value"] == 123.0).sum() == len(tau.METHODS) * len(tau.METRICS)  # kept as it stood
     first, second = (t[t["tau"] == 2.0]["value"].to_numpy() for t in (table, again))
     assert second == pytest.approx(first, rel=1e-5)
-    assert len(Work(tmp_path, "german", rows=30, fitted=fitted).have("tau")) == 0  # other rows, another experiment
+    assert (
+        len(Work(tmp_path, "german", rows=30, fitted=fitted).have("tau", tau.COLUMNS)) == 0
+    )  # other rows, another experiment
 
 
 def test_a_persons_way_ends_at_the_answer():

@@ -40,16 +40,15 @@ def measure(work: Work) -> pd.DataFrame:
     """One line a seed, mask, method and pair of numbers: how far their correlation is from the target class's; one a
     category of one feature: its share; and one a feature: how many of the rows change it. `real rows` are unseen rows
     of the target class, as many as the queries."""
-    table = work.have("correlations")
-    done = set(table["seed"]) if len(table) else set()
+    table = work.have("correlations", COLUMNS)
+    done = set(table["seed"])
     jobs = [(work.bench(seed),) for seed in range(work.seeds) if seed not in done]
     parts: dict[int, Lines] = {}
     with work.progress.bar("correlations", len(jobs) * 2 * len(SHOWN)) as bar:
         for seed, masked, method, lines in stream(measured, jobs, work.workers):
             parts[seed] = parts.get(seed, []) + lines
             if (masked, method) == ("yes", SHOWN[-1]):  # a seed is kept when it is whole
-                whole = pd.DataFrame(parts[seed]).assign(**work.key)[COLUMNS]
-                table = pd.concat([table, whole], ignore_index=True).sort_values("seed", kind="stable")
+                table = work.more(table, parts[seed])
                 work.keep("correlations", table)
             bar.advance(f"seed {seed}, {method}, masked {masked}")
     return table
@@ -120,8 +119,8 @@ def correlation(raw: Floats) -> Floats:
 
 def draw(table: pd.DataFrame) -> Figure:
     """Matrices without a mask, bars of the categories, matrices with the mask; means over the seeds."""
-    figure = new(15, 18)
-    top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 0.55, 1], squeeze=False)[:, 0]
+    figure = new(15, 20)
+    top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 0.5, 1], squeeze=False)[:, 0]
     means = table.groupby(["kind", "masked", "method", "a", "b"], sort=False)["value"].mean().reset_index()
     gaps = means[means["kind"] == "correlation"]
     most = float(gaps.loc[~gaps["method"].isin([REFUSED, TARGET]), "value"].max())

@@ -37,8 +37,8 @@ CHUNK = 3  # temperatures that one process measures before it makes room
 def measure(work: Work) -> pd.DataFrame:
     """One line a temperature, seed, method and metric. The diffusion model is trained anew at each temperature, which
     is the same at all times and when sampling; the classifier, the queries and the autoencoders stay."""
-    table = work.have("tau")
-    done = set(zip(table["seed"], table["tau"], strict=True)) if len(table) else set()
+    table = work.have("tau", COLUMNS)
+    done = set(zip(table["seed"], table["tau"], strict=True))
     jobs, left = [], 0
     for seed in range(work.seeds):
         taus = [tau for tau in TAUS if (seed, tau) not in done]
@@ -46,10 +46,10 @@ def measure(work: Work) -> pd.DataFrame:
         left += len(taus)
     with work.progress.bar("temperatures", left) as bar:
         for lines in stream(measured, jobs, work.workers):
-            table = pd.concat([table, pd.DataFrame(lines).assign(**work.key)[COLUMNS]], ignore_index=True)
-            work.keep("tau", table.sort_values(COLUMNS[:-1]))
+            table = work.more(table, lines)
+            work.keep("tau", table)
             bar.advance(f"seed {lines[0]['seed']}, tau {lines[0]['tau']}")
-    return table.sort_values(COLUMNS[:-1])
+    return table
 
 
 def measured(bench: Bench, taus: list[float]) -> Iterator[list[dict[str, Any]]]:

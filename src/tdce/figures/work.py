@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from tdce.benchmark.cell import Bench
+from tdce.errors import InputError
 from tdce.progress import Progress
 from tdce.tables import write_whole
 
@@ -27,20 +29,31 @@ class Work:
     def bench(self, seed: int) -> Bench:
         return Bench(self.data, seed, self.rows, self.fitted)
 
-    @property
-    def key(self) -> dict[str, str | int]:
-        """In every line of a figure about data, so that nothing measured on something else is taken for it."""
-        return {"data": self.data, "rows": self.rows}
-
-    def have(self, name: str) -> pd.DataFrame:
+    def have(self, name: str, columns: list[str]) -> pd.DataFrame:
         """What was measured for a figure before, on the same data and rows; empty if nothing was."""
         path = self.out / f"{name}.csv"
         if not path.exists():
-            return pd.DataFrame()
-        found = pd.read_csv(path)
-        return found[(found["data"] == self.data) & (found["rows"] == self.rows)]
+            return pd.DataFrame(columns=columns)
+        try:
+            found = pd.read_csv(path)[columns]
+        except (KeyError, ValueError) as error:  # ValueError: pandas cannot read it
+            raise InputError(
+                f"{path} is not what this command writes ({error}); move it away, or name another folder"
+            ) from None
+        return _ordered(found[(found["data"] == self.data) & (found["rows"] == self.rows)])
+
+    def more(self, table: pd.DataFrame, lines: list[dict[str, Any]]) -> pd.DataFrame:
+        """The table with these lines too, marked with what they were measured on."""
+        found = pd.DataFrame(lines).assign(data=self.data, rows=self.rows)[list(table.columns)]
+        return _ordered(pd.concat([table, found]) if len(table) else found)
 
     def keep(self, name: str, table: pd.DataFrame) -> Path:
         path = self.out / f"{name}.csv"
         write_whole(path, table.to_csv(index=False, float_format="%.6g").encode())
         return path
+
+
+def _ordered(table: pd.DataFrame) -> pd.DataFrame:
+    """By seed and temperature, whatever the order in which the processes came to their ends."""
+    keys = [name for name in ("seed", "tau") if name in table]
+    return table.sort_values(keys, kind="stable", ignore_index=True)
