@@ -9,7 +9,7 @@ import torch
 from scipy.stats import ks_2samp
 from torch import Tensor
 
-from tdce.columns import Floats
+from tdce.metrics import jensen_shannon
 from tdce.space import Space
 
 
@@ -32,17 +32,6 @@ def fidelity(space: Space, sample: Tensor, reference: Tensor) -> Fidelity:
         for p, q in zip(space.blocks(cat), space.blocks(cat_ref), strict=True)
     ]
     return Fidelity(_mean(ks), _mean(js), _correlation_gap(sample, reference))
-
-
-def jensen_shannon(p: Floats, q: Floats) -> float:
-    """JS(p || q) in bits: the mean KL of p and q from their mixture; 0 for equal, 1 for disjoint."""
-    mixture = (p + q) / 2
-
-    def kl(a: Floats) -> float:
-        at = a > 0
-        return float((a[at] * np.log2(a[at] / mixture[at])).sum())
-
-    return (kl(p) + kl(q)) / 2
 
 
 def _correlation_gap(sample: Tensor, reference: Tensor) -> float:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tdce.columns import Floats, same
-from tdce.fidelity import jensen_shannon
 from tdce.space import Space
 
 Autoencoder = Callable[[Tensor], Tensor]
@@ -46,6 +45,17 @@ def js(space: Space, x_cf: Tensor, target_rows: Tensor) -> float:
     blocks = zip(space.blocks(space.split(x_cf)[1]), space.blocks(space.split(target_rows)[1]), strict=True)
     found = [jensen_shannon(p.double().mean(dim=0).numpy(), q.double().mean(dim=0).numpy()) for p, q in blocks]
     return float(np.mean(found)) if found else 0.0
+
+
+def jensen_shannon(p: Floats, q: Floats) -> float:
+    """JS(p || q) in bits: the mean KL of p and q from their mixture; 0 for equal, 1 for disjoint."""
+    mixture = (p + q) / 2
+
+    def kl(a: Floats) -> float:
+        at = a > 0
+        return float((a[at] * np.log2(a[at] / mixture[at])).sum())
+
+    return (kl(p) + kl(q)) / 2
 
 
 def im1(x_cf: Tensor, of_target: Autoencoder, of_origin: Autoencoder) -> Tensor:

@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
-from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]
 from torch import Generator, Tensor
 
 from tdce.columns import Floats
@@ -114,13 +113,13 @@ class Part:
         k = min(k, len(x))
         log_ball = features / 2 * log(pi) - lgamma(features / 2 + 1)  # log eta_d, the volume of the unit ball
         log_r = log(k / len(x)) - log_ball if epsilon is None else features * log(epsilon)
-        return cls(at, NearestNeighbors(algorithm="kd_tree").fit(x), k, epsilon, features, log_r)
+        return cls(at, _finder(x, "kd_tree"), k, epsilon, features, log_r)
 
     def inner(self, x: Floats) -> Edges:
         """Among the nodes; none is its own neighbour."""
         if len(x) == 1:
             return Edges(self.at[:0], self.at[:0], np.zeros(0))
-        edges = self._edges(NearestNeighbors().fit(x), None, min(self.k, len(x) - 1))  # wide rows: matrix products
+        edges = self._edges(_finder(x, "auto"), None, min(self.k, len(x) - 1))  # wide rows: matrix products
         return edges._replace(row=self.at[edges.row])
 
     def entrances(self, x: Floats) -> Edges:
@@ -143,6 +142,13 @@ class Part:
         log_p = self.log_r - self.features * np.log(np.maximum(distance, SHORTEST))
         weight: Floats = np.maximum(np.logaddexp(0, -log_p) * distance, SHORTEST)
         return weight
+
+
+def _finder(x: Floats, algorithm: str) -> Any:
+    """Who is near whom among these rows."""
+    from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  # only FACE waits for this library
+
+    return NearestNeighbors(algorithm=algorithm).fit(x)
 
 
 def _groups(x: Tensor, mutable: Tensor) -> dict[bytes, Rows]:
