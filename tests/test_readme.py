@@ -1,4 +1,4 @@
-"""The Python blocks of the README run as they stand."""
+"""The Python blocks of the README run as they stand; the links of all pages lead somewhere."""
 
 import re
 from pathlib import Path
@@ -21,6 +21,11 @@ def test_the_blocks_of_the_readme_run_in_order(tmp_path, monkeypatch, capsys):
     assert names["schema"]["housing"].allowed == ("own", "rent")
 
 
-@pytest.mark.parametrize("link", sorted(set(re.findall(r"\]\(([^)#]+)\)", README.read_text(encoding="utf-8")))))
-def test_the_links_of_the_readme_lead_somewhere(link):
-    assert (README.parent / link).exists()
+PAGES = [README, README.parent / "CONTRIBUTING.md", *sorted((README.parent / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_somewhere(page):
+    links = re.findall(r"\]\(([^)#\s]+)\)", page.read_text(encoding="utf-8"))
+    for link in links:
+        assert link.startswith("https://") or (page.parent / link).exists(), link
