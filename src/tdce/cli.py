@@ -48,7 +48,7 @@ def main() -> None:
     except InputError as error:
         print(f"tdce: {error}", file=sys.stderr)
         sys.exit(2)
-    except FloatingPointError as error:
+    except (FloatingPointError, ChildProcessError) as error:
         print(f"tdce: {error}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
@@ -172,12 +172,8 @@ def figures(
     data: Annotated[str, typer.Option(help="The data set of correlations and tau")] = "lcd",
     seeds: Annotated[int, typer.Option(min=1, help="How many, for correlations and tau")] = 5,
     rows: Annotated[int, typer.Option(min=1, help="Unfavourable test rows, at most")] = 1000,
-    out: Annotated[Path, typer.Option(help="A folder; what it has of correlations and tau is only drawn again")] = Path(
-        "results/figures"
-    ),
-    bench: Annotated[Path, typer.Option(help="The folder of `tdce bench`, for its fitted explainers")] = Path(
-        "results"
-    ),
+    out: Annotated[Path, typer.Option(help="A folder; what it has of correlations and tau is drawn again")] = PICTURES,
+    bench: Annotated[Path, typer.Option(help="The folder of `tdce bench`: its fitted explainers")] = RESULTS,
     workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each")] = 2,
 ) -> None:
     """Make the paper's figures: NAME.png, NAME.svg and the figures' data, NAME.csv."""

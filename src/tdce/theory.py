@@ -75,7 +75,7 @@ def log_normaliser(pi: Floats) -> float:
 
 def draws(pi: Floats, tau: float, count: int, seed: int = 0) -> Floats:
     """(count, K) log x of Gumbel-softmax vectors: y - logsumexp(y), y = (g + log pi) / tau."""
-    y = (_perturbed(pi, count, seed)) / _checked(pi, tau)[1]
+    y = _perturbed(pi, count, seed) / _checked(pi, tau)[1]
     return np.asarray(y - logsumexp(y, axis=1, keepdims=True))
 
 
@@ -126,7 +126,7 @@ def corrected_bounds(pi: Floats, tau: float, log_x_min: float) -> Bounds:
     """The paper's argument put right; like the paper's, it speaks of points whose shares are all at least x_min."""
     pi, tau = _checked(pi, tau)
     k, low, high = len(pi), float(np.log(pi.min())), float(np.log(pi.max()))
-    common = (k - 1) * math.log(tau)
+    common, log_x_min = (k - 1) * math.log(tau), float(log_x_min)
     return Bounds(
         common + k * tau * log_x_min + k * low + (tau + 1) * k * math.log(k),
         common - k * (tau + 1) * log_x_min + k * high,
@@ -137,7 +137,8 @@ def free_bounds(pi: Floats, tau: float) -> Bounds:
     """Without x_min, by gamma / tau <= L <= gamma / tau + log K and min log pi <= E[x . log pi] <= max log pi."""
     pi, tau = _checked(pi, tau)
     least = euler_gamma / tau
-    return _bounds(pi, tau, Bounds(least, least + math.log(len(pi))), Bounds(*np.log([pi.min(), pi.max()])))
+    mean = Bounds(math.log(pi.min()), math.log(pi.max()))
+    return _bounds(pi, tau, Bounds(least, least + math.log(len(pi))), mean)
 
 
 def tight_bounds(pi: Floats, tau: float) -> Bounds:

@@ -28,9 +28,7 @@ def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], 
             try:
                 found = queue.get(timeout=1)
             except Empty:
-                lost = [p for p in processes if p.exitcode not in (None, 0)]
-                if lost:
-                    raise RuntimeError(f"a worker process died with exit code {lost[0].exitcode}") from None
+                _check_alive([process.exitcode for process in processes])
                 continue
             if isinstance(found, BaseException):
                 raise found
@@ -41,6 +39,16 @@ def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], 
     finally:
         for process in processes:
             process.terminate()
+
+
+def _check_alive(codes: list[int | None]) -> None:
+    """All processes still run (None) or have come to their ends (0)."""
+    died = [code for code in codes if code]
+    if died or None not in codes:
+        raise ChildProcessError(
+            f"a worker process died (exit code {died[0] if died else 0}). What was finished is kept: run the command "
+            "again to go on from there, with --workers 1 if memory is short"
+        )
 
 
 def _worker(queue, work, job) -> None:  # type: ignore[no-untyped-def]

@@ -31,6 +31,7 @@ SHORT = {
     "debt_to_income": "debt ratio", "loan_amount": "amount", "interest_rate": "rate", "annual_income": "income",
     "last_fico_score": "FICO",
 }  # fmt: skip
+COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)  # of categories
 COLUMNS = ["data", "rows", "seed", "masked", "method", "kind", "a", "b", "value"]
 
 Lines = list[dict[str, Any]]
@@ -155,12 +156,14 @@ def _matrices(figure: SubFigure, gaps: pd.DataFrame, most: float, title: str) ->
 def _bars(figure: SubFigure, shares: pd.DataFrame) -> None:
     """The shares of the categories beside those of the target class; with the mask they cannot change."""
     shares = shares[shares["masked"] == "no"]
-    feature, categories = str(shares["a"].iloc[0]), list(dict.fromkeys(shares["b"]))
-    figure.suptitle(f"Nothing masked: shares of {spoken(feature)}", x=0.01, ha="left", fontsize=17)
+    wanted = shares[shares["method"] == TARGET].set_index("b")["value"]
+    categories = wanted.nlargest(len(COLOURS)).index.sort_values()
+    some = f" (the {len(COLOURS)} commonest)" if len(categories) < len(wanted) else ""
+    title = f"Nothing masked: shares of {spoken(str(shares['a'].iloc[0]))}{some}"
+    figure.suptitle(title, x=0.01, ha="left", fontsize=17)
     axes = figure.subplots()
     groups = (TARGET, *SHOWN, REFUSED)
     width = 0.8 / len(categories)
-    wanted = shares[shares["method"] == TARGET].set_index("b")["value"]
     for k, (category, colour) in enumerate(zip(categories, COLOURS, strict=False)):
         heights = shares[shares["b"] == category].set_index("method")["value"].reindex(groups)
         at = np.arange(len(groups)) + (k - (len(categories) - 1) / 2) * width
@@ -170,6 +173,3 @@ def _bars(figure: SubFigure, shares: pd.DataFrame) -> None:
     axes.set_ylabel("share of rows")
     axes.set_ylim(0, 1)
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), title="dotted: the\ntarget class")
-
-
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILION, YELLOW)  # of the first categories; a table may have more
