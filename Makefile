@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
 
 test: lint
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadfile  # a file's fixtures are made once
 
 test-all: lint
 	$(BIN)/pytest -m "slow or not slow"

@@ -122,4 +122,4 @@ def _time(axes: Axes, steps: pd.DataFrame) -> None:
         for i in (0, len(way) // 2, len(way) - 1):
             ticks[way["x"].iloc[i]] = "answer" if walk == RETURNED else str(way["t"].iloc[i])
     axes.set_xticks(list(ticks), list(ticks.values()))
-    axes.set_xlabel("time t")
+    axes.set_xlabel("time t (of 1,000)")
