@@ -29,12 +29,12 @@ KEPT = Path(__file__).parents[1] / "results" / "figures"
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory) -> Path:
-    """The folder of a small explainer of the German data, fitted as the benchmark fits it."""
-    folder = tmp_path_factory.mktemp("fitted")
+def results(tmp_path_factory) -> Path:
+    """The folder of a benchmark with a small explainer of the German data."""
+    folder = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Bench, "explainer", property(small))
-        _ = Bench("german", 0, 20, folder).fitted
+        _ = Bench("german", 0, 20, folder / "fitted").fitted
     return folder
 
 
@@ -109,7 +109,9 @@ def test_unknown_figures_and_wrong_folders_are_named(tmp_path, monkeypatch):
         make(["kl", "foo"], Work(tmp_path))
     monkeypatch.delenv("TDCE_DATA", raising=False)
     with pytest.raises(InputError, match=r"lcd.*--only pipeline,simplex,kl,person needs no data"):
-        make(["pipeline", "tau"], Work(tmp_path / "out"))
+        make(["pipeline", "tau"], Work(tmp_path / "out", results=tmp_path))
+    with pytest.raises(InputError, match=r"lcd.*--only pipeline,simplex,kl,person needs no data"):
+        make(["tau"], Work(tmp_path / "out", results=KEPT.parent, fresh=True))
     (tmp_path / "tau.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"tau.csv is not what this command writes .*move it away"):
         tau.measure(Work(tmp_path, "german"))
@@ -117,6 +119,16 @@ def test_unknown_figures_and_wrong_folders_are_named(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="is a file; name a folder"):
         make(["pipeline"], Work(tmp_path / "file"))
     assert not (tmp_path / "out").exists()
+
+
+def test_what_was_measured_before_is_drawn_again_without_data(tmp_path, monkeypatch):
+    monkeypatch.delenv("TDCE_DATA", raising=False)
+    written = make(["correlations", "tau"], Work(tmp_path / "out", results=KEPT.parent))
+    assert [path.name for path in written] == [
+        f"{n}.{k}" for n in ("correlations", "tau") for k in ("csv", "png", "svg")
+    ]
+    for path in (written[0], written[3]):
+        assert path.read_bytes() == (KEPT / path.name).read_bytes()
 
 
 def test_the_command_makes_what_it_is_asked_for(tmp_path):
@@ -192,10 +204,10 @@ def test_correlations_are_pearsons_and_a_constant_has_none():
     assert np.isfinite(correlations.correlation(rows)).all()
 
 
-def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(fitted, tmp_path, monkeypatch):
+def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(results, tmp_path, monkeypatch):
     monkeypatch.setattr(correlations, "SHOWN", ("wachter", correlations.DEFAULT))
     monkeypatch.setattr(correlations, "stream", in_this_process)
-    work = Work(tmp_path, "german", seeds=1, rows=20, fitted=fitted)
+    work = Work(tmp_path, "german", seeds=1, rows=20, results=results)
     table = correlations.measure(work)
     assert set(table["method"]) == {"wachter", "tdce, default", "real rows", "refused rows", "target class"}
     gaps, shares = (table[table["kind"] == kind] for kind in ("correlation", "share"))
@@ -214,11 +226,11 @@ def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(
     )  # nothing is measured again
 
 
-def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(fitted, tmp_path, monkeypatch):
+def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(results, tmp_path, monkeypatch):
     monkeypatch.setattr(Bench, "explainer", property(small))
     monkeypatch.setattr(tau, "TAUS", (0.3, 2.0))
     monkeypatch.setattr(tau, "stream", in_this_process)
-    work = Work(tmp_path, "german", seeds=1, rows=20, fitted=fitted)
+    work = Work(tmp_path, "german", seeds=1, rows=20, results=results)
     table = tau.measure(work)
     assert len(table) == 2 * len(tau.METHODS) * len(tau.METRICS)
     assert np.isfinite(table["value"]).all()
@@ -230,9 +242,21 @@ def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(fitted,
     assert (again["value"] == 123.0).sum() == len(tau.METHODS) * len(tau.METRICS)  # kept as it stood
     first, second = (t[t["tau"] == 2.0]["value"].to_numpy() for t in (table, again))
     assert second == pytest.approx(first, rel=1e-5)
-    assert (
-        len(Work(tmp_path, "german", rows=30, fitted=fitted).have("tau", tau.COLUMNS)) == 0
-    )  # other rows, another experiment
+
+
+def test_one_experiment_never_takes_or_loses_the_lines_of_another(tmp_path):
+    line = {"seed": 0, "tau": 0.3, "method": "tdce", "metric": "im1", "value": 1.0}
+    ours, theirs, more = (Work(tmp_path, "german", rows=rows, results=tmp_path) for rows in (20, 30, 20))
+    for work in (ours, theirs, more):
+        assert len(work.have("tau", tau.COLUMNS)) == (work is more)
+        work.keep("tau", work.more(pd.DataFrame(columns=tau.COLUMNS), [line | {"value": work.rows}]))
+    assert ours.have("tau", tau.COLUMNS)["value"].tolist() == [20]
+    assert theirs.have("tau", tau.COLUMNS)["value"].tolist() == [30]
+    two = Work(tmp_path, "german", seeds=2, rows=20, results=tmp_path)
+    two.keep("tau", two.more(two.have("tau", tau.COLUMNS), [line | {"seed": 1}]))
+    one = Work(tmp_path, "german", seeds=1, rows=20, results=tmp_path)
+    one.keep("tau", one.have("tau", tau.COLUMNS))
+    assert two.have("tau", tau.COLUMNS)["seed"].tolist() == [0, 1]
 
 
 def test_a_persons_way_ends_at_the_answer():

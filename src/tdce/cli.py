@@ -172,14 +172,18 @@ def figures(
     data: Annotated[str, typer.Option(help="The data set of correlations and tau")] = "lcd",
     seeds: Annotated[int, typer.Option(min=1, help="How many, for correlations and tau")] = 5,
     rows: Annotated[int, typer.Option(min=1, help="Unfavourable test rows, at most")] = 1000,
-    out: Annotated[Path, typer.Option(help="A folder; what it has of correlations and tau is drawn again")] = PICTURES,
-    bench: Annotated[Path, typer.Option(help="The folder of `tdce bench`: its fitted explainers")] = RESULTS,
+    out: Annotated[Path, typer.Option(help="A folder for the pictures and their data")] = PICTURES,
+    results: Annotated[Path, typer.Option(help="Folder of `tdce bench`: fitted explainers, earlier data")] = RESULTS,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure correlations and tau anew (an hour on LCD)")] = False,
     workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each")] = 2,
 ) -> None:
-    """Make the paper's figures: NAME.png, NAME.svg and the figures' data, NAME.csv."""
+    """Make the paper's figures: NAME.png, NAME.svg and the figures' data, NAME.csv.
+
+    What was measured for correlations and tau before, in the folder itself or in RESULTS/figures, is drawn again.
+    """
     from tdce.figures import FIGURES, Work, make  # only here: no other command waits for a plotting library
 
-    work = Work(out, data, seeds, rows, bench / "fitted", workers, Progress(_progress()))
+    work = Work(out, data, seeds, rows, results, fresh, workers, Progress(_progress()))
     written = make(_words(only) or tuple(FIGURES), work)
     Console().print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
 

@@ -20,7 +20,7 @@ __all__ = ["FIGURES", "Work", "make"]
 class Recipe(NamedTuple):
     draw: Callable[[pd.DataFrame], Figure]
     measure: Callable[[Work], pd.DataFrame] | None = None  # None: there is nothing to measure
-    about_data: bool = False  # whether it is about the data set of the work
+    todo: Callable[[Work], Sequence[object]] | None = None  # what is not measured yet on the work's data set
     animate: Callable[[pd.DataFrame, Path], Path] | None = None
 
 
@@ -28,8 +28,8 @@ FIGURES = {
     "pipeline": Recipe(pipeline.draw),
     "simplex": Recipe(simplex.draw, simplex.measure, animate=simplex.animate),
     "kl": Recipe(kl.draw, kl.measure),
-    "correlations": Recipe(correlations.draw, correlations.measure, about_data=True),
-    "tau": Recipe(tau.draw, tau.measure, about_data=True),
+    "correlations": Recipe(correlations.draw, correlations.measure, correlations.todo),
+    "tau": Recipe(tau.draw, tau.measure, tau.todo),
     "person": Recipe(person.draw, person.measure),
 }
 """By name, in the order of the paper; `person` is ours."""
@@ -40,7 +40,7 @@ def make(names: Sequence[str], work: Work) -> list[Path]:
     for name in names:
         if name not in FIGURES:
             raise InputError(f"there is no figure {name!r}; known: {listing(FIGURES)}")
-    if any(FIGURES[name].about_data for name in names):
+    if any(recipe.todo is not None and recipe.todo(work) for recipe in map(FIGURES.__getitem__, names)):
         _check_data(work)
     if work.out.exists() and not work.out.is_dir():
         raise InputError(f"{work.out} is a file; name a folder for the figures")
@@ -51,6 +51,7 @@ def make(names: Sequence[str], work: Work) -> list[Path]:
         if FIGURES[name].measure is not None:
             written.append(_measured(name, work))
             table = pd.read_csv(written[-1])
+            table = table if FIGURES[name].todo is None else work.ours(table)
         with styled():
             written += save(FIGURES[name].draw(table), work.out, name)
             if (animate := FIGURES[name].animate) is not None:
@@ -62,7 +63,7 @@ def _measured(name: str, work: Work) -> Path:
     """The file from which the picture is drawn: it is all that the picture needs."""
     recipe = FIGURES[name]
     assert recipe.measure is not None
-    if recipe.about_data:  # shows its own progress
+    if recipe.todo is not None:  # it shows its own progress
         return work.keep(name, recipe.measure(work))
     with work.progress.bar(name, 1) as bar:
         table = recipe.measure(work)
@@ -75,5 +76,5 @@ def _check_data(work: Work) -> None:
     try:
         _ = work.bench(0).data
     except InputError as error:
-        free = ",".join(name for name, recipe in FIGURES.items() if not recipe.about_data)
+        free = ",".join(name for name, recipe in FIGURES.items() if recipe.todo is None)
         raise InputError(f"{error} (--only {free} needs no data)") from None

@@ -37,13 +37,17 @@ COLUMNS = ["data", "rows", "seed", "masked", "method", "kind", "a", "b", "value"
 Lines = list[dict[str, Any]]
 
 
+def todo(work: Work) -> list[int]:
+    """The seeds that are not measured yet."""
+    done = set(work.have("correlations", COLUMNS)["seed"])
+    return [seed for seed in range(work.seeds) if seed not in done]
+
+
 def measure(work: Work) -> pd.DataFrame:
     """One line a seed, mask, method and pair of numbers: how far their correlation is from the target class's; one a
     category of one feature: its share; and one a feature: how many of the rows change it. `real rows` are unseen rows
     of the target class, as many as the queries."""
-    table = work.have("correlations", COLUMNS)
-    done = set(table["seed"])
-    jobs = [(work.bench(seed),) for seed in range(work.seeds) if seed not in done]
+    table, jobs = work.have("correlations", COLUMNS), [(work.bench(seed),) for seed in todo(work)]
     parts: dict[int, Lines] = {}
     with work.progress.bar("correlations", len(jobs) * 2 * len(SHOWN)) as bar:
         for seed, masked, method, lines in stream(measured, jobs, work.workers):

@@ -34,17 +34,21 @@ COLUMNS = ["data", "rows", "seed", "tau", "method", "metric", "value"]
 CHUNK = 3  # temperatures that one process measures before it makes room
 
 
+def todo(work: Work) -> list[tuple[int, float]]:
+    """The seeds and temperatures that are not measured yet."""
+    table = work.have("tau", COLUMNS)
+    done = set(zip(table["seed"], table["tau"], strict=True))
+    return [(seed, tau) for seed in range(work.seeds) for tau in TAUS if (seed, tau) not in done]
+
+
 def measure(work: Work) -> pd.DataFrame:
     """One line a temperature, seed, method and metric. The diffusion model is trained anew at each temperature, which
     is the same at all times and when sampling; the classifier, the queries and the autoencoders stay."""
-    table = work.have("tau", COLUMNS)
-    done = set(zip(table["seed"], table["tau"], strict=True))
-    jobs, left = [], 0
+    table, left, jobs = work.have("tau", COLUMNS), todo(work), []
     for seed in range(work.seeds):
-        taus = [tau for tau in TAUS if (seed, tau) not in done]
+        taus = [tau for s, tau in left if s == seed]
         jobs += [(work.bench(seed), taus[i : i + CHUNK]) for i in range(0, len(taus), CHUNK)]
-        left += len(taus)
-    with work.progress.bar("temperatures", left) as bar:
+    with work.progress.bar("temperatures", len(left)) as bar:
         for lines in stream(measured, jobs, work.workers):
             table = work.more(table, lines)
             work.keep("tau", table)

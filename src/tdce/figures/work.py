@@ -22,38 +22,50 @@ class Work:
     data: str = "lcd"
     seeds: int = 5
     rows: int = 1000  # queries at most
-    fitted: Path = Path("results/fitted")  # explainers that `tdce bench` has fitted; those missing are fitted and kept
+    results: Path = Path("results")  # of `tdce bench`: its fitted explainers, and what was measured for figures before
+    fresh: bool = False  # measure anew, whatever was measured before
     workers: int = 2
     progress: Progress = field(default_factory=lambda: Progress("silent"))
 
     def bench(self, seed: int) -> Bench:
-        return Bench(self.data, seed, self.rows, self.fitted)
+        return Bench(self.data, seed, self.rows, self.results / "fitted")
 
     def have(self, name: str, columns: list[str]) -> pd.DataFrame:
         """What was measured for a figure before, on the same data and rows; empty if nothing was."""
-        path = self.out / f"{name}.csv"
-        if not path.exists():
+        known = [folder / f"{name}.csv" for folder in (self.out, self.results / "figures")]
+        path = next((path for path in known if path.exists()), None)
+        if path is None or self.fresh:
             return pd.DataFrame(columns=columns)
-        try:
-            found = pd.read_csv(path)[columns]
-        except (KeyError, ValueError) as error:  # ValueError: pandas cannot read it
-            raise InputError(
-                f"{path} is not what this command writes ({error}); move it away, or name another folder"
-            ) from None
-        return _ordered(found[(found["data"] == self.data) & (found["rows"] == self.rows)])
+        return self.ours(_read(path, columns))
+
+    def ours(self, table: pd.DataFrame) -> pd.DataFrame:
+        """The lines of this data set, rows and seeds, by seed and temperature."""
+        keys = [name for name in ("seed", "tau") if name in table]
+        return table[self._is_ours(table)].sort_values(keys, kind="stable", ignore_index=True)
 
     def more(self, table: pd.DataFrame, lines: list[dict[str, Any]]) -> pd.DataFrame:
         """The table with these lines too, marked with what they were measured on."""
         found = pd.DataFrame(lines).assign(data=self.data, rows=self.rows)[list(table.columns)]
-        return _ordered(pd.concat([table, found]) if len(table) else found)
+        return self.ours(pd.concat([table, found]) if len(table) else found)
 
     def keep(self, name: str, table: pd.DataFrame) -> Path:
+        """Write what was measured; lines of other data, rows or seeds that the file has are kept."""
         path = self.out / f"{name}.csv"
+        if "seed" in table and path.exists():
+            before = _read(path, list(table.columns))
+            others = before[~self._is_ours(before)]
+            table = pd.concat([others, table]) if len(others) else table
         write_whole(path, table.to_csv(index=False, float_format="%.6g").encode())
         return path
 
+    def _is_ours(self, table: pd.DataFrame) -> pd.Series[bool]:
+        return (table["data"] == self.data) & (table["rows"] == self.rows) & (table["seed"] < self.seeds)
 
-def _ordered(table: pd.DataFrame) -> pd.DataFrame:
-    """By seed and temperature, whatever the order in which the processes came to their ends."""
-    keys = [name for name in ("seed", "tau") if name in table]
-    return table.sort_values(keys, kind="stable", ignore_index=True)
+
+def _read(path: Path, columns: list[str]) -> pd.DataFrame:
+    try:
+        return pd.read_csv(path)[columns]
+    except (KeyError, ValueError) as error:  # ValueError: pandas cannot read it
+        raise InputError(
+            f"{path} is not what this command writes ({error}); move it away, or name another folder"
+        ) from None
