@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -214,3 +215,19 @@ def test_the_demo_tells_the_whole_story(tmp_path):
         "age",
         "foreign_worker",
     )
+
+
+def test_a_command_that_is_stopped_says_so_and_leaves_nothing_half_written(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tdce.cli", "demo", "--out", "story"],
+        cwd=tmp_path, env=os.environ | {"PYTHONUNBUFFERED": "1"}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert "German credit data" in process.stdout.readline()  # now it learns, for some seconds
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "tdce: stopped; nothing is half-written"
+    assert "Traceback" not in said
+    assert list((tmp_path / "story").iterdir()) == []

@@ -76,7 +76,7 @@ def texts(figure: Figure) -> list[tuple[str, Bbox]]:
     canvas.draw()
     axes = figure.get_axes()
     ticks = {label for a in axes for axis in (a.xaxis, a.yaxis) for tick in all_ticks(axis) for label in labels(tick)}
-    shown = [label for a in axes for axis in (a.xaxis, a.yaxis) for label in visible(axis)] if axes else []
+    shown = [label for a in axes for axis in (a.xaxis, a.yaxis) for label in visible(axis)]
     found = [t for t in figure.findobj(Text) if t not in ticks] + shown
     boxes = [(t.get_text(), t.get_window_extent(canvas.get_renderer())) for t in found if t.get_visible()]
     return [(text, box) for text, box in boxes if text.strip() and box.width > 0]
@@ -116,7 +116,7 @@ def test_unknown_figures_and_wrong_folders_are_named(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"tau.csv is not what this command writes .*move it away"):
         tau.measure(Work(tmp_path, "german"))
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match="is a file; name a folder"):
+    with pytest.raises(InputError, match="is a file, or lies in one; name a folder"):
         make(["pipeline"], Work(tmp_path / "file"))
     assert not (tmp_path / "out").exists()
 

@@ -17,7 +17,7 @@ import pytest
 
 from tdce.errors import InputError
 from tdce.schema import Categorical, Numeric, Schema
-from tdce.tables import check_writable, read_table, write_table, write_whole
+from tdce.tables import check_writable, make_folder, read_table, write_table, write_whole
 
 AWKWARD = ["Jürgen Müller", "a, b; c", 'say "hi"', "two\nlines", "old\rmac", "dos\r\nline", "'", "\ttab ", "#", "日本"]
 
@@ -327,3 +327,22 @@ def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None
 def test_where_no_file_can_be_written_is_named(tmp_path: Path, name: str, word: str) -> None:
     with pytest.raises(InputError, match=word):
         write_whole(tmp_path / name, b"new")
+
+
+@pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs a place where nobody can write")
+def test_a_place_where_nobody_can_write_is_named(tmp_path):
+    with pytest.raises(InputError, match=r"/proc/x.csv cannot be written: .*; name another folder"):
+        write_table(Path("/proc/x.csv"), pd.DataFrame({"a": [1]}))
+    with pytest.raises(InputError, match=r"the folder /proc/x/y cannot be made: .*; name another one"):
+        make_folder(Path("/proc/x/y"))
+
+
+def test_a_folder_is_made_with_all_that_lead_to_it_but_never_in_place_of_a_file(tmp_path):
+    for _ in range(2):
+        make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_text("kept", encoding="utf-8")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match="is a file, or lies in one; name a folder"):
+            make_folder(path)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "kept"

@@ -37,6 +37,7 @@ Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfac
 Closeness = Annotated[float | None, typer.Option(help="From 0, typical of the target class, to 1, nearest to the row")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
+STOPPED = 130  # typer's exit code after Ctrl-C
 RESULTS = Path("results")
 PICTURES = RESULTS / "figures"
 
@@ -51,9 +52,10 @@ def main() -> None:
     except (FloatingPointError, ChildProcessError) as error:
         print(f"tdce: {error}", file=sys.stderr)
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("tdce: stopped; nothing was written", file=sys.stderr)
-        sys.exit(130)
+    except SystemExit as end:
+        if end.code == STOPPED:
+            print("tdce: stopped; nothing is half-written", file=sys.stderr)
+        raise
 
 
 @app.command()

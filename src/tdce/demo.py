@@ -7,20 +7,17 @@ from pathlib import Path
 from rich.console import Console
 
 from tdce.data import load
-from tdce.errors import InputError
 from tdce.explainer import Explainer
 from tdce.progress import Mode
 from tdce.report.words import bullet, headline, spoken
-from tdce.tables import write_table
+from tdce.tables import make_folder, write_table
 
 PEOPLE = 5
 
 
 def run(out: Path, console: Console, progress: Mode) -> None:
     """Fit to the German credit data, explain the first five refused test applicants, write rows and a page."""
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file; name a folder for the demo's output")
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
 
     def say(text: str, style: str = "") -> None:
         console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)

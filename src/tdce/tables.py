@@ -84,7 +84,10 @@ def write_whole(path: Path, content: bytes) -> None:
         raise InputError(f"there is no folder {path.parent} to write {path.name} into")
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tdce-")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tdce-")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}; name another folder") from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -93,6 +96,16 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def make_folder(path: Path) -> None:
+    """With all that lead to it; one that is there already is fine."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(f"{path} is a file, or lies in one; name a folder") from None
+    except OSError as error:
+        raise InputError(f"the folder {path} cannot be made: {error.strerror}; name another one") from None
 
 
 def _suffix(path: Path, known: tuple[str, ...]) -> str:

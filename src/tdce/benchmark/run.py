@@ -23,7 +23,7 @@ from tdce.benchmark.settings import DATA, chosen
 from tdce.benchmark.tables import tables
 from tdce.methods import METHODS
 from tdce.progress import Progress
-from tdce.tables import write_whole
+from tdce.tables import make_folder, write_whole
 
 TIMED_ROWS = 256
 COLUMNS = ["data", "method", "masked", "seed", "metric", "value"]
@@ -60,7 +60,7 @@ def run(setting: Setting, progress: Progress) -> pd.DataFrame:
         chosen(cell.method, cell.data)
     for d in dict.fromkeys(cell.data for cell in todo):  # and so does missing data
         _ = Bench(d, 0, setting.rows).data
-    setting.out.mkdir(parents=True, exist_ok=True)
+    make_folder(setting.out)
     with progress.bar("benchmark", len(todo)) as bar:
         for measured in _measured(todo, setting):
             store.add(measured)

@@ -13,6 +13,7 @@ from tdce.errors import InputError, listing
 from tdce.figures import correlations, kl, person, pipeline, simplex, tau
 from tdce.figures.style import save, styled
 from tdce.figures.work import Work
+from tdce.tables import make_folder
 
 __all__ = ["FIGURES", "Work", "make"]
 
@@ -42,9 +43,7 @@ def make(names: Sequence[str], work: Work) -> list[Path]:
             raise InputError(f"there is no figure {name!r}; known: {listing(FIGURES)}")
     if any(recipe.todo is not None and recipe.todo(work) for recipe in map(FIGURES.__getitem__, names)):
         _check_data(work)
-    if work.out.exists() and not work.out.is_dir():
-        raise InputError(f"{work.out} is a file; name a folder for the figures")
-    work.out.mkdir(parents=True, exist_ok=True)
+    make_folder(work.out)
     written: list[Path] = []
     for name in dict.fromkeys(names):
         table = pd.DataFrame()
