@@ -11,6 +11,7 @@ import lending
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from matplotlib.axis import Axis, Tick
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -166,6 +167,20 @@ def test_the_kept_kl_is_u_shaped_and_within_its_bounds():
         assert (table[f"{name}_lower"] - 4 * table["error"] <= table["kl"]).all()
         assert (table["kl"] <= table[f"{name}_upper"] + 4 * table["error"]).all()
     assert (table["printed_upper"] < table["kl"])[table["tau"] < 3].all()
+
+
+def test_a_figure_is_measured_on_one_thread_whatever_the_machine_has(tmp_path, monkeypatch):
+    counts = []
+    monkeypatch.setattr(kl, "COUNT", 100)
+    recipe = FIGURES["kl"]._replace(measure=lambda work: counts.append(torch.get_num_threads()) or kl.measure(work))
+    monkeypatch.setitem(FIGURES, "kl", recipe)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        make(["kl"], Work(tmp_path))
+    finally:
+        torch.set_num_threads(before)
+    assert counts == [1]
 
 
 def test_the_walks_on_the_simplex_begin_alike_and_end_at_the_datas_shares_or_at_the_target(tmp_path):

@@ -5,7 +5,7 @@ import time
 import pytest
 import torch
 
-from tdce.threads import Threads
+from tdce.threads import Threads, one_thread
 
 
 @pytest.fixture
@@ -42,4 +42,18 @@ def test_the_usual_number_comes_back_after_an_error(two):
     used(threads, 2, {1: 0.0, 2: 0.0})
     with pytest.raises(ZeroDivisionError), threads.block():
         _ = 1 / 0
+    assert torch.get_num_threads() == 2
+
+
+def test_one_thread_is_one_and_the_others_come_back_even_after_an_error(two):
+    counts = []
+
+    def fail() -> None:
+        with one_thread():
+            counts.append(torch.get_num_threads())
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert counts == [1]
     assert torch.get_num_threads() == 2

@@ -40,3 +40,14 @@ class Threads:
 
     def best(self) -> int:
         return min(self.seconds, key=lambda count: min(self.seconds[count]), default=self.usual)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """For what must come out the same on every machine: sums in training depend on the number of threads."""
+    usual = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(usual)

@@ -24,6 +24,7 @@ from tdce.benchmark.tables import tables
 from tdce.methods import METHODS
 from tdce.progress import Progress
 from tdce.tables import make_folder, write_whole
+from tdce.threads import one_thread
 
 TIMED_ROWS = 256
 COLUMNS = ["data", "method", "masked", "seed", "metric", "value"]
@@ -152,21 +153,16 @@ def _time(setting: Setting, store: _Store, progress: Progress) -> None:
         for m in setting.methods
         if (d, m, "no", 0, "seconds_per_100") not in store.rows
     ]
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with progress.bar("times", len(todo)) as bar:
-            for d in dict.fromkeys(cell.data for cell in todo):
-                bench = Bench(d, 0, setting.rows, setting.out / "fitted")
-                for cell in (c for c in todo if c.data == d):
-                    seconds = bench.seconds(chosen(cell.method, d), TIMED_ROWS)
-                    store.set(cell, "seconds_per_100", 100 * seconds / TIMED_ROWS)
-                    bar.advance(" ".join(map(str, cell)))
-                bare = products(bench, TIMED_ROWS)
-                store.set(Cell(d, "matrix_products", "no", 0), "seconds_per_100", 100 * bare / TIMED_ROWS)
-                store.write()
-    finally:
-        torch.set_num_threads(threads)
+    with one_thread(), progress.bar("times", len(todo)) as bar:
+        for d in dict.fromkeys(cell.data for cell in todo):
+            bench = Bench(d, 0, setting.rows, setting.out / "fitted")
+            for cell in (c for c in todo if c.data == d):
+                seconds = bench.seconds(chosen(cell.method, d), TIMED_ROWS)
+                store.set(cell, "seconds_per_100", 100 * seconds / TIMED_ROWS)
+                bar.advance(" ".join(map(str, cell)))
+            bare = products(bench, TIMED_ROWS)
+            store.set(Cell(d, "matrix_products", "no", 0), "seconds_per_100", 100 * bare / TIMED_ROWS)
+            store.write()
 
 
 def products(bench: Bench, rows: int, steps: int = 50) -> float:

@@ -14,6 +14,7 @@ from tdce.figures import correlations, kl, person, pipeline, simplex, tau
 from tdce.figures.style import save, styled
 from tdce.figures.work import Work
 from tdce.tables import make_folder
+from tdce.threads import one_thread
 
 __all__ = ["FIGURES", "Work", "make"]
 
@@ -64,7 +65,7 @@ def _measured(name: str, work: Work) -> Path:
     assert recipe.measure is not None
     if recipe.todo is not None:  # it shows its own progress
         return work.keep(name, recipe.measure(work))
-    with work.progress.bar(name, 1) as bar:
+    with one_thread(), work.progress.bar(name, 1) as bar:
         table = recipe.measure(work)
         bar.advance()
     return work.keep(name, table)
