@@ -6,6 +6,7 @@ import lending
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 import tdce
@@ -15,7 +16,7 @@ from tdce.errors import InputError
 from tdce.methods import TDCE, Task
 from tdce.methods.base import padded
 from tdce.methods.guided import Aim
-from tdce.methods.neighbours import nearest, pool_of, typical
+from tdce.methods.neighbours import Typical, crowd, drawn, main_directions, nearest, pool_of, separation
 from tdce.methods.pullback import restore
 from tdce.schema import Schema
 
@@ -38,18 +39,85 @@ def p_of(task: Task, x: Tensor, target: Tensor) -> Tensor:
         return task.classifier(x).softmax(dim=1).gather(1, target[:, None]).squeeze(1)
 
 
-def test_the_typical_row_is_the_mean_of_the_nearest_confident_rows(scene):
+def halves() -> Tensor:
+    """(64, 1) of which neighbour the categories are."""
+    return torch.full((64, 1), 0.5)
+
+
+def test_the_typical_row_has_the_mean_numbers_of_the_nearest_confident_rows_and_the_categories_of_one(scene):
     """The second route: numpy, one query after another."""
     task, x, target = scene
-    found = typical(task, x, target, 20, 0.8, 1.5)
+    found = Typical(20, 0.8, 0.0, None, 1.5).rows(task, x, target, halves())
     p = p_of(task, task.x, torch.full((len(task.x),), int(target[0]))).numpy()
-    rows = task.x.numpy()[p >= 0.8]
+    rows, num = task.x.numpy()[p >= 0.8], task.space.num
     assert len(rows) > 100
     for i in range(5):
-        near = rows[np.square(rows - x[i].numpy()).sum(axis=1).argsort()[:20]].mean(axis=0)
-        centre, num = rows.mean(axis=0), task.space.num
-        near[:num] = centre[:num] + 1.5 * (near[:num] - centre[:num])
-        np.testing.assert_allclose(found[i].numpy(), near, atol=1e-4)
+        near = np.sort(np.square(rows - x[i].numpy()).sum(axis=1).argsort()[:20])
+        centre, mean = rows.mean(axis=0)[:num], rows[near].mean(axis=0)[:num]
+        np.testing.assert_allclose(found[i, :num].numpy(), centre + 1.5 * (mean - centre), atol=1e-4)
+        np.testing.assert_array_equal(found[i, num:].numpy(), rows[near[10], num:])
+
+
+def test_each_neighbour_is_drawn_as_often_as_the_others():
+    near = torch.tensor([[0.0, 1.0, 1.0, 0.0, 1.0, 0.0]]).expand(3000, -1)
+    u = (torch.arange(3000)[:, None] + 0.5) / 3000
+    assert torch.bincount(drawn(near, u), minlength=6).tolist() == [0, 1000, 1000, 0, 1000, 0]
+    ends = torch.tensor([[1e-12], [1 - 1e-12]], dtype=torch.double)
+    assert drawn(near[:2], ends).tolist() == [1, 4]
+
+
+def test_the_crowd_counts_ties_and_is_everyone_where_there_are_too_few():
+    pool = torch.tensor([[0.0], [1.0], [-1.0], [5.0]])
+    assert crowd(torch.zeros(1, 1), pool, 2).tolist() == [[1, 1, 1, 0]]
+    assert crowd(torch.zeros(1, 1), pool, 9).tolist() == [[1, 1, 1, 1]]
+
+
+def test_separation_is_the_gini_of_each_number(scene):
+    """The second route: scikit-learn's AUC."""
+    task, _, target = scene
+    k = int(target[0])
+    with torch.no_grad():
+        inside = (task.classifier(task.x).argmax(dim=1) == k).numpy()
+    gini = [abs(2 * roc_auc_score(inside, task.x[:, j].numpy()) - 1) for j in range(task.space.num)]
+    np.testing.assert_allclose(separation(task, k).numpy(), np.array(gini) / max(gini), rtol=1e-5)
+
+
+def test_where_nothing_separates_the_classes_nothing_is_kept(scene):
+    task, _, target = scene
+    always = replace(task, classifier=lambda rows: torch.tensor([[0.0, 1.0]]).expand(len(rows), -1), memo={})
+    assert torch.equal(separation(always, 1), torch.ones(task.space.num))  # the model accepts everyone
+    assert torch.equal(separation(always, 0), torch.ones(task.space.num))  # or nobody
+    flat = replace(task, x=task.x[:1].expand(50, -1), memo={})
+    assert torch.equal(separation(flat, int(target[0])), torch.ones(task.space.num))
+
+
+def test_a_number_keeps_the_more_of_its_own_value_the_less_it_separates(scene):
+    task, x, target = scene
+    u, num = halves(), task.space.num
+    apart = separation(task, int(target[0]))
+    plain, kept = (Typical(20, 0.8, keep, None, 1.0).rows(task, x, target, u)[:, :num] for keep in (0.0, 0.6))
+    torch.testing.assert_close(kept, plain + 0.6 * (1 - apart) * (x[:, :num] - plain), atol=1e-5, rtol=0)
+    assert torch.equal(kept[:, apart == 1], plain[:, apart == 1])
+
+
+def test_the_main_directions_are_those_of_the_singular_vectors(scene):
+    """The second route: a singular value decomposition of the rows, instead of their covariance's eigenvectors."""
+    task, x, target = scene
+    k, num = int(target[0]), task.space.num
+    pool = pool_of(task, k, 0.8)
+    centre = pool.mean(dim=0)
+    axes = torch.linalg.svd(pool - centre, full_matrices=False).Vh[:2]
+    plain = Typical(20, 0.8, 0.0, None, 1.0).rows(task, x, target, halves())
+    mean = (crowd(x, pool, 20) @ pool) / 20
+    away = mean - centre
+    along = away @ axes.T @ axes
+    found = Typical(20, 0.8, 0.0, 2, 3.0).rows(task, x, target, halves())
+    torch.testing.assert_close(
+        found[:, :num], (centre + 3.0 * (along + 0.5 * (away - along)))[:, :num], atol=1e-3, rtol=0
+    )
+    assert torch.equal(found[:, num:], plain[:, num:])
+    whole = main_directions(task, k, 0.8, task.space.width)
+    torch.testing.assert_close(whole, torch.eye(task.space.width), atol=1e-6, rtol=0)
 
 
 def test_a_pool_that_is_too_small_takes_the_likeliest_rows(scene):
@@ -74,18 +142,21 @@ def test_two_targets_in_one_batch_each_get_their_own_rows(scene):
     task, x, target = scene
     mixed = target.clone()
     mixed[::2] = 1 - mixed[::2]
-    both = typical(task, x, mixed, 20, 0.7, 1.0)
-    torch.testing.assert_close(both[1::2], typical(task, x, target, 20, 0.7, 1.0)[1::2])
-    torch.testing.assert_close(both[::2], typical(task, x, 1 - target, 20, 0.7, 1.0)[::2])
+    typical, u = Typical(20, 0.7, 0.5, 3, 1.0), halves()
+    both = typical.rows(task, x, mixed, u)
+    torch.testing.assert_close(both[1::2], typical.rows(task, x, target, u)[1::2])
+    torch.testing.assert_close(both[::2], typical.rows(task, x, 1 - target, u)[::2])
 
 
 @pytest.mark.parametrize(("share", "weight"), [(0.0, 0.0), (0.4, 0.4), (1.0, 1.0)])
 def test_the_aim_lies_between_the_typical_row_and_the_query(scene, share, weight):
     task, x, target = scene
     method = TDCE().fit(task)
-    middle = typical(task, x, target, method.neighbours, method.confidence, method.spread)
+    noise = Noise(x, (0, 0))
+    u = noise.field(5, method.length).uniform(1)
+    middle = Typical(method.neighbours, method.confidence, 0.0, None, 1.0).rows(task, x, target, u)
     num, cat = task.space.split((1 - weight) * middle + weight * x)
-    aim = method.aim(x, target, share)
+    aim = method.aim(x, target, share, noise)
     torch.testing.assert_close(aim.num, num.clamp(task.diffusion.low, task.diffusion.high))
     torch.testing.assert_close(aim.log_prior.exp(), cat.clamp_min(1e-3))
 
@@ -146,7 +217,8 @@ def test_only_rows_that_are_not_valid_yet_go_on_and_with_more_strength(scene, mo
     monkeypatch.setattr(TDCE, "walk", walk)
     weak = TDCE(guidance=0.02, ladder=(0.1, 0.2, 0.3, 0.5)).fit(task)
     twice = torch.cat([x] * 4)  # 256 rows, so that fewer than all can go on
-    weak.climb(twice, target.repeat(4), weak.aim(twice, target.repeat(4), 1.0), Noise(twice, (0, 0)))
+    noise = Noise(twice, (0, 0))
+    weak.climb(twice, target.repeat(4), weak.aim(twice, target.repeat(4), 1.0, noise), noise)
     sizes, starts, strengths = zip(*walks, strict=True)
     assert sizes[0] == 256
     assert list(sizes) == sorted(sizes, reverse=True)
@@ -158,7 +230,8 @@ def test_only_rows_that_are_not_valid_yet_go_on_and_with_more_strength(scene, mo
 def test_where_no_walk_arrives_the_last_rung_starts_from_a_real_row(scene):
     task, x, target = scene
     lame = TDCE(guidance=0.0, sway=0.0, ladder=(0.01,), closeness=0.5).fit(task)
-    assert not task.accepts(lame.climb(x, target, lame.aim(x, target, 1.0), Noise(x, (0, 0))), target).any()
+    noise = Noise(x, (0, 0))
+    assert not task.accepts(lame.climb(x, target, lame.aim(x, target, 1.0, noise), noise), target).any()
     x_cf = lame.generate(x, target, Noise(x, (0, 0)))
     assert task.accepts(x_cf, target).all()
     copied = (torch.cdist(x_cf, task.x) < 1e-6).any(dim=1).float().mean()
@@ -197,7 +270,10 @@ def test_the_dial_goes_from_typical_to_close(explainer):
             explainer.explain(people, closeness=wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"closeness": 2.0}, {"ladder": ()}, {"ladder": (0.0, 0.5)}, {"neighbours": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [{"closeness": 2.0}, {"ladder": ()}, {"ladder": (0.0, 0.5)}, {"neighbours": 0}, {"keep": -0.5}, {"factors": 0}],
+)
 def test_a_setting_that_makes_no_sense_is_named(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         TDCE(**wrong)

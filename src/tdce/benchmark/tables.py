@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pandas as pd
 
@@ -38,6 +39,13 @@ class Column(NamedTuple):
         """The methods from best to worst."""
         sign = -1 if self.metric in HIGHER else 1
         return sorted(self.figures, key=lambda method: sign * self.figures[method].mean)
+
+    def standing(self, method: str) -> Literal["first", "within", "lost"]:
+        """Whether a method is first, or within one standard deviation of the first (the larger of the two)."""
+        own, best = self.figures[method], self.figures[self.ranking()[0]]
+        if own.mean == best.mean:
+            return "first"
+        return "within" if abs(own.mean - best.mean) <= max(own.deviation, best.deviation) else "lost"
 
     def shown(self, method: str) -> float:
         return round(self.figures[method].mean, self.digits)
@@ -107,31 +115,25 @@ def _cell(column: Column, method: str, printed: float | None) -> str:
 
 def _says(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
     """Where ours is first, within one deviation of the first, or last, and to whom a column is lost."""
-    first = within = last = cells = 0
-    lines = []
+    standings, last, lines = Counter[str](), 0, []
     for d in _present(rows["data"], TITLES):
         lost = []
         for column in columns(rows, d, masked, metrics):
             if OURS not in column.figures or len(column.figures) < 2:
                 continue
-            ranking, (mean, deviation) = column.ranking(), column.figures[OURS]
-            best = column.figures[ranking[0]]
-            cells += 1
+            ranking, standing = column.ranking(), column.standing(OURS)
+            standings[standing] += 1
             last += ranking[-1] == OURS
-            if mean == best.mean:
-                first += 1
-            elif abs(mean - best.mean) <= max(deviation, best.deviation):
-                within += 1
-            else:
+            if standing == "lost":
                 lost.append(
                     f"{column.metric} to {ranking[0]} ({column.shown(OURS)} against {column.shown(ranking[0])})"
                 )
         lines.append(f"- {TITLES[d]}: " + (f"lost {', '.join(lost)}." if lost else "no column lost."))
-    if not cells:
+    if not standings:
         return ""
     head = (
-        f"`{OURS}` is first in {first} of {cells} cells, within one standard deviation of the first in {within} more, "
-        f"and last in {last}."
+        f"`{OURS}` is first in {standings['first']} of {standings.total()} cells, within one standard deviation of the "
+        f"first in {standings['within']} more, and last in {last}."
     )
     return "\n".join([head, "", *lines])
 

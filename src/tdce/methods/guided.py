@@ -19,7 +19,7 @@ from tdce.diffusion.noise import Noise
 from tdce.errors import InputError
 from tdce.limits import Reach
 from tdce.methods.base import Task, Watch, padded, unwatched
-from tdce.methods.neighbours import nearest, typical
+from tdce.methods.neighbours import Typical, nearest
 from tdce.methods.pullback import come_back, restore
 from tdce.methods.tdce import unit
 
@@ -41,8 +41,10 @@ class TDCE:
     guidance: float = 0.15  # length of a step of the numbers along the unit gradient, in deviations
     sway: float = 10.0  # weight of the gradient in the logits of the categories
     pull: float = 0.8  # share of the way to the aim that the estimate is drawn at every stride
-    neighbours: int = 100  # real rows of the target class whose mean is the typical row around a query
-    spread: float = 1.0  # how far such means are stretched from the mean of the class: averaging draws them together
+    neighbours: int = 100  # real rows of the target class that make the typical row around a query
+    keep: float = 0.0  # share of the query's own value in its numbers, where they do not tell the classes apart
+    factors: int | None = None  # main directions of the class in which typical rows differ fully; None: all
+    spread: float = 1.0  # how far the typical rows' numbers are stretched: averaging draws them together
     length: float = 1.0  # of the noise field: rows much closer than this get nearly the same noise
     task_: Task | None = field(default=None, repr=False)
     reach_: Reach | None = field(default=None, repr=False)
@@ -56,6 +58,10 @@ class TDCE:
             raise InputError(f"ladder {self.ladder} must have start levels above 0, up to 1")
         if self.neighbours < 1:
             raise InputError(f"neighbours is {self.neighbours}; it must be at least 1")
+        if not 0 <= self.keep <= 1:
+            raise InputError(f"keep {self.keep} must lie between 0 and 1")
+        if self.factors is not None and self.factors < 1:
+            raise InputError(f"factors is {self.factors}; it must be at least 1, or None for all")
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
@@ -64,7 +70,7 @@ class TDCE:
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
         aim_share, back_share = min(1.0, 2 * self.closeness), max(0.0, 2 * self.closeness - 1)  # the dial's two halves
         taste = self.taste(noise) if noise.key[1] else None  # a later option has its own
-        x_cf = self.climb(x, target, self.aim(x, target, aim_share, taste), noise)
+        x_cf = self.climb(x, target, self.aim(x, target, aim_share, noise, taste), noise)
         x_cf = self.last_rung(x, target, x_cf, noise)
         return come_back(self.task, x, x_cf, target, back_share, taste) if back_share else x_cf
 
@@ -73,11 +79,12 @@ class TDCE:
         like = noise.normal(len(self.task.space.members))
         return like if self.changed_ is None else like - self.changed_.clamp(max=1.0)
 
-    def aim(self, x: Tensor, target: Tensor, share: float, taste: Tensor | None = None) -> Aim:
+    def aim(self, x: Tensor, target: Tensor, share: float, noise: Noise, taste: Tensor | None = None) -> Aim:
         """Where the estimate is drawn to: `share` of the way from the typical row of the target class to the query."""
         if share < 1:
-            middle = typical(self.task, x, target, self.neighbours, self.confidence, self.spread)
-            x = torch.lerp(middle, x, share)
+            typical = Typical(self.neighbours, self.confidence, self.keep, self.factors, self.spread)
+            u = noise.field(2 + len(self.ladder), self.length).uniform(1)
+            x = torch.lerp(typical.rows(self.task, x, target, u), x, share)
         num, prior = self.task.space.split(x)
         return self.aimed(num, prior, taste)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
+from scipy.stats import rankdata
 from torch import Generator, Tensor
 
 from tdce.methods.base import Task, accepted
@@ -13,29 +16,81 @@ FEWEST = 100  # and at least, if there are so many
 EXACT = 30.0  # how much more an immutable column weighs where rows should agree on it
 
 
-@torch.no_grad()
-def typical(
-    task: Task,
-    x: Tensor,  # (n, width)
-    target: Tensor,  # (n,)
-    count: int,
-    confidence: float,
-    spread: float,
-) -> Tensor:
-    """(n, width) the mean of the nearest rows that the model puts in the target class with confidence.
+@dataclass(frozen=True)
+class Typical:
+    """What is typical of a class around a query, by the real rows that the model puts there with confidence: numbers
+    from their mean, drawn together or apart, and the categories of one of them, so that these go together."""
 
-    Averaging draws the means together; `spread` stretches how far their numbers are from the mean of all such rows.
-    """
-    num, out = task.space.num, x
-    for k in sorted(set(target.tolist())):  # a loop over classes
-        pool = pool_of(task, k, confidence)
-        away = torch.cdist(x, pool)
-        last = min(count, len(pool)) - 1
-        near = (away <= torch.from_numpy(np.partition(away.numpy(), last, axis=1)[:, last, None])).float()  # and ties
-        mean = (near @ pool) / near.sum(dim=1, keepdim=True)
-        mean[:, :num] = torch.lerp(pool[:, :num].mean(dim=0), mean[:, :num], spread)
-        out = torch.where((target == k)[:, None], mean, out)
-    return out
+    neighbours: int  # so many of the nearest
+    confidence: float  # of the model in them
+    keep: float  # share of the query's own value in a number that does not tell the classes apart
+    factors: int | None  # main directions of the class in which rows may differ fully, in others half; None: all
+    spread: float  # how far the numbers are stretched from the mean of the class: averaging draws them together
+
+    @torch.no_grad()
+    def rows(
+        self,
+        task: Task,
+        x: Tensor,  # (n, width)
+        target: Tensor,  # (n,)
+        u: Tensor,  # (n, 1) in (0, 1): which of the neighbours gives the categories
+    ) -> Tensor:  # (n, width)
+        out = x
+        for k in sorted(set(target.tolist())):  # a loop over classes
+            out = torch.where((target == k)[:, None], self._of_class(task, x, k, u), out)
+        return out
+
+    def _of_class(self, task: Task, x: Tensor, k: int, u: Tensor) -> Tensor:
+        pool, num = pool_of(task, k, self.confidence), task.space.num
+        near = crowd(x, pool, self.neighbours)
+        mean, centre = (near @ pool) / near.sum(dim=1, keepdim=True), pool.mean(dim=0)
+        kept = self.keep * (1 - separation(task, k))
+        mean[:, :num] = torch.lerp(mean[:, :num], x[:, :num], kept.expand(len(x), -1))
+        away = mean - centre
+        if self.factors is not None:
+            away = away @ main_directions(task, k, self.confidence, self.factors)
+        numbers = (centre + self.spread * away)[:, :num]
+        return task.space.join(numbers, pool[drawn(near, u)][:, num:])
+
+
+def crowd(x: Tensor, pool: Tensor, count: int) -> Tensor:
+    """(n, m) 1 for the rows of the pool that are nearest to a query, and for ties, 0 elsewhere."""
+    away = torch.cdist(x, pool)
+    last = min(count, len(pool)) - 1
+    return (away <= torch.from_numpy(np.partition(away.numpy(), last, axis=1)[:, last, None])).float()
+
+
+def drawn(near: Tensor, u: Tensor) -> Tensor:
+    """(n,) one of the rows that have a 1 in `near` (n, m), each as likely as the others for a uniform u."""
+    reached = near.cumsum(dim=1) > u * near.sum(dim=1, keepdim=True)
+    return reached.int().argmax(dim=1)
+
+
+def separation(task: Task, k: int) -> Tensor:
+    """(num,) how well each number alone tells the rows that the model puts in class k from the others: |2 AUC - 1|, the
+    best one's being 1. All are 1 where none does, or where there are no others."""
+    key = ("separation", k, task.threshold)
+    if key not in task.memo:
+        inside = accepted_rows(task, k).numpy()
+        rank, n_in, n_out = rankdata(task.x[:, : task.space.num].numpy(), axis=0), inside.sum(), (~inside).sum()
+        auc = (rank[inside].sum(axis=0) - n_in * (n_in + 1) / 2) / max(n_in * n_out, 1)  # Mann and Whitney's U
+        apart = np.abs(2 * auc - 1)
+        told = n_in > 0 and n_out > 0 and apart.any()
+        task.memo[key] = torch.from_numpy(apart / apart.max() if told else np.ones_like(apart)).float()
+    found: Tensor = task.memo[key]
+    return found
+
+
+def main_directions(task: Task, k: int, confidence: float, factors: int) -> Tensor:
+    """(width, width) halves what is not along the first principal components of the class's confident rows."""
+    key = ("directions", k, confidence, factors, task.threshold)
+    if key not in task.memo:
+        rows = pool_of(task, k, confidence).double()
+        away = rows - rows.mean(dim=0)
+        axes = torch.linalg.eigh(away.T @ away).eigenvectors[:, -factors:]  # the largest come last
+        task.memo[key] = torch.lerp(torch.eye(len(axes), dtype=torch.double), axes @ axes.T, 0.5).float()
+    matrix: Tensor = task.memo[key]
+    return matrix
 
 
 @torch.no_grad()
@@ -60,14 +115,27 @@ def pool_of(task: Task, k: int, confidence: float | None) -> Tensor:
     likeliest, and thinned out if they are many. Without a confidence, all that it accepts."""
     key = ("pool", k, confidence, task.threshold)
     if key not in task.memo:
-        logits = torch.cat([task.classifier(rows) for rows in torch.split(task.x, 4096)])
         if confidence is None:
-            found = accepted(logits, torch.full((len(logits),), k), task.threshold).nonzero().squeeze(1)
+            found = accepted_rows(task, k).nonzero().squeeze(1)
         else:
-            p, likely = logits.double().softmax(dim=1)[:, k].sort(descending=True, stable=True)
+            p, likely = logits_of(task).double().softmax(dim=1)[:, k].sort(descending=True, stable=True)
             found = likely[: max(int((p >= confidence).sum()), FEWEST)]
             thinned = torch.randperm(len(found), generator=Generator().manual_seed(task.seed))[:POOL]
             found = found[thinned].sort().values
         task.memo[key] = task.x[found]
     pool: Tensor = task.memo[key]
     return pool
+
+
+def accepted_rows(task: Task, k: int) -> Tensor:
+    """(m,) which training rows the model puts in class k."""
+    logits = logits_of(task)
+    return accepted(logits, torch.full((len(logits),), k), task.threshold)
+
+
+def logits_of(task: Task) -> Tensor:
+    """(m, classes) of the training rows."""
+    if "logits" not in task.memo:
+        task.memo["logits"] = torch.cat([task.classifier(rows) for rows in torch.split(task.x, 4096)])
+    logits: Tensor = task.memo["logits"]
+    return logits
