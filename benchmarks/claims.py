@@ -3,6 +3,7 @@
 TDCE_DATA=... python benchmarks/claims.py
 """
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -44,10 +45,8 @@ def cells(rows: pd.DataFrame) -> None:
             for column in columns(part, data, masked, [m for m in PAPER if masked == "no" or m != "js"])
         ]
         last = sum(column.ranking()[-1] == ours for column in found)
-        pairs = [(column.figures[ours], column.figures[column.ranking()[0]]) for column in found]
-        first = sum(own.mean == best.mean for own, best in pairs)
-        near = sum(abs(own.mean - best.mean) <= max(own.deviation, best.deviation) for own, best in pairs)
-        print(f"| {ours} | {first} | {near - first} | {last} | {len(found)} |")
+        standings = Counter(column.standing(ours) for column in found)
+        print(f"| {ours} | {standings['first']} | {standings['within']} | {last} | {len(found)} |")
 
 
 def correlations(table: pd.DataFrame) -> None:

@@ -13,6 +13,7 @@ import pytest
 import tdce
 from tdce.answer import Answer
 from tdce.errors import InputError
+from tdce.methods import TDCE
 from tdce.schema import Numeric, Schema
 
 SIZE = 40  # rows of a table: too few to learn anything, enough to go wrong
@@ -223,6 +224,17 @@ def test_changes_are_the_cells_that_differ(asked: Asked) -> None:
     told = changes.assign(before=changes["before"].map(repr), after=changes["after"].map(repr))
     assert list(told.itertuples(index=False, name=None)) == expected
     assert len(expected) > 0
+
+
+def test_a_typical_answer_is_an_answer_too(asked: Asked) -> None:
+    """With every part of the typical row in use, on tables of numbers or of categories alone, with three classes."""
+    made = tdce.Explainer(TDCE(closeness=0.0, neighbours=5, keep=0.5, factors=2, spread=1.5), progress="silent")
+    made.fitted_ = asked.explainer.fitted_
+    answer = made.explain(asked.rows, target=asked.target, immutable=asked.immutable)
+    assert set(answer.to_frame().iloc[:, -len(ADDED) :].set_axis(ADDED, axis=1)["status"]) <= {"valid", "already"}
+    pd.testing.assert_frame_equal(asked.rows, asked.before)
+    for name in asked.immutable:
+        assert answer.to_frame()[name].tolist() == asked.before[name].tolist()
 
 
 def test_there_is_a_sentence_for_every_line(asked: Asked) -> None:

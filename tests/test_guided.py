@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import lending
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
@@ -268,6 +269,16 @@ def test_the_dial_goes_from_typical_to_close(explainer):
     for wrong in (-0.1, float("nan"), "high"):
         with pytest.raises(InputError, match="closeness"):
             explainer.explain(people, closeness=wrong)
+
+
+def test_a_typical_answer_is_the_same_to_the_bit_in_any_company(explainer):
+    made = tdce.Explainer(TDCE(closeness=0.025, keep=0.5, factors=2, spread=1.5), progress="silent")
+    made.fitted_ = explainer.fitted_
+    people = lending.refused(explainer, 300)
+    whole = made.explain(people, n=2).to_frame()
+    for part in (people.iloc[[7]], people.iloc[100:163], people.iloc[::-1]):
+        some = made.explain(part, n=2).to_frame()
+        pd.testing.assert_frame_equal(some, whole.loc[part.index], check_exact=True)
 
 
 @pytest.mark.parametrize(
