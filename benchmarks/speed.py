@@ -1,6 +1,6 @@
 """How fast: every method, the bare matrix products that `tdce` needs, memory, where the time goes, threads, fitting.
 
-    TDCE_DATA=... python benchmarks/speed.py [--data adult,lcd] [--rows 100,1000,10000] [--threads 1]
+    TDCE_DATA=... python benchmarks/speed.py [--data adult,lcd] [--rows 100,1000,10000] [--only products,methods]
 
 All figures of one table come from one run on one machine, so that their ratios mean something; prints the tables of
 docs/speed.md. Rows are refused test rows, repeated where there are fewer. `prepare` is what a method does once for a
@@ -175,18 +175,25 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", default="adult,lcd")
     parser.add_argument("--rows", default="100,1000,10000")
+    parser.add_argument("--only", default="", help="some of products, methods, parts, threads, fit")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     sizes = [int(n) for n in arguments.rows.split(",")]
+    tables: dict[str, Callable[[Bench], None]] = {
+        "products": lambda bench: products_table(bench, sizes),
+        "methods": lambda bench: methods_table(bench, sizes),
+        "parts": lambda bench: parts_table(bench, 1000),
+        "threads": lambda bench: threads_table(bench, 1000),
+    }
+    wanted = arguments.only.split(",") if arguments.only else [*tables, "fit"]
     for name in arguments.data.split(","):
         bench = Bench(name, 0, 1000, arguments.cache)
-        products_table(bench, sizes)
-        methods_table(bench, sizes)
-        parts_table(bench, 1000)
-        threads_table(bench, 1000)
-    fit_table()
+        for table in (t for t in tables if t in wanted):
+            tables[table](bench)
+    if "fit" in wanted:
+        fit_table()
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ def crowd(x: Tensor, pool: Tensor, count: int) -> Tensor:
 
 def drawn(near: Tensor, u: Tensor) -> Tensor:
     """(n,) one of the rows that have a 1 in `near` (n, m), each as likely as the others for a uniform u."""
-    reached = near.cumsum(dim=1) > u * near.sum(dim=1, keepdim=True)
-    return reached.int().argmax(dim=1)
+    before = (u * near.sum(dim=1, keepdim=True)).floor().float()  # so many of them come before it
+    return torch.searchsorted(near.cumsum(dim=1), before, right=True).squeeze(1)
 
 
 def separation(task: Task, k: int) -> Tensor:
