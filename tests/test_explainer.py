@@ -96,12 +96,13 @@ def test_the_same_row_gets_the_same_answer_alone_in_a_thousand_and_shuffled(expl
         pd.testing.assert_frame_equal(some, whole.loc[part.index], check_exact=True)
 
 
-def test_one_and_two_threads_give_the_same_answer(explainer, people):
+@pytest.mark.parametrize("closeness", [None, 0.0])
+def test_one_and_two_threads_give_the_same_answer(explainer, people, closeness):
     frames, threads = [], torch.get_num_threads()
     try:
         for count in (1, 2):
             torch.set_num_threads(count)
-            frames.append(explainer.explain(people).to_frame())
+            frames.append(explainer.explain(people, closeness=closeness).to_frame())
     finally:
         torch.set_num_threads(threads)
     pd.testing.assert_frame_equal(*frames, check_exact=True)

@@ -20,6 +20,7 @@ from tdce.methods.guided import Aim
 from tdce.methods.neighbours import Typical, crowd, drawn, main_directions, nearest, pool_of, separation
 from tdce.methods.pullback import restore
 from tdce.schema import Schema
+from tdce.space import Space
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +58,26 @@ def test_the_typical_row_has_the_mean_numbers_of_the_nearest_confident_rows_and_
         centre, mean = rows.mean(axis=0)[:num], rows[near].mean(axis=0)[:num]
         np.testing.assert_allclose(found[i, :num].numpy(), centre + 1.5 * (mean - centre), atol=1e-4)
         np.testing.assert_array_equal(found[i, num:].numpy(), rows[near[10], num:])
+
+
+@pytest.mark.parametrize("width", [7, 108])
+def test_the_typical_row_is_the_same_to_the_bit_with_one_thread_and_two(scene, width):
+    """On tables as large as real ones: sums over thousands of rows are where a second thread changes bits."""
+    task, _, _ = scene
+    rows = torch.randn(6000, width, generator=torch.Generator().manual_seed(0))
+    space = Space(width, (), {i: (i,) for i in range(width)})
+    large = replace(
+        task, space=space, x=rows, classifier=lambda x: torch.stack([-x[:, 0], x[:, 0] + x[:, 1]], dim=1), memo={}
+    )
+    found, threads = [], torch.get_num_threads()
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        large.memo.clear()
+        typical = Typical(200, 0.6, 0.5, 2, 1.5)
+        found.append(typical.rows(large, rows[:256], torch.ones(256, dtype=torch.long), torch.full((256, 1), 0.5)))
+        assert torch.get_num_threads() == count
+    torch.set_num_threads(threads)
+    assert torch.equal(*found)
 
 
 def test_each_neighbour_is_drawn_as_often_as_the_others():

@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 from torch import Generator, Tensor
 
 from tdce.methods.base import Task, accepted
+from tdce.threads import one_thread
 
 POOL = 4096  # confident rows of a class, at most
 FEWEST = 100  # and at least, if there are so many
@@ -36,8 +37,9 @@ class Typical:
         u: Tensor,  # (n, 1) in (0, 1): which of the neighbours gives the categories
     ) -> Tensor:  # (n, width)
         out = x
-        for k in sorted(set(target.tolist())):  # a loop over classes
-            out = torch.where((target == k)[:, None], self._of_class(task, x, k, u), out)
+        with one_thread():  # with two, a sum over so many rows may have other bits
+            for k in sorted(set(target.tolist())):  # a loop over classes
+                out = torch.where((target == k)[:, None], self._of_class(task, x, k, u), out)
         return out
 
     def _of_class(self, task: Task, x: Tensor, k: int, u: Tensor) -> Tensor:
