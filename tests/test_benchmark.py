@@ -11,7 +11,7 @@ from tdce import InputError
 from tdce.benchmark import Setting, run
 from tdce.benchmark.cell import Bench, Cell
 from tdce.benchmark.settings import chosen
-from tdce.benchmark.tables import columns, paper_figures, tables
+from tdce.benchmark.tables import Column, Figure, columns, paper_figures, tables
 from tdce.evaluation import MEANING, PAPER, Yardstick
 from tdce.progress import Progress
 
@@ -94,6 +94,22 @@ def test_the_tables_mark_the_best_and_the_second_and_count_what_is_lost():
     assert "- LCD: lost l2 to wachter (2.0 against 1.0)." in text
     (column,) = columns(rows, "lcd", "no", ["validity"])
     assert column.ranking() == ["tdce", "face", "wachter"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "own", "best", "standing"),
+    [
+        ("l2", (1.0, 0.0), (1.5, 0.1), "first"),
+        ("l2", (1.5, 0.0), (1.5, 0.0), "first"),  # shared
+        ("l2", (1.5, 0.1), (1.0, 0.5), "within"),  # by the first's deviation
+        ("l2", (1.5, 0.5), (1.0, 0.1), "within"),  # or by its own
+        ("l2", (1.5, 0.4), (1.0, 0.4), "lost"),
+        ("diversity", (1.0, 0.4), (1.5, 0.4), "lost"),
+        ("diversity", (1.5, 0.0), (1.0, 0.0), "first"),
+    ],
+)
+def test_a_column_is_first_within_one_deviation_of_the_first_or_lost(metric, own, best, standing):
+    assert Column(metric, {"tdce": Figure(*own), "face": Figure(*best)}).standing("tdce") == standing
 
 
 def test_the_papers_figures_are_those_that_it_prints():
