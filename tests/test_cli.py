@@ -222,6 +222,7 @@ def test_a_command_that_is_stopped_says_so_and_leaves_nothing_half_written(tmp_p
         [sys.executable, "-m", "tdce.cli", "demo", "--out", "story"],
         cwd=tmp_path, env=os.environ | {"PYTHONUNBUFFERED": "1"}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # in the background it is ignored
     )  # fmt: skip
     assert process.stdout is not None
     assert "German credit data" in process.stdout.readline()  # now it learns, for some seconds
