@@ -188,6 +188,8 @@ def main() -> None:
         "threads": lambda bench: threads_table(bench, 1000),
     }
     wanted = arguments.only.split(",") if arguments.only else [*tables, "fit"]
+    if unknown := set(wanted) - {*tables, "fit"}:
+        parser.error(f"there is no table {', '.join(sorted(unknown))}; known: {', '.join(tables)}, fit")
     for name in arguments.data.split(","):
         bench = Bench(name, 0, 1000, arguments.cache)
         for table in (t for t in tables if t in wanted):

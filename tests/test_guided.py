@@ -70,13 +70,15 @@ def test_the_typical_row_is_the_same_to_the_bit_with_one_thread_and_two(scene, w
         task, space=space, x=rows, classifier=lambda x: torch.stack([-x[:, 0], x[:, 0] + x[:, 1]], dim=1), memo={}
     )
     found, threads = [], torch.get_num_threads()
-    for count in (1, 2):
-        torch.set_num_threads(count)
-        large.memo.clear()
-        typical = Typical(200, 0.6, 0.5, 2, 1.5)
-        found.append(typical.rows(large, rows[:256], torch.ones(256, dtype=torch.long), torch.full((256, 1), 0.5)))
-        assert torch.get_num_threads() == count
-    torch.set_num_threads(threads)
+    target, u = torch.ones(256, dtype=torch.long), torch.full((256, 1), 0.5)
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            large.memo.clear()
+            found.append(Typical(200, 0.6, 0.5, 2, 1.5).rows(large, rows[:256], target, u))
+            assert torch.get_num_threads() == count
+    finally:
+        torch.set_num_threads(threads)
     assert torch.equal(*found)
 
 
