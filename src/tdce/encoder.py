@@ -118,17 +118,21 @@ class Encoder:
 
     def embed(self, raw: Floats) -> Tensor:
         """(n, features) -> (n, width) float64. A value missing where fit saw none counts as the average row."""
-        num, cat = [], []
+        x, every = np.zeros((len(raw), self.space.width)), np.arange(len(raw))
         for feature, values in zip(self.schema, raw.T, strict=True):
             gone = np.isnan(values)
+            own = self.space.columns[feature.name]
             if isinstance(feature, Numeric):
-                num.append(np.where(gone, 0.0, self.scales[feature.name].embed(values)))
+                x[:, own[0]] = np.where(gone, 0.0, self.scales[feature.name].embed(values))
                 if feature.missing:
-                    cat.append(np.stack([~gone, gone], axis=1).astype(np.float64))
+                    x[every, np.where(gone, own[2], own[1])] = 1.0
             else:
-                cat.append(_one_hot(feature, values, gone, self.averages[feature.name]))
-        parts = [np.stack(num, axis=1)] if num else [np.zeros((len(raw), 0))]
-        return torch.from_numpy(np.concatenate([*parts, *cat], axis=1))
+                known = every if feature.missing else every[~gone]
+                code = np.where(gone, len(feature.categories), values)[known].astype(int)
+                x[known, own[0] + code] = 1.0
+                if not feature.missing:
+                    x[np.ix_(gone, own)] = self.averages[feature.name]
+        return torch.from_numpy(x)
 
     def unembed(self, x: Tensor) -> Floats:
         """(n, width) -> (n, features): the largest weight of each block, numbers on the grid."""
@@ -146,8 +150,7 @@ class Encoder:
 
     def same(self, x: Tensor, other: Tensor) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """(n, features): which features of two encoded tensors are equal (in float32)."""
-        equal = (x.float() == other.float()).numpy()
-        return np.stack([equal[:, list(self.space.columns[n])].all(axis=1) for n in self.schema.names], axis=1)
+        return ~self.space.moved(x.float(), other.float()).numpy()
 
 
 def read(frame: pd.DataFrame, schema: Schema) -> Floats:
@@ -238,15 +241,6 @@ def _cells(feature: Feature, values: Floats) -> list[Value | None]:
     if feature.levels is not None:
         whole = all(float(v).is_integer() for v in feature.levels)
     return [None if np.isnan(v) else int(v) if whole and float(v).is_integer() else float(v) for v in values]
-
-
-def _one_hot(feature: Categorical, values: Floats, gone: np.ndarray[Any, Any], average: Floats) -> Floats:
-    size = len(feature.categories) + feature.missing
-    code = np.where(gone, len(feature.categories), values).astype(int)
-    hot: Floats = (code[:, None] == np.arange(size)).astype(np.float64)
-    if not feature.missing:
-        hot[gone] = average
-    return hot
 
 
 def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:

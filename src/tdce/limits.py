@@ -48,6 +48,7 @@ class Limits:
             raise InputError(f"immutable: there is no feature {unknown[0]!r}; known: {listing(encoder.schema.names)}")
         self.encoder = encoder
         self.own: Floats = encoder.read(rows)  # (n, features)
+        self.x = encoder.embed(self.own)  # (n, width) the same, encoded
         self.dtypes = [rows[name].dtype for name in encoder.schema.names]
         self.features = tuple(
             _as_stored(replace(f, immutable=f.immutable or f.name in frozen), dtype)
@@ -62,7 +63,7 @@ class Limits:
     def take(self, at: Flags) -> Limits:
         """The limits of some of the rows."""
         part = copy.copy(self)
-        part.own, part.low, part.high = self.own[at], self.low[at], self.high[at]
+        part.own, part.x, part.low, part.high = self.own[at], self.x[at], self.low[at], self.high[at]
         return part
 
     def free(self) -> Flags:
@@ -95,7 +96,7 @@ class Limits:
             else:
                 out.append(_snap_category(feature, next(blocks), own[:, i]))
         raw = np.stack(out, axis=1)
-        unmoved = self.encoder.same(x_cf, self.encoder.embed(own))
+        unmoved = self.encoder.same(x_cf, self.x[at])
         fixed = unmoved | np.array([f.immutable for f in self.features])
         return np.where(fixed, own, raw)
 
@@ -183,7 +184,7 @@ def _as_stored(feature: Feature, dtype: Any) -> Feature:
     """The feature as a column of this dtype can hold it: its kind of values, whole numbers within its range."""
     if isinstance(feature, Categorical):
         allowed = feature.categories if feature.allowed is None else feature.allowed
-        return replace(feature, allowed=tuple(c for c in allowed if _fits(c, dtype)))
+        return replace(feature, allowed=_fitting(allowed, dtype))
     if not pd.api.types.is_integer_dtype(dtype):
         return feature
     bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
@@ -196,14 +197,15 @@ def _as_stored(feature: Feature, dtype: Any) -> Feature:
     return replace(feature, low=low, high=high, step=step, levels=levels)
 
 
-def _fits(category: Value, dtype: Any) -> bool:
-    """Whether a column of this dtype gives the category back: True and "unknown" are both true as a bool."""
+def _fitting(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
+    """The categories that a column of this dtype gives back: True and "unknown" are both true as a bool."""
     if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
-        return True
+        return categories
     try:
-        return bool(pd.array([category], dtype=dtype)[0] == category)
-    except (TypeError, ValueError, OverflowError):
-        return False
+        stored = pd.array(list(categories), dtype=dtype)
+    except (TypeError, ValueError, OverflowError):  # one that cannot be stored at all hides the others
+        return sum((_fitting((c,), dtype) for c in categories), ()) if len(categories) > 1 else ()
+    return tuple(c for c, back in zip(categories, stored, strict=True) if back == c)
 
 
 def _snap_category(feature: Categorical, weights: Floats, own: Floats) -> Floats:

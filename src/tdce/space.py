@@ -63,6 +63,10 @@ class Space:
         """(features, width) which columns are whose."""
         return torch.stack([self.mask([name]) for name in self.columns])
 
+    def moved(self, x: Tensor, other: Tensor) -> Tensor:
+        """(n, features) whose columns differ between two encoded tensors."""
+        return (x != other).float() @ self.members.float().T > 0
+
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, width) -> numbers (n, num) and category weights (n, cat)."""
         return x[:, : self.num], x[:, self.num :]

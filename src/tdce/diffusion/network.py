@@ -30,15 +30,15 @@ class Backbone(nn.Module):
         h = self.inputs(x)
         if self.time is not None and t is not None:
             shift = self.time(t)
-            h = h + (shift if len(t) == 1 else shift.repeat_interleave(len(x) // len(t), dim=0))
+            h += shift if len(t) == 1 else shift.repeat_interleave(len(x) // len(t), dim=0)
         skips: list[Tensor] = []
         for i, block in enumerate(self.blocks):
             if i < len(self.blocks) // 2:
                 skips.append(h)
             elif skips and i >= len(self.blocks) - len(skips):
-                h = h + skips.pop()
+                h += skips.pop()
             h = block(h)
-        out: Tensor = self.outputs(silu(self.norm(h)))
+        out: Tensor = self.outputs(activated(self.norm(h)))
         return out
 
 
@@ -52,7 +52,8 @@ class Block(nn.Module):
         self.second = linear(hidden, hidden, generator)
 
     def forward(self, h: Tensor) -> Tensor:
-        out: Tensor = h + self.second(silu(self.first(self.norm(h))))
+        out: Tensor = self.second(activated(self.first(self.norm(h))))
+        out += h
         return out
 
 
@@ -70,6 +71,11 @@ class TimeEmbedding(nn.Module):
         phase = (t[:, None] * rate).to(self.first.weight.dtype)
         out: Tensor = self.second(silu(self.first(torch.cat([phase.cos(), phase.sin()], dim=1))))
         return out
+
+
+def activated(h: Tensor) -> Tensor:
+    """silu(h), in h's own memory where no gradient needs it."""
+    return silu(h, inplace=not torch.is_grad_enabled())
 
 
 def linear(inputs: int, outputs: int, generator: Generator) -> nn.Linear:

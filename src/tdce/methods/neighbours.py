@@ -59,7 +59,7 @@ def crowd(x: Tensor, pool: Tensor, count: int) -> Tensor:
     """(n, m) 1 for the rows of the pool that are nearest to a query, and for ties, 0 elsewhere."""
     away = torch.cdist(x, pool)
     last = min(count, len(pool)) - 1
-    return (away <= torch.from_numpy(np.partition(away.numpy(), last, axis=1)[:, last, None])).float()
+    return away.le_(torch.from_numpy(np.partition(away.numpy(), last, axis=1)[:, last, None]))
 
 
 def drawn(near: Tensor, u: Tensor) -> Tensor:

@@ -73,6 +73,5 @@ def order_of(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, taste: Tensor 
 
 def restore(task: Task, x: Tensor, x_cf: Tensor) -> Tensor:
     """On the data's grid, with the query's own value in every feature that may not, or did not, move."""
-    members = task.space.members.to(x.dtype)
-    moved = ((x_cf != x).to(x.dtype) @ members.T) @ members > 0
+    moved = task.space.moved(x_cf, x).float() @ task.space.members.float() > 0
     return torch.where(task.mutable & moved, task.settle(x_cf), x)
