@@ -18,6 +18,7 @@ from tdce.benchmark.settings import DATA
 from tdce.benchmark.tables import TITLES
 from tdce.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
 from tdce.methods import TDCE
+from tdce.methods.guided import AIM
 
 DIAL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SHOWN = {
@@ -46,7 +47,7 @@ def draw(table: pd.DataFrame) -> Figure:
         for (name, part), (colour, mark) in zip(table.groupby("data", sort=False), LOOKS, strict=False):
             panel.plot(part["closeness"], part[metric], color=colour, marker=mark, label=TITLES[str(name)])
         panel.set_title(title, loc="left")
-        panel.axvline(0.5, color="0.7", linewidth=1, zorder=0)
+        panel.axvline(AIM / 2, color="0.7", linewidth=1, zorder=0)
         panel.set_ylim(bottom=0)
     for panel in panels[1]:
         panel.set_xlabel("closeness: 0 typical of the class, 1 as close as possible")

@@ -14,7 +14,7 @@ import tdce
 from tdce.diffusion import gaussian
 from tdce.diffusion.noise import Noise
 from tdce.errors import InputError
-from tdce.methods import TDCE, Task
+from tdce.methods import TDCE, Task, guided
 from tdce.methods.base import padded
 from tdce.methods.guided import Aim
 from tdce.methods.neighbours import Typical, crowd, drawn, main_directions, nearest, pool_of, separation
@@ -294,6 +294,33 @@ def test_the_dial_goes_from_typical_to_close(explainer):
             explainer.explain(people, closeness=wrong)
 
 
+@pytest.mark.parametrize(
+    ("closeness", "option", "aim", "back"),
+    [
+        (0.0, 0, 0.0, None), (0.025, 0, 0.05, None), (0.35, 0, 0.7, None), (0.5, 0, 0.7, 0.3 / 1.3),
+        (0.9, 0, 0.7, 1.1 / 1.3), (1.0, 0, 0.7, 1.0), (0.025, 1, 0.05, None), (0.9, 1, 1.0, 1.1 / 1.3),
+    ],
+)  # fmt: skip
+def test_the_dial_moves_the_aim_first_and_then_the_way_back(scene, monkeypatch, closeness, option, aim, back):
+    task, x, target = scene
+    seen = {}
+    usual_aim, usual_back = TDCE.aim, guided.come_back
+
+    def aimed(self, x, target, share, noise, taste):
+        seen["aim"] = share
+        return usual_aim(self, x, target, share, noise, taste)
+
+    def come_back(task, x, x_cf, target, share, taste):
+        seen["back"] = share
+        return usual_back(task, x, x_cf, target, share, taste)
+
+    monkeypatch.setattr(TDCE, "aim", aimed)
+    monkeypatch.setattr(guided, "come_back", come_back)
+    TDCE(closeness=closeness).fit(task).generate(x, target, Noise(x, (0, option)))
+    assert seen["aim"] == pytest.approx(aim)
+    assert seen.get("back") == (None if back is None else pytest.approx(back))
+
+
 def test_a_typical_answer_is_the_same_to_the_bit_in_any_company(explainer):
     made = tdce.Explainer(TDCE(closeness=0.025, keep=0.5, factors=2, spread=1.5), progress="silent")
     made.fitted_ = explainer.fitted_
@@ -306,8 +333,11 @@ def test_a_typical_answer_is_the_same_to_the_bit_in_any_company(explainer):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"closeness": 2.0}, {"ladder": ()}, {"ladder": (0.0, 0.5)}, {"neighbours": 0}, {"keep": -0.5}, {"factors": 0}],
-)
+    [
+        {"closeness": 2.0}, {"ladder": ()}, {"ladder": (0.0, 0.5)}, {"steps": 0}, {"steps": 6.5}, {"neighbours": 0},
+        {"neighbours": 2.5}, {"keep": -0.5}, {"factors": 0}, {"factors": 2.5}, {"factors": True},
+    ],
+)  # fmt: skip
 def test_a_setting_that_makes_no_sense_is_named(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         TDCE(**wrong)

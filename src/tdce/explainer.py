@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from numbers import Integral, Real
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +17,7 @@ from tdce import artefact
 from tdce.answer import Answer
 from tdce.columns import Name
 from tdce.diffusion.model import TabularDiffusion
-from tdce.errors import InputError, listing
+from tdce.errors import InputError, is_whole, listing
 from tdce.evaluation import Yardstick
 from tdce.fitting import Fitted, class_of, fit
 from tdce.limits import Limits
@@ -93,9 +93,9 @@ class Explainer:
             raise InputError(
                 f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
             )
-        if not _is_whole(n) or n < 1:
+        if not is_whole(n) or n < 1:
             raise InputError(f"n is {n!r}; it must be a whole number, at least 1 counterfactual a row")
-        if not _is_whole(seed) or not 0 <= seed < 2**64:
+        if not is_whole(seed) or not 0 <= seed < 2**64:
             raise InputError(f"seed {seed!r} must be a whole number from 0 to 2**64 - 1")
         if threshold is not None and not (isinstance(threshold, Real) and 0 < threshold < 1):
             raise InputError(f"threshold {threshold!r} must be a number between 0 and 1")
@@ -231,10 +231,6 @@ class Explainer:
         with torch.no_grad():
             other: Tensor = 1 - fitted.classifier(x).argmax(dim=1)
         return other
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _names(names: Iterable[Name], what: str) -> tuple[Name, ...]:

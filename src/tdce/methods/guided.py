@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tdce.diffusion.multinomial import TINY
 from tdce.diffusion.noise import Noise
-from tdce.errors import InputError
+from tdce.errors import InputError, is_whole
 from tdce.limits import Reach
 from tdce.methods.base import Task, Watch, padded, unwatched
 from tdce.methods.neighbours import Typical, nearest
@@ -28,6 +28,7 @@ PUSHES = 3  # of the numbers, once the categories are settled
 LEAST_SHARE = 1e-3  # of a category that no neighbour has
 TASTE = 2.0  # how unequal the features are to a second or later option
 GROWTH = 3.0  # of the strength, from rung to rung
+AIM = 0.7  # share of the way to the query that the aim goes at most: from further on answers come back no nearer
 
 
 @dataclass(frozen=True)
@@ -56,20 +57,23 @@ class TDCE:
             raise InputError(f"closeness {self.closeness} must lie between 0 and 1")
         if not self.ladder or not all(0 < start <= 1 for start in self.ladder):
             raise InputError(f"ladder {self.ladder} must have start levels above 0, up to 1")
-        if self.neighbours < 1:
-            raise InputError(f"neighbours is {self.neighbours}; it must be at least 1")
+        if not is_whole(self.neighbours) or self.neighbours < 1:
+            raise InputError(f"neighbours is {self.neighbours}; it must be a whole number, at least 1")
+        if not is_whole(self.steps) or self.steps < 1:
+            raise InputError(f"steps is {self.steps}; it must be a whole number, at least 1")
         if not 0 <= self.keep <= 1:
             raise InputError(f"keep {self.keep} must lie between 0 and 1")
-        if self.factors is not None and self.factors < 1:
-            raise InputError(f"factors is {self.factors}; it must be at least 1, or None for all")
+        if self.factors is not None and (not is_whole(self.factors) or self.factors < 1):
+            raise InputError(f"factors is {self.factors}; it must be a whole number, at least 1, or None for all")
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
 
     @torch.no_grad()
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
-        aim_share, back_share = min(1.0, 2 * self.closeness), max(0.0, 2 * self.closeness - 1)  # the dial's two halves
-        taste = self.taste(noise) if noise.key[1] else None  # a later option has its own
+        taste = self.taste(noise) if noise.key[1] else None  # a later option has its own, and starts nearer the query
+        aim_share = min(2 * self.closeness, AIM if taste is None else 1.0)  # first the dial moves the aim,
+        back_share = max(2 * self.closeness - AIM, 0.0) / (2 - AIM)  # then it says how far to come back
         x_cf = self.climb(x, target, self.aim(x, target, aim_share, noise, taste), noise)
         x_cf = self.last_rung(x, target, x_cf, noise)
         return come_back(self.task, x, x_cf, target, back_share, taste) if back_share else x_cf
@@ -81,11 +85,9 @@ class TDCE:
 
     def aim(self, x: Tensor, target: Tensor, share: float, noise: Noise, taste: Tensor | None = None) -> Aim:
         """Where the estimate is drawn to: `share` of the way from the typical row of the target class to the query."""
-        if share < 1:
-            typical = Typical(self.neighbours, self.confidence, self.keep, self.factors, self.spread)
-            u = noise.field(2 + len(self.ladder), self.length).uniform(1)
-            x = torch.lerp(typical.rows(self.task, x, target, u), x, share)
-        num, prior = self.task.space.split(x)
+        typical = Typical(self.neighbours, self.confidence, self.keep, self.factors, self.spread)
+        u = noise.field(2 + len(self.ladder), self.length).uniform(1)
+        num, prior = self.task.space.split(torch.lerp(typical.rows(self.task, x, target, u), x, share))
         return self.aimed(num, prior, taste)
 
     def aimed(self, num: Tensor, prior: Tensor, taste: Tensor | None = None) -> Aim:
