@@ -104,7 +104,7 @@ class Explainer:
         encoder = fitted.encoder
         limits = Limits(encoder, rows, _names(immutable, "immutable"))
         task = fitted.task(limits.immutable, threshold)
-        goal = self._target(limits.x.float(), target)
+        goal = self._target(limits.x, target)
         method = self._method(closeness).fit(task)
         explanation = explain(method, task, limits, goal, n, seed, Progress(self.progress))
         names = np.array(fitted.classes, dtype=object)[goal.numpy()]

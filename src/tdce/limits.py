@@ -48,7 +48,7 @@ class Limits:
             raise InputError(f"immutable: there is no feature {unknown[0]!r}; known: {listing(encoder.schema.names)}")
         self.encoder = encoder
         self.own: Floats = encoder.read(rows)  # (n, features)
-        self.x = encoder.embed(self.own)  # (n, width) the same, encoded
+        self.x = encoder.embed(self.own).float()  # (n, width) the same, encoded
         self.dtypes = [rows[name].dtype for name in encoder.schema.names]
         self.features = tuple(
             _as_stored(replace(f, immutable=f.immutable or f.name in frozen), dtype)
@@ -203,9 +203,11 @@ def _fitting(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
         return categories
     try:
         stored = pd.array(list(categories), dtype=dtype)
-    except (TypeError, ValueError, OverflowError):  # one that cannot be stored at all hides the others
-        return sum((_fitting((c,), dtype) for c in categories), ()) if len(categories) > 1 else ()
-    return tuple(c for c, back in zip(categories, stored, strict=True) if back == c)
+        return tuple(c for c, back in zip(categories, stored, strict=True) if back == c)
+    except (TypeError, ValueError, OverflowError):
+        if len(categories) == 1:
+            return ()
+    return tuple(c for each in categories for c in _fitting((each,), dtype))  # one of them spoils the whole
 
 
 def _snap_category(feature: Categorical, weights: Floats, own: Floats) -> Floats:

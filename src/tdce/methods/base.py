@@ -112,7 +112,7 @@ def explain(
     """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model."""
     own = limits.own
     classify = getattr(method, "classifier_", task.classifier)  # a method may explain a model of its own
-    before, already = _verdict(classify, limits.x.float(), target, task.threshold)
+    before, already = _verdict(classify, limits.x, target, task.threshold)
     free = np.asarray(limits.free().any(axis=1))
     todo = np.flatnonzero(~already & free)
 
@@ -185,7 +185,7 @@ def _draw(
     """One draw for one block of rows; what does not raise the target's probability is not proposed."""
     within = padded(torch.arange(len(at))).numpy()
     whole = at[within]
-    x = limits.x[whole].float()
+    x = limits.x[whole]
     if hasattr(method, "within"):  # it judges its candidates itself: on exactly what would be returned
         method = method.within(
             lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float(),

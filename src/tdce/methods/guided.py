@@ -28,7 +28,7 @@ PUSHES = 3  # of the numbers, once the categories are settled
 LEAST_SHARE = 1e-3  # of a category that no neighbour has
 TASTE = 2.0  # how unequal the features are to a second or later option
 GROWTH = 3.0  # of the strength, from rung to rung
-AIM = 0.7  # share of the way to the query that the aim goes at most: from further on answers come back no nearer
+AIM = 0.7  # of the way from the typical row to the query, at most: an aim further on makes no nearer answers
 
 
 @dataclass(frozen=True)
