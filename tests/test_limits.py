@@ -265,6 +265,19 @@ def test_categories_by_hand(allowed: Any, dtype: Any, own: Any, expected: list[A
     assert snap(feature, own, [True, False, "none", "unknown"], dtype) == expected
 
 
+@pytest.mark.parametrize("dtype", ["int64", "Int64", "int8"])
+def test_a_category_that_the_column_cannot_hold_does_not_take_the_others_with_it(dtype: str) -> None:
+    assert snap(Categorical("x", (1, 2, "none")), 1, [2, "none"], dtype) == [2, 1]
+
+
+def test_the_limits_of_some_rows_are_theirs() -> None:
+    encoder = Encoder.fit(table())
+    limits = Limits(encoder, table().head(5))
+    part = limits.take(np.array([False, True, False, True, True]))
+    np.testing.assert_array_equal(part.snap(part.x, np.arange(3)), part.own)
+    assert torch.equal(part.x, encoder.embed(part.own).float())
+
+
 def test_missing_may_be_filled_but_is_never_proposed() -> None:
     fitted = pd.DataFrame({"a": [1.0, 5.0, None], "b": ["u", "v", None]})
     encoder = Encoder.fit(fitted)

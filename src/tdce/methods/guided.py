@@ -85,9 +85,11 @@ class TDCE:
 
     def aim(self, x: Tensor, target: Tensor, share: float, noise: Noise, taste: Tensor | None = None) -> Aim:
         """Where the estimate is drawn to: `share` of the way from the typical row of the target class to the query."""
-        typical = Typical(self.neighbours, self.confidence, self.keep, self.factors, self.spread)
-        u = noise.field(2 + len(self.ladder), self.length).uniform(1)
-        num, prior = self.task.space.split(torch.lerp(typical.rows(self.task, x, target, u), x, share))
+        if share < 1:
+            typical = Typical(self.neighbours, self.confidence, self.keep, self.factors, self.spread)
+            u = noise.field(2 + len(self.ladder), self.length).uniform(1)
+            x = torch.lerp(typical.rows(self.task, x, target, u), x, share)
+        num, prior = self.task.space.split(x)
         return self.aimed(num, prior, taste)
 
     def aimed(self, num: Tensor, prior: Tensor, taste: Tensor | None = None) -> Aim:
