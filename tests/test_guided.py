@@ -15,7 +15,6 @@ from tdce.diffusion import gaussian
 from tdce.diffusion.noise import Noise
 from tdce.errors import InputError
 from tdce.methods import TDCE, Task, guided
-from tdce.methods.base import padded
 from tdce.methods.guided import Aim
 from tdce.methods.neighbours import Typical, crowd, drawn, main_directions, nearest, pool_of, separation
 from tdce.methods.pullback import restore
@@ -371,11 +370,6 @@ def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
     settled = restore(task, x, proposal)[:, block]
     assert torch.equal(settled.sum(dim=1), torch.ones(64))
 
-
-def test_a_part_of_a_block_is_padded_to_sixty_four():
-    assert padded(torch.tensor([5, 9])).tolist() == [5, 9] + [5] * 62
-    assert len(padded(torch.arange(64))) == 64
-    assert len(padded(torch.arange(65))) == 128
 
 
 def test_a_number_at_its_end_leaves_the_push_to_the_others(scene):

@@ -244,7 +244,12 @@ def _cells(feature: Feature, values: Floats) -> list[Value | None]:
 
 
 def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
-    """Piecewise linear through the points, with the overall slope beyond them."""
-    slope = (ys[-1] - ys[0]) / (xs[-1] - xs[0])
-    beyond: Floats = np.where(at > xs[-1], at - xs[-1], np.where(at < xs[0], at - xs[0], 0.0))
-    return np.asarray(np.interp(at, xs, ys) + slope * beyond)
+    """Piecewise linear through the points, with the overall slope beyond them.
+
+    One operation at a time, so that no processor may fuse two and round otherwise.
+    """
+    left = np.searchsorted(xs[1:-1], at, side="right")  # the point that a segment begins at
+    within = np.clip(at, xs[0], xs[-1])
+    share = (within - xs[left]) / np.diff(xs)[left]
+    inside = np.where(within == xs[-1], ys[-1], ys[left] + share * np.diff(ys)[left])
+    return np.asarray(inside + (at - within) * ((ys[-1] - ys[0]) / (xs[-1] - xs[0])))

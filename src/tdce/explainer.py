@@ -22,6 +22,7 @@ from tdce.evaluation import Yardstick
 from tdce.fitting import Fitted, class_of, fit
 from tdce.limits import Limits
 from tdce.methods import METHODS, Explanation, Method, Task, explain
+from tdce.methods.base import probabilities, rounded
 from tdce.models.classifier import Classifier
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
@@ -117,10 +118,9 @@ class Explainer:
         )
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The explained model's probability of each class, one column a class."""
+        """The explained model's probability of each class, one column a class, to six decimals as in every answer."""
         fitted = self._fitted()
-        with torch.no_grad():
-            p = fitted.classifier(fitted.encoder.encode(rows).float()).double().softmax(dim=1)
+        p = rounded(probabilities(fitted.classifier, fitted.encoder.encode(rows).float()))
         return pd.DataFrame(p.numpy(), index=rows.index, columns=list(fitted.classes))
 
     def predict(self, rows: pd.DataFrame) -> pd.Series[Any]:

@@ -63,9 +63,18 @@ class Space:
         """(features, width) which columns are whose."""
         return torch.stack([self.mask([name]) for name in self.columns])
 
+    @cached_property
+    def owner(self) -> Tensor:
+        """(width,) the number of the feature that each column belongs to."""
+        return self.members.int().argmax(dim=0)
+
     def moved(self, x: Tensor, other: Tensor) -> Tensor:
         """(n, features) whose columns differ between two encoded tensors."""
-        return (x != other).float() @ self.members.float().T > 0
+        return self.gathered((x != other).float()) > 0
+
+    def gathered(self, values: Tensor) -> Tensor:
+        """(n, width) -> (n, features): the sum over each feature's columns."""
+        return values.new_zeros(len(values), len(self.columns)).index_add_(1, self.owner, values)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, width) -> numbers (n, num) and category weights (n, cat)."""

@@ -1,7 +1,13 @@
-"""How many threads to work with: as many as turn out to be fastest, here and now."""
+"""How many threads to work with: as many as turn out to be fastest, here and now.
+
+Torch keeps the number for each thread of the process by itself, so whoever sets it for a moment disturbs no other; only
+a thread that starts in that very moment takes the number over. Therefore the long trials are for the main thread alone.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,17 +16,21 @@ import torch
 
 TRIED = 2  # blocks with each number of threads
 
+if hasattr(os, "register_at_fork"):  # a forked process has lost the threads it would wait for: it works with its own
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
+
 
 class Threads:
     """Times the first blocks of a long piece of work with all threads and with one, and keeps to the faster.
 
     These matrices are small: on a quiet machine a second thread helps a little, on a busy one it costs a lot. Results
-    do not depend on it, to the bit.
+    do not depend on it, to the bit. In another thread than the main one, as in a server, the number is left alone.
     """
 
     def __init__(self, blocks: int) -> None:
         self.usual = torch.get_num_threads()
-        worth_it = self.usual > 1 and blocks > 2 * TRIED + 1
+        alone = threading.current_thread() is threading.main_thread()
+        worth_it = alone and self.usual > 1 and blocks > 2 * TRIED + 1
         self.plan = [self.usual, *[self.usual, 1] * TRIED] if worth_it else []  # the first is a warm-up
         self.seconds: dict[int, list[float]] = {}
 
@@ -29,12 +39,9 @@ class Threads:
         """Around the work on one block."""
         trial = self.plan.pop(0) if self.plan else None
         warm = trial is not None and len(self.plan) == 2 * TRIED
-        torch.set_num_threads(trial or self.best())
         began = time.perf_counter()
-        try:
+        with _threads(trial or self.best()):
             yield
-        finally:
-            torch.set_num_threads(self.usual)
         if trial is not None and not warm:
             self.seconds.setdefault(trial, []).append(time.perf_counter() - began)
 
@@ -45,8 +52,17 @@ class Threads:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """For what must come out the same on every machine: sums in training depend on the number of threads."""
+    with _threads(1):
+        yield
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
     usual = torch.get_num_threads()
-    torch.set_num_threads(1)
+    if count == usual:
+        yield
+        return
+    torch.set_num_threads(count)
     try:
         yield
     finally:

@@ -11,6 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tdce.progress import Progress
+from tdce.threads import one_thread
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def train(
 ) -> History:
     """Train in place; at the end the module holds the averaged weights of the best check.
 
-    The same seed gives the same batches and noise. A loss that is no longer finite stops with an error.
+    The same seed gives the same batches and noise, and any number of threads the same weights. A loss that is no longer finite stops with an error.
     """
     generator = Generator().manual_seed(seed)
     averaged = copy.deepcopy(module).requires_grad_(False)
@@ -59,7 +60,7 @@ def train(
     checks: list[tuple[int, float]] = []
     best_step, best_loss, best = 0, math.inf, copy.deepcopy(averaged.state_dict())
 
-    with progress.bar(title, plan.steps) as bar:
+    with one_thread(), progress.bar(title, plan.steps) as bar:
         for step in range(1, plan.steps + 1):
             if len(order) < batch:
                 order = torch.randperm(rows, generator=generator)

@@ -8,6 +8,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import silu
 
+from tdce.products import Affine
+
 
 class Backbone(nn.Module):
     """(n, width) -> (n, outputs). The first half of the blocks feeds the second half, mirrored, by addition.
@@ -78,9 +80,19 @@ def activated(h: Tensor) -> Tensor:
     return silu(h, inplace=not torch.is_grad_enabled())
 
 
-def linear(inputs: int, outputs: int, generator: Generator) -> nn.Linear:
+class Linear(nn.Linear):
+    """Once it is trained, a row's outputs have the same bits in any company."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.weight.requires_grad:  # in training a batch is one whole
+            return super().forward(x)
+        out: Tensor = Affine.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
+        return out
+
+
+def linear(inputs: int, outputs: int, generator: Generator) -> Linear:
     """A linear layer initialised from the given generator alone."""
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
+    layer: Linear = nn.utils.skip_init(Linear, inputs, outputs)  # type: ignore[no-untyped-call]
     bound = 1 / math.sqrt(max(inputs, 1))
     with torch.no_grad():
         layer.weight.uniform_(-bound, bound, generator=generator)

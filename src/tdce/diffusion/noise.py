@@ -15,6 +15,7 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from tdce.columns import Floats
+from tdce.products import exact
 
 FREQUENCIES = 128
 WORDS = 4  # of 64 bits, in one step of Philox
@@ -33,7 +34,7 @@ class Noise:
         self.drawn = False  # whether anything was
         self._stream, self._read = (key[0], key[1] + (stream << 32)), 0
         omega = self._normals(x.shape[1], FREQUENCIES) / length
-        phase = x.double() @ omega  # double: at a tiny length the phases are large
+        phase = exact(x.double(), omega)  # double: at a tiny length the phases are large
         self._features = torch.cat([phase.cos(), phase.sin()], dim=1).float() / math.sqrt(FREQUENCIES)
 
     def field(self, stream: int, length: float, at: Tensor | None = None) -> Noise:
@@ -44,7 +45,7 @@ class Noise:
     def normal(self, width: int) -> Tensor:
         """(n, width) the next draw."""
         self.drawn = True
-        return self._features @ self._normals(2 * FREQUENCIES, width).float()
+        return exact(self._features, self._normals(2 * FREQUENCIES, width))
 
     def uniform(self, width: int) -> Tensor:
         """(n, width) in (0, 1), through the normal distribution function."""

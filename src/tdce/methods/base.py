@@ -24,8 +24,8 @@ from tdce.threads import Threads
 BLOCK = 1024
 """So many rows are worked at a time."""
 
-LEAST = 64
-"""Blocks are padded to a multiple of this, so that a row's arithmetic never depends on its neighbours."""
+MARGIN = 1e-6
+"""A probability must be so much above the limit to count, so that another machine's last bits change no verdict."""
 
 Classify = Callable[[Tensor], Tensor]
 """Encoded rows (n, width) -> logits (n, classes), differentiable."""
@@ -183,17 +183,15 @@ def _draw(
     threshold: float | None,
 ) -> _Draw:
     """One draw for one block of rows; what does not raise the target's probability is not proposed."""
-    within = padded(torch.arange(len(at))).numpy()
-    whole = at[within]
-    x = limits.x[whole]
+    x = limits.x[at]
     if hasattr(method, "within"):  # it judges its candidates itself: on exactly what would be returned
         method = method.within(
-            lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float(),
-            limits.reach(whole),
-            torch.from_numpy(changed[within]).float(),
+            lambda x_cf: limits.encoder.embed(limits.snap(x_cf, at)).float(),
+            limits.reach(at),
+            torch.from_numpy(changed).float(),
         )
     noise = Noise(x, key)
-    x_cf = method.generate(x, target[whole], noise)[: len(at)]
+    x_cf = method.generate(x, target[at], noise)
     if not torch.isfinite(x_cf).all():
         raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
     raw = limits.snap(x_cf, at)
@@ -214,30 +212,31 @@ def _notes(limits: Limits, already: Flags, free: Flags, different: Rows, options
     return notes
 
 
-@torch.no_grad()
 def _verdict(classify: Classify, x: Tensor, target: Tensor, threshold: float | None) -> tuple[Floats, Flags]:
     """The model's probability of the target, and whether its answer is the target."""
-    blocks = []
-    for i in range(0, len(x), BLOCK):
-        block = x[i : i + BLOCK]
-        whole = block[padded(torch.arange(len(block)))]
-        blocks.append(classify(whole)[: len(block)].double())
-    if not blocks:
-        return np.zeros(0), np.zeros(0, dtype=bool)
-    logits = torch.cat(blocks)
-    score = logits.softmax(dim=1).gather(1, target[:, None]).squeeze(1).numpy()
-    return score, accepted(logits, target, threshold).numpy()
+    p = probabilities(classify, x)
+    own = p.gather(1, target[:, None]).squeeze(1)
+    return rounded(own).numpy(), _accepted(p, target, threshold).numpy()
+
+
+@torch.no_grad()
+def probabilities(classify: Classify, x: Tensor) -> Tensor:
+    """(n, classes) of encoded rows, in float64."""
+    return torch.cat([classify(block).double().softmax(dim=1) for block in torch.split(x, BLOCK)])
+
+
+def rounded(p: Tensor) -> Tensor:
+    """Probabilities as they are shown: six decimals, which do not depend on the machine."""
+    return p.mul(1e6).round_().div_(1e6)
 
 
 def accepted(logits: Tensor, target: Tensor, threshold: float | None) -> Tensor:
-    """(n,) whether the target is the most probable class, or with a threshold, at least that probable."""
-    if threshold is None:
-        return logits.argmax(dim=1) == target
-    p = logits.double().softmax(dim=1).gather(1, target[:, None]).squeeze(1)
-    return p >= threshold
+    """(n,) whether the target is the most probable class, or with a threshold, at least that probable; by a margin."""
+    return _accepted(logits.double().softmax(dim=1), target, threshold)
 
 
-def padded(at: Tensor) -> Tensor:
-    """Row numbers made up to a multiple of 64 by the first one again: products of so many rows or more have the same
-    bits in any company, those of fewer need not."""
-    return torch.cat([at, at[:1].expand(-len(at) % LEAST)])
+def _accepted(p: Tensor, target: Tensor, threshold: float | None) -> Tensor:
+    own = p.gather(1, target[:, None]).squeeze(1)
+    if threshold is not None:
+        return own >= threshold + MARGIN
+    return own >= p.scatter(1, target[:, None], -torch.inf).amax(dim=1) + 2 * MARGIN  # of two classes: 1/2 + MARGIN

@@ -9,8 +9,9 @@ import torch
 from scipy.stats import rankdata
 from torch import Generator, Tensor
 
-from tdce.methods.base import Task, accepted
-from tdce.threads import one_thread
+from tdce import products
+from tdce.methods.base import Task, accepted, rounded
+from tdce.products import exact, squared_distances
 
 POOL = 4096  # confident rows of a class, at most
 FEWEST = 100  # and at least, if there are so many
@@ -37,29 +38,27 @@ class Typical:
         u: Tensor,  # (n, 1) in (0, 1): which of the neighbours gives the categories
     ) -> Tensor:  # (n, width)
         out = x
-        with one_thread():  # with two, a sum over so many rows may have other bits
-            for k in sorted(set(target.tolist())):  # a loop over classes
-                out = torch.where((target == k)[:, None], self._of_class(task, x, k, u), out)
+        for k in sorted(set(target.tolist())):  # a loop over classes
+            out = torch.where((target == k)[:, None], self._of_class(task, x, k, u), out)
         return out
 
     def _of_class(self, task: Task, x: Tensor, k: int, u: Tensor) -> Tensor:
         pool, num = pool_of(task, k, self.confidence), task.space.num
         near = crowd(x, pool, self.neighbours)
-        mean, centre = (near @ pool) / near.sum(dim=1, keepdim=True), pool.mean(dim=0)
+        mean, centre = (exact(rows, pool) / rows.sum(dim=1, keepdim=True) for rows in (near, torch.ones(1, len(pool))))
         kept = self.keep * (1 - separation(task, k))
         mean[:, :num] = torch.lerp(mean[:, :num], x[:, :num], kept.expand(len(x), -1))
         away = mean - centre
         if self.factors is not None:
-            away = away @ main_directions(task, k, self.confidence, self.factors)
+            away = exact(away, main_directions(task, k, self.confidence, self.factors))
         numbers = (centre + self.spread * away)[:, :num]
         return task.space.join(numbers, pool[drawn(near, u)][:, num:])
 
 
 def crowd(x: Tensor, pool: Tensor, count: int) -> Tensor:
     """(n, m) 1 for the rows of the pool that are nearest to a query, and for ties, 0 elsewhere."""
-    away = torch.cdist(x, pool)
-    last = min(count, len(pool)) - 1
-    return away.le_(torch.from_numpy(np.partition(away.numpy(), last, axis=1)[:, last, None]))
+    away, last = squared_distances(x, pool), min(count, len(pool)) - 1
+    return (away <= torch.from_numpy(np.partition(away.numpy(), last, axis=1)[:, last, None])).float()
 
 
 def drawn(near: Tensor, u: Tensor) -> Tensor:
@@ -105,7 +104,7 @@ def nearest(task: Task, x: Tensor, target: Tensor, count: int) -> tuple[Tensor, 
         pool, asked = pool_of(task, k, None), target == k
         if len(pool) == 0:
             continue
-        order = torch.cdist(x * weight, pool * weight).topk(min(count, len(pool)), largest=False).indices
+        order = products.nearest(x * weight, pool * weight, min(count, len(pool)))
         order = torch.cat([order, order[:, -1:].expand(-1, count - order.shape[1])], dim=1)
         rows = torch.where(asked[:, None, None], pool[order], rows)
         known = torch.where(asked, min(count, len(pool)), known)
@@ -120,7 +119,7 @@ def pool_of(task: Task, k: int, confidence: float | None) -> Tensor:
         if confidence is None:
             found = accepted_rows(task, k).nonzero().squeeze(1)
         else:
-            p, likely = logits_of(task).double().softmax(dim=1)[:, k].sort(descending=True, stable=True)
+            p, likely = rounded(logits_of(task).double().softmax(dim=1)[:, k]).sort(descending=True, stable=True)
             found = likely[: max(int((p >= confidence).sum()), FEWEST)]
             thinned = torch.randperm(len(found), generator=Generator().manual_seed(task.seed))[:POOL]
             found = found[thinned].sort().values

@@ -11,6 +11,8 @@ from tdce.methods.base import Task
 
 Holds = Callable[[Tensor], Tensor]  # (n, width) -> (n, 1) whether the verdict does
 HALVINGS = 6
+FINEST = 2.0**-8  # of a deviation
+TIE = 1e-4  # margins, in log odds, that differ by less are the same: the earlier feature goes first
 
 
 @torch.no_grad()
@@ -67,11 +69,16 @@ def order_of(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, taste: Tensor 
     with torch.enable_grad():
         at = x_cf.detach().requires_grad_()
         (g,) = torch.autograd.grad(task.judged(at, target)[1].sum(), at)
-    gain = (g * (x - x_cf)) @ task.space.members.to(x.dtype).T
+    gain = (task.space.gathered(g * (x - x_cf)) / TIE).round()
     return gain.argsort(dim=1, descending=True, stable=True)
 
 
 def restore(task: Task, x: Tensor, x_cf: Tensor) -> Tensor:
-    """On the data's grid, with the query's own value in every feature that may not, or did not, move."""
-    moved = task.space.moved(x_cf, x).float() @ task.space.members.float() > 0
+    """On the data's grid, with the query's own value in every feature that may not, or did not, move.
+
+    Numbers are first rounded to a small part of a deviation: a finer value would hang on the machine's last bits.
+    """
+    num, cat = task.space.split(x_cf)
+    x_cf = torch.where(x_cf == x, x, task.space.join((num / FINEST).round() * FINEST, cat))
+    moved = task.space.moved(x_cf, x)[:, task.space.owner]
     return torch.where(task.mutable & moved, task.settle(x_cf), x)

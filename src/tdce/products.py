@@ -1,0 +1,111 @@
+"""Rows times a matrix, with the same bits for a row in any company: nobody else multiplies rows by a matrix.
+
+A matrix product may give a row other last bits at another place in the batch, or in a batch of another size: its
+edges are worked by other code. Two ways keep clear of that. `product`, for the networks, pads rows and widths so that
+there are no odd edges; whether that is enough on this machine is tried, once a process for each shape in use. `exact`
+rounds both sides so far that no sum ever has to round: then no order matters, on any machine. It is slower; it serves
+where the last bits decide (noise, neighbours), and where padding is not enough.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+from torch.nn.functional import pad
+
+WIDTH = 16  # both widths become a multiple of this: every row starts on a new cache line
+ROWS = 64  # and so does the number of rows
+BLOCK = 1024  # so many are multiplied at a time, so that there are few shapes to try
+DIGITS = 53  # binary ones of a float64
+TIE = 2.0**-16  # squared distances that differ by less are the same
+
+
+def product(rows: Tensor, matrix: Tensor) -> Tensor:
+    """(n, inner) @ (inner, outer), as precise as the dtype."""
+    (n, inner), outer = rows.shape, matrix.shape[1]
+    if not (n and inner and outer):
+        return rows.new_zeros(n, outer)
+    full, square = _padded(rows, ROWS), _padded(matrix, WIDTH)
+    if not independent(*square.shape, square.dtype, square.is_contiguous()):
+        return exact(rows, matrix)
+    out = full.new_empty(len(full), square.shape[1])
+    for i in range(0, len(full), BLOCK):
+        torch.mm(full[i : i + BLOCK], square, out=out[i : i + BLOCK])
+    return out if out.shape == (n, outer) else out[:n, :outer].clone()
+
+
+def exact(rows: Tensor, matrix: Tensor) -> Tensor:
+    """(n, inner) @ (inner, outer) of rounded numbers, about six digits of each, without any further error.
+
+    Each row and each column is written in whole multiples of a power of two, so few that their products and all
+    partial sums are whole numbers below 2^53, which a float64 holds.
+    """
+    bits = (DIGITS - matrix.shape[0].bit_length()) // 2
+    (left, row_unit), (right, column_unit) = _whole(rows, bits, dim=1), _whole(matrix, bits, dim=0)
+    return ((left @ right) * (row_unit * column_unit)).to(rows.dtype)
+
+
+def squared_distances(rows: Tensor, others: Tensor) -> Tensor:
+    """(n, m) between all pairs, float64 and in multiples of `TIE`, so that equal distances tie on every machine."""
+    x, y = rows.double(), others.double()
+    away = x.square().sum(dim=1, keepdim=True) + y.square().sum(dim=1) - 2 * exact(x, y.T)
+    return away.clamp_min_(0).div_(TIE).round_().mul_(TIE)
+
+
+def nearest(rows: Tensor, others: Tensor, count: int) -> Tensor:
+    """(n, count) positions of the nearest of the others, nearest first; of equally near ones the earlier."""
+    unique = torch.arange(len(others), dtype=torch.double) / len(others)  # less than one unit of distance
+    found = [
+        (squared_distances(some, others).div_(TIE) + unique).topk(count, largest=False).indices
+        for some in torch.split(rows, 128)
+    ]
+    return torch.cat(found) if found else torch.zeros(0, count, dtype=torch.long)
+
+
+class Affine(torch.autograd.Function):
+    """x W' + b for a layer that is no longer trained: the gradient goes to x alone, by the same products."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        ctx.save_for_backward(weight)
+        return product(x, weight.T).add_(bias)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        (weight,) = ctx.saved_tensors
+        return product(gradients[0], weight), None, None
+
+
+@cache
+def independent(inner: int, outer: int, dtype: torch.dtype, contiguous: bool) -> bool:
+    """Whether on this machine the bits of a row depend neither on its place nor on the number of rows, as found by
+    trying every number of rows that `product` ever multiplies."""
+    draw = Generator().manual_seed(0)
+    rows = torch.randn(BLOCK, inner, generator=draw, dtype=dtype)
+    matrix = torch.randn(inner, outer, generator=draw, dtype=dtype)
+    matrix = matrix if contiguous else matrix.T.contiguous().T
+    whole = rows @ matrix
+    turned = torch.equal((rows.flip(0) @ matrix).flip(0), whole)
+    return turned and all(torch.equal(rows[-n:] @ matrix, whole[-n:]) for n in range(ROWS, BLOCK, ROWS))
+
+
+def _padded(x: Tensor, rows: int) -> Tensor:
+    """With zeros up to full multiples, its memory beginning on a cache line."""
+    more = (0, -x.shape[1] % WIDTH, 0, -len(x) % rows)
+    if any(more):
+        return pad(x, more)
+    if not (x.is_contiguous() or x.T.is_contiguous()):
+        x = x.contiguous()
+    return x.clone() if x.data_ptr() % 64 else x
+
+
+def _whole(x: Tensor, bits: int, dim: int) -> tuple[Tensor, Tensor]:
+    """As whole numbers up to 2^bits, and what one of them stands for in each row (dim 1) or column (dim 0)."""
+    largest = x.detach().abs().amax(dim=dim, keepdim=True).double().numpy()
+    exponent = np.frexp(largest)[1] - bits
+    unit = torch.from_numpy(np.ldexp(1.0, exponent))
+    return (x.double() * torch.from_numpy(np.ldexp(1.0, -exponent))).round_(), unit
