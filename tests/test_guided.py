@@ -371,7 +371,6 @@ def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
     assert torch.equal(settled.sum(dim=1), torch.ones(64))
 
 
-
 def test_a_number_at_its_end_leaves_the_push_to_the_others(scene):
     task, x, target = scene
     method, num = TDCE().fit(task), task.space.num

@@ -49,7 +49,8 @@ def train(
 ) -> History:
     """Train in place; at the end the module holds the averaged weights of the best check.
 
-    The same seed gives the same batches and noise, and any number of threads the same weights. A loss that is no longer finite stops with an error.
+    The same seed gives the same batches and noise, and any number of threads the same weights. A loss that is no longer
+    finite stops with an error.
     """
     generator = Generator().manual_seed(seed)
     averaged = copy.deepcopy(module).requires_grad_(False)

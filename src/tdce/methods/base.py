@@ -17,6 +17,7 @@ from tdce.diffusion.model import TabularDiffusion
 from tdce.diffusion.noise import Noise
 from tdce.limits import Flags, Limits, Rows
 from tdce.methods.options import choose, distinct, draws_for
+from tdce.products import ROWS
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.threads import Threads
@@ -183,15 +184,17 @@ def _draw(
     threshold: float | None,
 ) -> _Draw:
     """One draw for one block of rows; what does not raise the target's probability is not proposed."""
-    x = limits.x[at]
+    within = padded(torch.arange(len(at))).numpy()
+    whole = at[within]
+    x = limits.x[whole]
     if hasattr(method, "within"):  # it judges its candidates itself: on exactly what would be returned
         method = method.within(
-            lambda x_cf: limits.encoder.embed(limits.snap(x_cf, at)).float(),
-            limits.reach(at),
-            torch.from_numpy(changed).float(),
+            lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float(),
+            limits.reach(whole),
+            torch.from_numpy(changed[within]).float(),
         )
     noise = Noise(x, key)
-    x_cf = method.generate(x, target[at], noise)
+    x_cf = method.generate(x, target[whole], noise)[: len(at)]
     if not torch.isfinite(x_cf).all():
         raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
     raw = limits.snap(x_cf, at)
@@ -222,7 +225,8 @@ def _verdict(classify: Classify, x: Tensor, target: Tensor, threshold: float | N
 @torch.no_grad()
 def probabilities(classify: Classify, x: Tensor) -> Tensor:
     """(n, classes) of encoded rows, in float64."""
-    return torch.cat([classify(block).double().softmax(dim=1) for block in torch.split(x, BLOCK)])
+    blocks = [(block[padded(torch.arange(len(block)))], len(block)) for block in torch.split(x, BLOCK)]
+    return torch.cat([classify(whole).double().softmax(dim=1)[:rows] for whole, rows in blocks])
 
 
 def rounded(p: Tensor) -> Tensor:
@@ -240,3 +244,9 @@ def _accepted(p: Tensor, target: Tensor, threshold: float | None) -> Tensor:
     if threshold is not None:
         return own >= threshold + MARGIN
     return own >= p.scatter(1, target[:, None], -torch.inf).amax(dim=1) + 2 * MARGIN  # of two classes: 1/2 + MARGIN
+
+
+def padded(at: Tensor) -> Tensor:
+    """Row numbers made up to a multiple of 64 by the first one again: what works on a single row, or on a few, may add
+    up its columns in another order than what works on many."""
+    return torch.cat([at, at[:1].expand(-len(at) % ROWS)])

@@ -18,7 +18,7 @@ from tdce.diffusion.multinomial import TINY
 from tdce.diffusion.noise import Noise
 from tdce.errors import InputError, is_whole
 from tdce.limits import Reach
-from tdce.methods.base import Task, Watch, unwatched
+from tdce.methods.base import Task, Watch, padded, unwatched
 from tdce.methods.neighbours import Typical, nearest
 from tdce.methods.pullback import come_back, restore
 from tdce.methods.tdce import unit
@@ -107,7 +107,7 @@ class TDCE:
             left = ~self.task.accepts(x_cf, target)
             if not left.any():
                 break
-            at = left.nonzero().squeeze(1)
+            at = padded(left.nonzero().squeeze(1))
             field = noise.field(1 + rung, self.length, at)
             walked = self.walk(x[at], target[at], aim.take(at), field, start, GROWTH**rung)
             x_cf = torch.where(left[:, None], restore(self.task, x, x_cf.index_copy(0, at, walked)), x_cf)
@@ -119,7 +119,7 @@ class TDCE:
         task, left = self.task, ~self.task.accepts(x_cf, target)
         if not left.any():
             return x_cf
-        at = left.nonzero().squeeze(1)
+        at = padded(left.nonzero().squeeze(1))
         rows, known = nearest(task, x[at], target[at], CANDIDATES)
         waiting = left
         for j in range(int(known.max())):

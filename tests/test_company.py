@@ -1,0 +1,114 @@
+"""A row's answer is the same to the bit alone, shuffled and in parts: on tables of all widths, of any number of rows.
+
+The networks here are not trained, for the promise has nothing to do with what they learned. tests/test_machines.py runs
+this file again with other instruction sets.
+"""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tdce
+from tdce.diffusion.model import TabularDiffusion
+from tdce.encoder import Encoder
+from tdce.fitting import Fitted
+from tdce.models.classifier import Classifier
+from tdce.schema import Schema
+
+EXAMPLES = int(os.environ.get("TDCE_EXAMPLES", "12"))
+
+
+def table(rows: int, numbers: int, categories: tuple[int, ...], seed: int) -> pd.DataFrame:
+    """Half of the numbers have a grid, half have none; some cells of the first category are empty."""
+    rng = np.random.default_rng(seed)
+    columns = {f"n{i}": rng.normal(size=rows) if i % 2 else rng.integers(0, 50, rows) for i in range(numbers)}
+    columns |= {f"c{i}": rng.choice([f"v{k}" for k in range(size)], rows) for i, size in enumerate(categories)}
+    return pd.DataFrame(columns)
+
+
+def untrained(frame: pd.DataFrame, classes: int, hidden: int) -> tdce.Explainer:
+    """An explainer whose networks are as they were drawn."""
+    encoder = Encoder.fit(frame, Schema.infer(frame))
+    raw = encoder.read(frame)
+    x = encoder.embed(raw).float()
+    classifier = Classifier(encoder.space.width, classes, hidden)
+    classifier.temperature.fill_(0.1)  # so that its answers differ
+    diffusion = TabularDiffusion(encoder.space, hidden)
+    if encoder.space.num:
+        diffusion.low, diffusion.high = x[:, : encoder.space.num].amin(dim=0), x[:, : encoder.space.num].amax(dim=0)
+    for module in (classifier, diffusion):
+        module.eval().requires_grad_(False)
+    y = classifier(x).argmax(dim=1)
+    made = tdce.Explainer(hidden=hidden, progress="silent")
+    made.fitted_ = Fitted(encoder, "y", tuple(range(classes)), None, classifier, diffusion, raw, y, {"seed": 0})
+    return made
+
+
+@st.composite
+def questions(draw):
+    numbers = draw(st.integers(1, 12))
+    left = draw(st.integers(0, 40 - numbers))  # columns for the categories: the encoded width is 1 to 40
+    sizes = []
+    while left >= 2:
+        sizes.append(draw(st.integers(2, min(left, 9))))
+        left -= sizes[-1]
+    return {
+        "numbers": numbers,
+        "categories": tuple(sizes),
+        "classes": draw(st.integers(2, 7)),
+        "hidden": draw(st.sampled_from([7, 16, 24])),
+        "rows": draw(st.one_of(st.integers(1, 70), st.integers(71, 200), st.sampled_from([1024, 1025, 1100]))),
+        "asked": draw(st.sampled_from([{}, {"closeness": 0.0}, {"n": 3}, {"n": 3, "closeness": 0.0}])),
+        "seed": draw(st.integers(0, 2**32 - 1)),
+    }
+
+
+@settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+@given(questions())
+def test_company_does_not_matter(question):
+    frame = table(200, question["numbers"], question["categories"], question["seed"])
+    explainer = untrained(frame, question["classes"], question["hidden"])
+    people = table(question["rows"], question["numbers"], question["categories"], question["seed"] + 1)
+    target, n = question["seed"] % question["classes"], len(people)
+
+    def asked(rows: pd.DataFrame) -> pd.DataFrame:
+        return explainer.explain(rows, target=target, seed=question["seed"], **question["asked"]).to_frame()
+
+    whole = asked(people)
+    order = np.random.default_rng(0).permutation(n)
+    parts = [people.iloc[order], people.iloc[[n // 2]], people.iloc[: n // 3 + 1], people.iloc[n // 2 :]]
+    for part in parts:
+        pd.testing.assert_frame_equal(asked(part), whole.loc[part.index], check_exact=True)
+    proba = explainer.predict_proba(whole.iloc[[n // 2]])[target]
+    assert proba.iloc[0] == whole["score_after"].iloc[n // 2]
+
+
+@pytest.mark.parametrize("method", ["tdce_paper", "wachter", "cchvae", "revise", "clue", "face", "counternet"])
+def test_the_other_methods_keep_the_promise_too(method):
+    frame = table(150, 3, (3, 2), seed=0)
+    explainer = untrained(frame, 3, hidden=10)
+    explainer.method = method
+    people = table(150, 3, (3, 2), seed=1)
+    whole = explainer.explain(people, target=1).to_frame()
+    for part in (people.iloc[::-1], people.iloc[[77]], people.iloc[10:90]):
+        pd.testing.assert_frame_equal(
+            explainer.explain(part, target=1).to_frame(), whole.loc[part.index], check_exact=True
+        )
+
+
+def test_one_thread_and_two_give_the_same_bits():
+    frame = table(300, 5, (4, 3), seed=0)
+    explainer, people, threads = untrained(frame, 3, hidden=40), table(700, 5, (4, 3), seed=1), torch.get_num_threads()
+    found = []
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            found.append(explainer.explain(people, target=1, n=2, closeness=0.2).to_frame())
+    finally:
+        torch.set_num_threads(threads)
+    pd.testing.assert_frame_equal(*found, check_exact=True)
