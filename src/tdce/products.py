@@ -31,22 +31,27 @@ def product(rows: Tensor, matrix: Tensor) -> Tensor:
         return rows.new_zeros(n, outer)
     full, square = _padded(rows, ROWS), _padded(matrix, WIDTH)
     if not independent(*square.shape, square.dtype, square.is_contiguous()):
-        return exact(rows, matrix)
+        return exact(rows, matrix, parts=2 if rows.dtype == torch.float64 else 1)
     out = full.new_empty(len(full), square.shape[1])
     for i in range(0, len(full), BLOCK):
         torch.mm(full[i : i + BLOCK], square, out=out[i : i + BLOCK])
     return out if out.shape == (n, outer) else out[:n, :outer].clone()
 
 
-def exact(rows: Tensor, matrix: Tensor) -> Tensor:
-    """(n, inner) @ (inner, outer) of rounded numbers, about six digits of each, without any further error.
+def exact(rows: Tensor, matrix: Tensor, parts: int = 1) -> Tensor:
+    """(n, inner) @ (inner, outer) of rounded numbers, six or seven digits of each (`parts` times as many), without any
+    further error that could depend on an order.
 
     Each row and each column is written in whole multiples of a power of two, so few that their products and all
-    partial sums are whole numbers below 2^53, which a float64 holds.
+    partial sums are whole numbers below 2^53, which a float64 holds; what is left over makes the next part.
     """
     bits = (DIGITS - matrix.shape[0].bit_length()) // 2
-    (left, row_unit), (right, column_unit) = _whole(rows, bits, dim=1), _whole(matrix, bits, dim=0)
-    return ((left @ right) * (row_unit * column_unit)).to(rows.dtype)
+    lefts, rights = _whole(rows.double(), bits, 1, parts), _whole(matrix.double(), bits, 0, parts)
+    total = torch.zeros(len(rows), matrix.shape[1], dtype=torch.double)
+    for left, row_unit in lefts:
+        for right, column_unit in rights:
+            total += (left @ right) * (row_unit * column_unit)
+    return total.to(rows.dtype)
 
 
 def squared_distances(rows: Tensor, others: Tensor) -> Tensor:
@@ -103,9 +108,14 @@ def _padded(x: Tensor, rows: int) -> Tensor:
     return x.clone() if x.data_ptr() % 64 else x
 
 
-def _whole(x: Tensor, bits: int, dim: int) -> tuple[Tensor, Tensor]:
-    """As whole numbers up to 2^bits, and what one of them stands for in each row (dim 1) or column (dim 0)."""
-    largest = x.detach().abs().amax(dim=dim, keepdim=True).double().numpy()
-    exponent = np.frexp(largest)[1] - bits
-    unit = torch.from_numpy(np.ldexp(1.0, exponent))
-    return (x.double() * torch.from_numpy(np.ldexp(1.0, -exponent))).round_(), unit
+def _whole(x: Tensor, bits: int, dim: int, parts: int) -> list[tuple[Tensor, Tensor]]:
+    """As whole numbers up to 2^bits, and what one of them stands for in each row (dim 1) or column (dim 0); then the
+    same for what is left over."""
+    found = []
+    for _ in range(parts):
+        exponent = np.frexp(x.abs().amax(dim=dim, keepdim=True).numpy())[1] - bits
+        unit = torch.from_numpy(np.ldexp(1.0, exponent))
+        whole = (x * torch.from_numpy(np.ldexp(1.0, -exponent))).round_()
+        found.append((whole, unit))
+        x = x - whole * unit
+    return found

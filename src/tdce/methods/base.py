@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from math import log
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from tdce.columns import Floats, same
 from tdce.diffusion.model import TabularDiffusion
@@ -26,7 +27,8 @@ BLOCK = 1024
 """So many rows are worked at a time."""
 
 MARGIN = 1e-6
-"""A probability must be so much above the limit to count, so that another machine's last bits change no verdict."""
+"""A probability must be so much above the limit to count, so that another machine's last bits change no verdict; twice
+as much while a method searches, in float32."""
 
 Classify = Callable[[Tensor], Tensor]
 """Encoded rows (n, width) -> logits (n, classes), differentiable."""
@@ -219,12 +221,15 @@ def _verdict(classify: Classify, x: Tensor, target: Tensor, threshold: float | N
     """The model's probability of the target, and whether its answer is the target."""
     p = probabilities(classify, x)
     own = p.gather(1, target[:, None]).squeeze(1)
-    return rounded(own).numpy(), _accepted(p, target, threshold).numpy()
+    return rounded(own).numpy(), _accepted(p, target, threshold, MARGIN).numpy()
 
 
 @torch.no_grad()
 def probabilities(classify: Classify, x: Tensor) -> Tensor:
-    """(n, classes) of encoded rows, in float64."""
+    """(n, classes) of encoded rows. A network works them out in float64: then six decimals are the same everywhere."""
+    if isinstance(classify, nn.Module):
+        double = copy.deepcopy(classify).double()
+        x, classify = x.double(), double
     blocks = [(block[padded(torch.arange(len(block)))], len(block)) for block in torch.split(x, BLOCK)]
     return torch.cat([classify(whole).double().softmax(dim=1)[:rows] for whole, rows in blocks])
 
@@ -236,14 +241,14 @@ def rounded(p: Tensor) -> Tensor:
 
 def accepted(logits: Tensor, target: Tensor, threshold: float | None) -> Tensor:
     """(n,) whether the target is the most probable class, or with a threshold, at least that probable; by a margin."""
-    return _accepted(logits.double().softmax(dim=1), target, threshold)
+    return _accepted(logits.double().softmax(dim=1), target, threshold, 2 * MARGIN)
 
 
-def _accepted(p: Tensor, target: Tensor, threshold: float | None) -> Tensor:
+def _accepted(p: Tensor, target: Tensor, threshold: float | None, margin: float) -> Tensor:
     own = p.gather(1, target[:, None]).squeeze(1)
     if threshold is not None:
-        return own >= threshold + MARGIN
-    return own >= p.scatter(1, target[:, None], -torch.inf).amax(dim=1) + 2 * MARGIN  # of two classes: 1/2 + MARGIN
+        return own >= threshold + margin
+    return own >= p.scatter(1, target[:, None], -torch.inf).amax(dim=1) + 2 * margin  # of two classes: 1/2 + margin
 
 
 def padded(at: Tensor) -> Tensor:
