@@ -157,6 +157,14 @@ def test_a_users_own_table_can_be_evaluated(folder):
     assert 0 <= several["option_spread"] <= 1
 
 
+def test_the_machine_is_checked(folder):
+    done = run("check", "m.tdce", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "float32  padded" in done.stdout
+    assert "a row has the same bits at every place" in done.stdout
+    assert run("check", "rows.csv", cwd=folder).returncode == 2
+
+
 def test_the_data_sets_are_listed(tmp_path):
     done = run("data", cwd=tmp_path, TDCE_DATA="")
     assert done.returncode == 0

@@ -1,10 +1,17 @@
 """The number of threads is tried out, kept to, and given back."""
 
+import multiprocessing
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import lending
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+import tdce
 from tdce.threads import Threads, one_thread
 
 
@@ -57,3 +64,77 @@ def test_one_thread_is_one_and_the_others_come_back_even_after_an_error(two):
         fail()
     assert counts == [1]
     assert torch.get_num_threads() == 2
+
+
+def test_another_thread_than_the_main_one_leaves_the_number_alone(two):
+    counts: list[int] = []
+    server = threading.Thread(target=lambda: counts.extend(used(Threads(20), 20, {1: 0.0, 2: 0.0})))
+    server.start()
+    server.join()
+    assert set(counts) == {2}
+
+
+def test_one_thread_here_is_no_other_threads_business(two):
+    """As in a server: while one thread trains, another one explains."""
+    seen, ready, go = [], threading.Event(), threading.Event()
+
+    def other() -> None:
+        seen.append(torch.get_num_threads())
+        ready.set()
+        go.wait(60)
+        seen.append(torch.get_num_threads())
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    ready.wait(60)
+    with one_thread():
+        go.set()
+        thread.join()
+    assert seen == [2, 2]
+
+
+@pytest.fixture(scope="module")
+def explainer() -> tdce.Explainer:
+    made = tdce.Explainer(hidden=32, steps=50, progress="silent")
+    return made.fit(lending.table(300), label="decision", favourable="yes")
+
+
+def test_several_threads_at_once_get_the_answers_of_one(two, explainer):
+    people = lending.refused(explainer, 100)
+    parts = [people.iloc[i::4] for i in range(4)]
+    expected = [explainer.explain(part).to_frame() for part in parts]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda part: explainer.explain(part).to_frame(), parts))
+    for one, other in zip(found, expected, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
+def test_a_forked_process_answers_after_the_parent_used_two_threads(two, explainer):
+    """A fork has none of its parent's threads, and would wait for them for ever."""
+    people = lending.refused(explainer, 100)
+    expected = explainer.explain(people).to_frame()
+    torch.ones(600, 600) @ torch.ones(600, 600)  # two threads have worked
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=lambda: queue.put(explainer.explain(people).to_frame()), daemon=True)
+    child.start()
+    child.join(timeout=120)
+    hung = child.is_alive()
+    child.kill()
+    assert not hung
+    pd.testing.assert_frame_equal(queue.get(), expected, check_exact=True)
+
+
+@pytest.mark.parametrize("rows", [40, 700])
+def test_one_thread_and_two_learn_the_same_weights(two, rows):
+    """700 rows: enough that torch shares the work of one product or sum between two threads."""
+    learned = []
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        made = tdce.Explainer(hidden=128, steps=12, progress="silent").fit(lending.table(rows), label="decision")
+        learned.append(made.fitted_)
+    for module in ("classifier", "diffusion"):
+        one, other = (getattr(each, module).state_dict() for each in learned)
+        assert all(torch.equal(one[k], other[k]) for k in one)
+    np.testing.assert_equal(learned[0].report | {"seconds": 0}, learned[1].report | {"seconds": 0})

@@ -19,6 +19,7 @@ from tdce.data import catalogue
 from tdce.errors import InputError
 from tdce.evaluation import MEANING
 from tdce.explainer import Explainer
+from tdce.machine import description, trials, usual_widths, widths_of
 from tdce.methods import METHODS
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
@@ -223,6 +224,28 @@ def data() -> None:
         cells = (entry.name, f"{entry.rows:,}", entry.columns, entry.source, entry.licence, entry.where)
         table.add_row(*(Text(cell) for cell in cells), style=style)
     _console_for_tables().print(table)
+
+
+@app.command()
+def check(
+    model: Annotated[Path | None, typer.Argument(metavar="[NAME.tdce]", help="What `tdce fit` wrote")] = None,
+) -> None:
+    """Try whether this machine's products keep rows apart: those of NAME.tdce, or those of a usual size."""
+    fitted = None if model is None else Explainer.load(model).fitted_
+    widths = usual_widths() if fitted is None else widths_of([fitted.classifier, fitted.diffusion])
+    table = Table("inner width", "outer width", "numbers", "way", box=None, pad_edge=False)
+    found = trials(widths)
+    for trial in found:
+        table.add_row(
+            str(trial.inner), str(trial.outer), trial.numbers, "padded" if trial.independent else "exact (slower)"
+        )
+    _console_for_tables().print(table)
+    apart = sum(trial.independent for trial in found)
+    Console().print(
+        f"{description()}: in {apart} of {len(found)} padded shapes a row has the same bits at every place; the others go "
+        "the exact way. Answers are the same to the bit by either.",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 def _print_schema(schema: Schema) -> None:

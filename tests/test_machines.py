@@ -1,0 +1,72 @@
+"""Other processors, as far as this one can play them: the same promises with other instruction sets left unused."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import lending
+import pandas as pd
+import pytest
+
+SETTINGS = (
+    "ATEN_CPU_CAPABILITY=default",
+    "ATEN_CPU_CAPABILITY=avx2",
+    "MKL_ENABLE_INSTRUCTIONS=SSE4_2",
+    "MKL_ENABLE_INSTRUCTIONS=AVX2",
+    "MKL_CBWR=COMPATIBLE",
+)
+HERE = Path(__file__).parent
+ASK = """
+import sys, pandas as pd, tdce
+model, people, out = sys.argv[1:]
+explainer, rows = tdce.Explainer.load(model, progress="silent"), pd.read_pickle(people)
+frames = [explainer.explain(rows, **asked).to_frame() for asked in ({}, {"n": 3}, {"closeness": 0.0})]
+pd.concat(frames).to_pickle(out)
+"""
+
+
+def process(setting: str, *words: object) -> subprocess.CompletedProcess[str]:
+    name, value = setting.split("=")
+    environment = os.environ | {name: value, "TDCE_EXAMPLES": "4"}
+    return subprocess.run(
+        [sys.executable, *map(str, words)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=HERE.parent,
+    )
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_company_does_not_matter_with_other_instructions_either(setting):
+    done = process(
+        setting, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "does_not_matter", HERE / "test_company.py"
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert "1 passed" in done.stdout
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
+    """A fitted explainer, people, and what this process answers."""
+    folder = tmp_path_factory.mktemp("machines")
+    explainer = lending.explainer()
+    explainer.save(folder / "lending.tdce")
+    lending.refused(explainer, 150).to_pickle(folder / "people.pkl")
+    done = subprocess.run(
+        [sys.executable, "-c", ASK, *(folder / name for name in ("lending.tdce", "people.pkl", "here.pkl"))],
+        check=False,
+    )
+    assert done.returncode == 0
+    return folder, pd.read_pickle(folder / "here.pkl")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_other_instructions_give_the_same_values_and_the_same_six_decimals(setting, asked):
+    folder, here = asked
+    out = folder / f"{setting}.pkl"
+    done = process(setting, "-c", ASK, folder / "lending.tdce", folder / "people.pkl", out)
+    assert done.returncode == 0, done.stderr
+    pd.testing.assert_frame_equal(pd.read_pickle(out), here, check_exact=True)
