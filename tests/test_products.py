@@ -104,7 +104,7 @@ def test_the_gradient_goes_through_the_same_products(way):
 def test_distances_and_the_nearest_by_hand():
     others = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 0.0], [6.0, 8.0]])
     away = products.squared_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others)
-    assert away.tolist() == [[0, 25, 0, 100], [25, 0, 25, 25]]
+    assert (away * products.TIE).tolist() == [[0, 25, 0, 100], [25, 0, 25, 25]]
     found = products.nearest(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others, 4)
     assert found.tolist() == [[0, 2, 1, 3], [1, 0, 2, 3]]  # of equally near ones the earlier
     assert products.nearest(torch.zeros(0, 2), others, 2).shape == (0, 2)
@@ -112,6 +112,15 @@ def test_distances_and_the_nearest_by_hand():
 
 def test_distances_by_cdist():
     a, b = rows(300, 9), rows(50, 9, seed=1)
-    torch.testing.assert_close(
-        products.squared_distances(a, b), torch.cdist(a.double(), b.double()) ** 2, rtol=1e-4, atol=1e-4
-    )
+    found = products.squared_distances(a, b) * products.TIE
+    torch.testing.assert_close(found, torch.cdist(a.double(), b.double()) ** 2, rtol=1e-4, atol=1e-4)
+
+
+def test_sums_of_chosen_rows():
+    """The second route: plain sums, in another order."""
+    many, chosen = rows(4096, 5), rows(20, 4096, seed=1) > 0
+    found = products.sums(chosen.float(), many)
+    expected = torch.stack([many[flags].double().sum(dim=0) for flags in chosen])
+    torch.testing.assert_close(found.double(), expected, rtol=1e-6, atol=1e-5)
+    order = torch.randperm(4096, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(products.sums(chosen[:, order], many[order]), found)

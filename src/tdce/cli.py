@@ -242,8 +242,8 @@ def check(
     _console_for_tables().print(table)
     apart = sum(trial.independent for trial in found)
     Console().print(
-        f"{description()}: in {apart} of {len(found)} padded shapes a row has the same bits at every place; the others go "
-        "the exact way. Answers are the same to the bit by either.",
+        f"{description()}: in {apart} of {len(found)} padded shapes a row has the same bits at every place; the others "
+        "go the exact way, where it always has.",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 

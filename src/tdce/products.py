@@ -48,33 +48,43 @@ def exact(rows: Tensor, matrix: Tensor, parts: int = 1) -> Tensor:
     """
     bits = (DIGITS - matrix.shape[0].bit_length()) // 2
     lefts, rights = _whole(rows.double(), bits, 1, parts), _whole(matrix.double(), bits, 0, parts)
-    total = torch.zeros(len(rows), matrix.shape[1], dtype=torch.double)
-    for left, row_unit in lefts:
-        for right, column_unit in rights:
-            total += (left @ right) * (row_unit * column_unit)
+    total = sum((left @ right).mul_(a).mul_(b) for left, a in lefts for right, b in rights)
+    assert isinstance(total, Tensor)
     return total.to(rows.dtype)
 
 
+def sums(chosen: Tensor, rows: Tensor) -> Tensor:
+    """(n, m) flags, (m, width) rows -> (n, width): the sum of the chosen rows, as exact as `exact`."""
+    ((whole, unit),) = _whole(rows.double(), DIGITS - len(rows).bit_length(), 0, parts=1)
+    return (chosen.double() @ whole).mul_(unit).to(rows.dtype)
+
+
 def squared_distances(rows: Tensor, others: Tensor) -> Tensor:
-    """(n, m) between all pairs, float64 and in multiples of `TIE`, so that equal distances tie on every machine."""
+    """(n, m) between all pairs, float64, in whole multiples of `TIE`: then equal distances tie on every machine."""
     x, y = rows.double(), others.double()
-    away = x.square().sum(dim=1, keepdim=True) + y.square().sum(dim=1) - 2 * exact(x, y.T)
-    return away.clamp_min_(0).div_(TIE).round_().mul_(TIE)
+    away = exact(x, y.T).mul_(-2).add_(x.square().sum(dim=1, keepdim=True)).add_(y.square().sum(dim=1))
+    return away.clamp_min_(0).div_(TIE).round_()
 
 
 def nearest(rows: Tensor, others: Tensor, count: int) -> Tensor:
     """(n, count) positions of the nearest of the others, nearest first; of equally near ones the earlier."""
     unique = torch.arange(len(others), dtype=torch.double) / len(others)  # less than one unit of distance
     found = [
-        (squared_distances(some, others).div_(TIE) + unique).topk(count, largest=False).indices
+        squared_distances(some, others).add_(unique).topk(count, largest=False).indices
         for some in torch.split(rows, 128)
     ]
     return torch.cat(found) if found else torch.zeros(0, count, dtype=torch.long)
 
 
-class Affine(torch.autograd.Function):
+def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x W' + b for a layer that is no longer trained: the gradient goes to x alone, by the same products."""
+    if not torch.is_grad_enabled():
+        return product(x, weight.T).add_(bias)
+    out: Tensor = _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+    return out
 
+
+class _Affine(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         ctx.save_for_backward(weight)

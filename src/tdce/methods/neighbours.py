@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from tdce import products
 from tdce.methods.base import Task, accepted, rounded
-from tdce.products import exact, squared_distances
+from tdce.products import exact, squared_distances, sums
 
 POOL = 4096  # confident rows of a class, at most
 FEWEST = 100  # and at least, if there are so many
@@ -45,7 +45,7 @@ class Typical:
     def _of_class(self, task: Task, x: Tensor, k: int, u: Tensor) -> Tensor:
         pool, num = pool_of(task, k, self.confidence), task.space.num
         near = crowd(x, pool, self.neighbours)
-        mean, centre = (exact(rows, pool) / rows.sum(dim=1, keepdim=True) for rows in (near, torch.ones(1, len(pool))))
+        mean, centre = (sums(of, pool) / of.sum(dim=1, keepdim=True) for of in (near, torch.ones(1, len(pool))))
         kept = self.keep * (1 - separation(task, k))
         mean[:, :num] = torch.lerp(mean[:, :num], x[:, :num], kept.expand(len(x), -1))
         away = mean - centre
