@@ -2,9 +2,9 @@
 
     python benchmarks/fuzz_artefact.py [--tries 10000] [--seed 0]
 
-A small artefact is changed at random, in its bytes and then in its JSON and tensors with the checksum redone. Each mutant
-is loaded; one that was sealed again and loads is asked about two rows. An exception other than InputError, or a mutant
-that loads though its checksum was not redone, ends the script with exit code 1.
+A small artefact is changed at random, in its bytes and then in its JSON and tensors with the checksum redone. Each
+mutant is loaded; one that was sealed again and loads is asked about two rows. An exception other than InputError, or a
+mutant that loads though its checksum was not redone, ends the script with exit code 1.
 """
 
 import argparse

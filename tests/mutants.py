@@ -19,6 +19,7 @@ from safetensors.torch import load as from_bytes
 
 import tdce
 from tdce import InputError
+from tdce.methods import TDCE
 from tdce.sealing import BEFORE, BLANK, DIGEST, sealed
 
 LONGEST = 10.0  # seconds for one mutant; then it hangs
@@ -28,9 +29,9 @@ RAW = {NESTED: "[" * 20_000 + "]" * 20_000, SURROGATE: '"\\ud800"'} | {
     f"@{number}@": number for number in ("NaN", "Infinity", "-Infinity", "1e999", "-0.0", "1" * 5_000)
 }
 ODD: list[Any] = [
-    None, True, False, 0, 1, 2, 3, -1, 50, 51, 2**31, 2**63, 2**64, 10**30, -(10**30), 10**400, 0.5, -0.5, 1e-320, 1e30, 1e150,
-    1e300, "", "a", "no", "yes", "x" * 10_000, "\u0000", "tdce", "tdce_paper", "any", "numeric", [], [[]], [1], [0.5, 0.2],
-    ["a", "a"], [True, 1], {}, {"a": 1}, [10**30] * 3, *RAW,
+    None, True, False, 0, 1, 2, 3, -1, 50, 51, 2**31, 2**63, 2**64, 10**30, -(10**30), 10**400, 0.5, -0.5, 1e-320,
+    1e-30, 1e30, 1e150, 1e300, "", "a", "no", "yes", "x" * 10_000, "\u0000", "tdce", "tdce_paper", "any", "numeric",
+    [], [[]], [1], [0.5, 0.2], ["a", "a"], [True, 1], {}, {"a": 1}, [10**30] * 3, *RAW,
 ]  # fmt: skip
 
 
@@ -52,7 +53,8 @@ def table(rows: int = 80, seed: int = 0) -> pd.DataFrame:
 
 
 def explainer(**settings: Any) -> tdce.Explainer:
-    made = tdce.Explainer(hidden=16, steps=20, progress="silent", **settings)
+    method = TDCE(ladder=(0.5, 0.9), steps=2)  # short walks: thousands of mutants are asked
+    made = tdce.Explainer(method, hidden=16, steps=20, progress="silent", **settings)
     return made.fit(table(), label="decision", favourable="yes")
 
 
@@ -151,10 +153,10 @@ def name_doubled(whole: bytes, rng: random.Random) -> bytes:
 
     def edit(holder: Any, key: Any, document: Any) -> None:
         if isinstance(holder, dict):
-            doubled.append(key)
+            doubled[:] = [key]
             holder[AGAIN] = rng.choice([holder[key], 1, "a"])
 
-    return edited(whole, rng, edit, lambda text: text.replace(f'"{AGAIN}"', f'"{doubled[0]}"') if doubled else text)
+    return edited(whole, rng, edit, lambda text: text.replace(f'"{AGAIN}"', f'"{doubled[0]}"'))
 
 
 def values_swapped(whole: bytes, rng: random.Random) -> bytes:
@@ -166,10 +168,11 @@ def values_swapped(whole: bytes, rng: random.Random) -> bytes:
 
 
 def tensor_changed(whole: bytes, rng: random.Random) -> bytes:
-    """Another dtype or shape, odd numbers, swapped, dropped, added."""
+    """Another dtype or shape, odd numbers, swapped, dropped, added; at times two such edits."""
     content, tensors = opened(whole)
-    a, b = rng.sample(sorted(tensors), 2)
-    tensors = TENSOR_EDITS[rng.choice(sorted(TENSOR_EDITS))](tensors, a, b, rng)
+    for _ in range(rng.choice([1, 1, 2])):
+        a, b = rng.sample(sorted(tensors), 2)
+        tensors = TENSOR_EDITS[rng.choice(sorted(TENSOR_EDITS))](tensors, a, b, rng)
     return sealed(content, {name: tensor.clone() for name, tensor in tensors.items()})
 
 
@@ -209,6 +212,8 @@ TENSOR_EDITS: dict[str, TensorEdit] = {
     ),
     "scaled": lambda t, a, b, rng: t | {a: t[a] * rng.choice([0, -1, 10, 1_000_000])},
     "scaled by a little": lambda t, a, b, rng: t | {a: (t[a] * rng.choice([1e-30, 0.5, 1.01])).to(t[a].dtype)},
+    "every weight large": lambda t, a, b, rng: {k: v.sign() * 1000 if ".network." in k else v for k, v in t.items()},
+    "tight scales": lambda t, a, b, rng: {k: v * 1e-30 if k.endswith(".raw") else v for k, v in t.items()},
     "swapped": lambda t, a, b, rng: t | {a: t[b], b: t[a]},
     "dropped": lambda t, a, b, rng: {name: tensor for name, tensor in t.items() if name != a},
     "added": lambda t, a, b, rng: t | {rng.choice(["x", f"{a}.x", "rows.z", ""]): t[b]},
@@ -346,8 +351,9 @@ def edited(
     """One value of the content, or now and then of the header's entries, edited; the checksum is redone."""
     content, entries, body = parts(whole)
     document = entries if rng.random() < 0.15 else content
-    holder, key = rng.choice(places(document))
-    edit(holder, key, document)
+    before = json.dumps(document)
+    while json.dumps(document) == before:  # not every edit suits every place
+        edit(*rng.choice(places(document)), document)
     text, tensors = (json.dumps(each, separators=(",", ":")) for each in (content, entries))
     for mark, raw in RAW.items():
         text, tensors = text.replace(f'"{mark}"', raw), tensors.replace(f'"{mark}"', raw)

@@ -157,6 +157,18 @@ def test_a_users_own_table_can_be_evaluated(folder):
     assert 0 <= several["option_spread"] <= 1
 
 
+def test_an_artefact_without_rows_explains_and_says_what_it_cannot(tmp_path):
+    members(60, 0).to_csv(tmp_path / "few.csv", index=False)
+    done = run("fit", "few.csv", "--label", "bleibt?", "--without-rows", "--out", "m.tdce", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert len(tdce.Explainer.load(tmp_path / "m.tdce").fitted_.raw) == 0
+    done = run("explain", "m.tdce", "few.csv", "--out", "out.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run("evaluate", "m.tdce", "few.csv", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "saved without its training rows; save it with them" in done.stderr
+
+
 def test_the_data_sets_are_listed(tmp_path):
     done = run("data", cwd=tmp_path, TDCE_DATA="")
     assert done.returncode == 0
