@@ -192,7 +192,7 @@ def any_bytes_resealed(whole: bytes, rng: random.Random) -> bytes:
 def _put(tensors: dict[str, torch.Tensor], a: str, value: float) -> dict[str, torch.Tensor]:
     flat = tensors[a].clone().flatten()
     if len(flat):
-        flat[len(flat) // 2] = value if flat.dtype.is_floating_point else int(value) if abs(value) < 2**62 else 0
+        flat[len(flat) // 2] = torch.tensor(value, dtype=torch.float64).to(flat.dtype)
     return tensors | {a: flat.view(tensors[a].shape)}
 
 

@@ -63,7 +63,7 @@ def opened(whole: bytes) -> tuple[Content, dict[str, Entry]]:
         form = content.pop("format")
     except (ValueError, AttributeError, TypeError, KeyError):
         raise InputError("it is damaged, or a safetensors file, but not one that tdce wrote") from None
-    if form != FORMAT:
+    if not is_whole(form) or form != FORMAT:
         newer = is_whole(form) and form > FORMAT
         age = "a newer tdce wrote it, update this one" if newer else "an older tdce wrote it, or it is damaged"
         raise InputError(f"it has artefact format {form!r:.20}, this tdce reads {FORMAT} ({age})")
