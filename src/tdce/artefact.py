@@ -37,7 +37,7 @@ class Rule(NamedTuple):
     holds: Callable[[Any], bool]
 
 
-def whole(low: int, high: int) -> Rule:
+def whole_number(low: int, high: int) -> Rule:
     return Rule(f"a whole number from {low} to {high}", lambda v: is_whole(v) and low <= v <= high)
 
 
@@ -54,9 +54,9 @@ CLASSES = Rule(
 )
 FAVOURABLE = Rule("a class or null", lambda v: v is None or _is_plain(v))
 METHOD = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
-WIDTH, BLOCKS, TIMES = whole(1, 2**20), whole(1, 64), whole(1, 10_000)
+WIDTH, BLOCKS, TIMES = whole_number(1, 2**20), whole_number(1, 64), whole_number(1, 10_000)
 SHARE, LOSS = number(0, 1), number(-LARGEST, LARGEST)
-SEED = whole(-(2**63), 2**64 - 1)
+SEED = whole_number(-(2**63), 2**64 - 1)
 TAU = Rule(
     "two numbers above 0", lambda v: isinstance(v, list) and len(v) == 2 and all(map(number(1e-6, 1e6).holds, v))
 )
@@ -66,18 +66,18 @@ CONTENT = {
     "label": NAME,
     "classes": CLASSES,
     "favourable": FAVOURABLE,
-    "classifier": {"width": WIDTH, "classes": whole(2, MAX_CLASSES), "hidden": WIDTH, "blocks": BLOCKS},
+    "classifier": {"width": WIDTH, "classes": whole_number(2, MAX_CLASSES), "hidden": WIDTH, "blocks": BLOCKS},
     "diffusion": {"hidden": WIDTH, "blocks": BLOCKS, "times": TIMES, "tau": TAU},
-    "settings": {"hidden": WIDTH, "tau": TAU, "steps": whole(1, MANY), "seed": SEED},  # of Explainer(…)
+    "settings": {"hidden": WIDTH, "tau": TAU, "steps": whole_number(1, MANY), "seed": SEED},  # of Explainer(…)
     "method": {"name": METHOD, "settings": OBJECT},  # all of them, so that other defaults change nothing
     "report": {
-        "rows": whole(1, MANY),
+        "rows": whole_number(1, MANY),
         "accuracy": SHARE,
         "commonest_class": SHARE,
         "calibration_error": SHARE,
-        "test_rows": whole(1, MANY),
+        "test_rows": whole_number(1, MANY),
         "held_out_loss": {"classifier": LOSS, "diffusion": LOSS},
-        "steps": {"classifier": whole(0, MANY), "diffusion": whole(0, MANY)},
+        "steps": {"classifier": whole_number(0, MANY), "diffusion": whole_number(0, MANY)},
         "seed": SEED,
         "versions": dict.fromkeys(("python", "tdce", "torch", "numpy", "pandas"), TEXT),
     },
@@ -256,8 +256,10 @@ def _compare(entries: dict[str, Entry], layout: dict[str, tuple[str, Sizes]]) ->
     sizes: dict[str, int] = {}
     for name, (dtype, shape) in layout.items():
         found = entries[name]
-        wanted = (sizes.setdefault(s, n) if isinstance(s, str) else s for s, n in zip(shape, found.shape, strict=False))
-        if (found.dtype, found.shape) != (dtype, tuple(wanted)) or len(shape) != len(found.shape):
+        if len(shape) == len(found.shape):
+            pairs = zip(shape, found.shape, strict=True)
+            shape = tuple(sizes.setdefault(size, here) if isinstance(size, str) else size for size, here in pairs)
+        if found != (dtype, shape):
             raise InputError(f"its tensor {name!r} is {found.dtype} {list(found.shape)}, not {dtype} {list(shape)}")
 
 
