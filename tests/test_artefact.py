@@ -281,3 +281,10 @@ def test_without_rows_a_method_that_needs_them_says_so(without, people, method):
 def test_without_rows_the_metrics_say_so(without, people):
     with pytest.raises(InputError, match="evaluate needs the training rows"):
         tdce.Explainer.load(without, progress="silent").explain(people).evaluate()
+
+
+def test_with_rows_of_one_class_only_the_metrics_say_so(whole, people, tmp_path):
+    content, tensors = mutants.opened(whole)
+    made = loaded(sealed(content, tensors | {"rows.y": torch.zeros_like(tensors["rows.y"])}), tmp_path)
+    with pytest.raises(InputError, match="none of the 64 training rows are of the target class"):
+        made.explain(people).evaluate()
