@@ -13,6 +13,7 @@ from tdce.benchmark.cell import Bench, Cell
 from tdce.benchmark.settings import chosen
 from tdce.benchmark.tables import Column, Figure, columns, paper_figures, tables
 from tdce.evaluation import MEANING, PAPER, Yardstick
+from tdce.explainer import Explainer
 from tdce.progress import Progress
 
 
@@ -47,6 +48,19 @@ def test_a_cell_run_again_from_nothing_gives_the_same_values(results, tmp_path):
     for metric in (*PAPER, "sparsity", "realism"):
         if metric in again:
             assert again[metric] == first[metric]
+
+
+def test_a_fitted_explainer_that_cannot_be_loaded_is_made_anew(tmp_path, monkeypatch):
+    small = property(lambda bench: Explainer(hidden=8, steps=5, seed=bench.seed, progress="silent"))
+    monkeypatch.setattr(Bench, "explainer", small)
+    bench = Bench("german", 0, 20, tmp_path)
+    assert len(bench.fitted.raw) > 0
+    (path,) = tmp_path.glob("*.tdce")
+    good = path.read_bytes()
+    path.write_bytes(good[:-1])
+    again = Bench("german", 0, 20, tmp_path)
+    assert len(again.fitted.raw) == len(bench.fitted.raw)
+    assert path.read_bytes() == good
 
 
 def test_what_is_done_is_not_run_again_and_what_is_missing_is(results):

@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import tdce
+from tdce import cli
 
 
 def run(*words: object, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
@@ -163,6 +166,27 @@ def test_the_machine_is_checked(folder):
     assert "float32  padded" in done.stdout
     assert "a row has the same bits at every place" in done.stdout
     assert run("check", "rows.csv", cwd=folder).returncode == 2
+
+
+class Small(tdce.Explainer):
+    """With networks that are trained in no time."""
+
+    def __init__(self, *words: Any, **settings: Any) -> None:
+        super().__init__(*words, **{"hidden": 8, "steps": 5} | settings)
+
+
+def test_an_artefact_without_rows_explains_and_says_what_it_cannot(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "Explainer", Small)
+    members(60, 0).to_csv("few.csv", index=False)
+    fit = ["fit", "few.csv", "--label", "bleibt?", "--without-rows", "--out", "m.tdce"]
+    for words in (fit, ["explain", "m.tdce", "few.csv", "--out", "out.csv"]):
+        assert CliRunner().invoke(cli.app, words).exit_code == 0
+    assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 0
+    assert len(pd.read_csv("out.csv")) == 60
+    error = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv"]).exception
+    assert isinstance(error, tdce.InputError)
+    assert "saved without its training rows; save it with them" in str(error)
 
 
 def test_the_data_sets_are_listed(tmp_path):

@@ -1,6 +1,5 @@
 """What a user holds: answers that keep the promises, and artefacts that come back the same."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 
 import tdce
 from tdce import InputError
-from tdce.methods import TDCE, TDCEPaper
+from tdce.methods import TDCEPaper
 
 
 @pytest.fixture(scope="module")
@@ -202,54 +200,6 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(explainer, people, tmp_
     assert "<b>Zoë" not in text
     assert "Option 2" in text
     assert not any(word in text for word in ("http:", "https:", "<script", "src=", "@import"))
-
-
-# ---- artefacts
-
-
-def test_an_explainer_comes_back_from_its_file_the_same(explainer, people, saved):
-    back = tdce.Explainer.load(saved, progress="silent")
-    assert back.schema == explainer.schema
-    assert back.report == explainer.report
-    assert back.method == TDCE()
-    here, there = (made.explain(people.head(20), n=2).to_frame() for made in (explainer, back))
-    pd.testing.assert_frame_equal(here, there, check_exact=True)
-
-
-def test_an_artefact_is_tensors_and_json(saved):
-    content = json.loads(metadata(saved)["tdce"])
-    assert content["format"] == 1
-    assert content["classes"] == ["no", "yes"]
-    assert all(isinstance(t, torch.Tensor) for t in load_file(saved).values())
-
-
-def test_damaged_foreign_and_newer_artefacts_are_refused(saved, tmp_path):
-    whole = saved.read_bytes()
-    cases = {
-        "truncated": (whole[: len(whole) // 2], "damaged"),
-        "flipped": (whole[:-100] + bytes([whole[-100] ^ 1]) + whole[-99:], "checksum"),
-        "foreign": (b"PK\x03\x04 not this", "damaged or not a tdce artefact"),
-        "empty": (b"", "damaged or not a tdce artefact"),
-    }
-    for name, (content, word) in cases.items():
-        path = tmp_path / f"{name}.tdce"
-        path.write_bytes(content)
-        with pytest.raises(InputError, match=word):
-            tdce.Explainer.load(path)
-    tensors, content = load_file(saved), json.loads(metadata(saved)["tdce"])
-    save_file(tensors, tmp_path / "newer.tdce", {"tdce": json.dumps(content | {"format": 2})})
-    with pytest.raises(InputError, match="format 2"):
-        tdce.Explainer.load(tmp_path / "newer.tdce")
-    save_file(tensors, tmp_path / "other.tdce", {})
-    with pytest.raises(InputError, match="not one that tdce wrote"):
-        tdce.Explainer.load(tmp_path / "other.tdce")
-    with pytest.raises(InputError, match="no file"):
-        tdce.Explainer.load(tmp_path / "none.tdce")
-
-
-def metadata(path: Path) -> dict[str, str]:
-    size = int.from_bytes(path.read_bytes()[:8], "little")
-    return json.loads(path.read_bytes()[8 : 8 + size])["__metadata__"]
 
 
 # ---- wrong questions

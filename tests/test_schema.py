@@ -322,6 +322,7 @@ WORDS = {"name": "x", "kind": "categorical", "categories": ["a", "b"]}
         (entry(**{**NUMBER, "high": 10**400}), ["'x'", "high 1000", "must be a number"]),
         (entry(**NUMBER, step=0), ["'x'", "step 0 must be positive"]),
         (entry(**NUMBER, step=-1), ["'x'", "step -1 must be positive"]),
+        (entry(**NUMBER, step=1e-320), ["'x'", "must be at least 1e-100"]),
         (entry(**NUMBER, step="1"), ["'x'", "step '1' must be a number"]),
         (entry(**NUMBER, direction="up"), ["'x'", "direction 'up'", "any, increase or decrease"]),
         (entry(**NUMBER, direction=["increase"]), ["'x'", "any, increase or decrease"]),

@@ -1,95 +1,331 @@
-"""A fitted explainer as one file: a safetensors file whose metadata is JSON. Reading it runs no code.
+"""A fitted explainer as one file: tensors and JSON under one seal. Reading it runs no code and believes nothing.
 
-The JSON has a format version and a checksum of the tensors, so that a newer or damaged file is refused by name.
+`CONTENT` and `_layout` say what a file must look like, `_read` checks it from top to bottom, `load` and `save` both go
+through it: what was saved can be loaded. docs/reliability.md says what the file holds.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
+import reprlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
+from tdce.columns import Floats, Name, plain
+from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder, Scale
-from tdce.errors import InputError
-from tdce.schema import Numeric, Schema
+from tdce.errors import InputError, is_whole, listing
+from tdce.fitting import MAX_CLASSES, Fitted
+from tdce.methods import METHODS, Method
+from tdce.methods.settings import MANY, kinds
+from tdce.models.classifier import Classifier
+from tdce.schema import LARGEST, Numeric, Schema
+from tdce.sealing import Content, Entry, Tensors, opened, sealed, tensors_of
+from tdce.space import Space
 from tdce.tables import write_whole
 
-FORMAT = 1
-Tensors = dict[str, Tensor]
+
+class Rule(NamedTuple):
+    """What a value must be, in words and as a test."""
+
+    words: str
+    holds: Callable[[Any], bool]
 
 
-def save(path: Path, content: dict[str, Any], tensors: Tensors) -> None:
-    tensors = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
-    content = {"format": FORMAT, "checksum": _checksum(tensors), **content}
-    write_whole(path, to_bytes(tensors, {"tdce": json.dumps(content, ensure_ascii=False)}))
+def whole_number(low: int, high: int) -> Rule:
+    return Rule(f"a whole number from {low} to {high}", lambda v: is_whole(v) and low <= v <= high)
 
 
-def load(path: Path) -> tuple[dict[str, Any], Tensors]:
+def number(low: float, high: float) -> Rule:
+    return Rule(f"a number from {low:g} to {high:g}", lambda v: _is_number(v) and low <= v <= high)
+
+
+TEXT = Rule("text", lambda v: isinstance(v, str))
+OBJECT = Rule("an object", lambda v: isinstance(v, dict))
+NAME = Rule("text or a whole number", lambda v: isinstance(v, str) or is_whole(v))
+CLASSES = Rule(
+    f"a list of 2 to {MAX_CLASSES} different words, numbers or true and false",
+    lambda v: isinstance(v, list) and 2 <= len(v) <= MAX_CLASSES and all(map(_is_plain, v)) and len(set(v)) == len(v),
+)
+FAVOURABLE = Rule("a class or null", lambda v: v is None or _is_plain(v))
+METHOD = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
+WIDTH, BLOCKS, TIMES = whole_number(1, 2**20), whole_number(1, 64), whole_number(1, 10_000)
+SHARE, LOSS = number(0, 1), number(-LARGEST, LARGEST)
+SEED = whole_number(-(2**63), 2**64 - 1)
+TAU = Rule(
+    "two numbers above 0", lambda v: isinstance(v, list) and len(v) == 2 and all(map(number(1e-6, 1e6).holds, v))
+)
+
+CONTENT = {
+    "schema": OBJECT,  # as Schema.to_json writes it
+    "label": NAME,
+    "classes": CLASSES,
+    "favourable": FAVOURABLE,
+    "classifier": {"width": WIDTH, "classes": whole_number(2, MAX_CLASSES), "hidden": WIDTH, "blocks": BLOCKS},
+    "diffusion": {"hidden": WIDTH, "blocks": BLOCKS, "times": TIMES, "tau": TAU},
+    "settings": {"hidden": WIDTH, "tau": TAU, "steps": whole_number(1, MANY), "seed": SEED},  # of Explainer(…)
+    "method": {"name": METHOD, "settings": OBJECT},  # all of them, so that other defaults change nothing
+    "report": {
+        "rows": whole_number(1, MANY),
+        "accuracy": SHARE,
+        "commonest_class": SHARE,
+        "calibration_error": SHARE,
+        "test_rows": whole_number(1, MANY),
+        "held_out_loss": {"classifier": LOSS, "diffusion": LOSS},
+        "steps": {"classifier": whole_number(0, MANY), "diffusion": whole_number(0, MANY)},
+        "seed": SEED,
+        "versions": dict.fromkeys(("python", "tdce", "torch", "numpy", "pandas"), TEXT),
+    },
+}
+"""The JSON besides format and digest: exactly these names, each with such a value."""
+
+NOT_KEPT = ("seconds",)  # of the report: two fits of the same table give the same bytes
+
+LARGEST_WEIGHT = 1e3  # a trained one is some hundred times less
+LARGEST_SCORE = 1e6  # of an encoded number, in deviations
+
+Module = TypeVar("Module", bound=nn.Module)
+Sizes = tuple[int | str, ...]  # a size that is a word may be any, but is the same wherever the word stands
+
+
+class Saved(NamedTuple):
+    """What a file holds."""
+
+    fitted: Fitted
+    method: Method
+    settings: dict[str, Any]  # hidden, tau, steps and seed of the explainer
+
+
+def save(path: Path, saved: Saved, rows: bool) -> None:
+    """Write the file whole; without `rows`, no training row is in it."""
+    try:
+        whole = sealed(_content(saved), _tensors(saved.fitted, rows))
+        _read(whole)
+    except InputError as error:
+        raise InputError(f"this explainer cannot be saved: {error}") from None
+    write_whole(path, whole)
+
+
+def load(path: Path) -> Saved:
     if not path.is_file():
         raise InputError(f"there is no file {path}; `tdce fit` or Explainer.save writes one")
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise InputError(f"{path} is damaged or not a tdce artefact ({error}); fit and save it again") from None
-    try:
-        content = json.loads(metadata["tdce"])
-    except (KeyError, json.JSONDecodeError):
-        raise InputError(f"{path} is a safetensors file, but not one that tdce wrote") from None
-    if content.get("format") != FORMAT:
-        raise InputError(
-            f"{path} has artefact format {content.get('format')}, this tdce reads {FORMAT}; update it, or fit again"
-        )
-    if content["checksum"] != _checksum(tensors):
-        raise InputError(f"{path} is damaged: its tensors do not match their checksum; fit and save it again")
-    return content, tensors
+        return _read(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; allow it, or copy the file elsewhere") from None
+    except InputError as error:
+        raise InputError(f"{path} cannot be loaded: {error}; fit and save it again") from None
 
 
-def scales(encoder: Encoder) -> Tensors:
-    """What the encoder learned, by the feature's position."""
-    tensors: Tensors = {}
-    for i, feature in enumerate(encoder.schema):
+def _read(whole: bytes) -> Saved:
+    """From the bytes to an explainer, each step relying only on what the steps before have checked."""
+    content, entries = opened(whole)
+    _follow(content, CONTENT, "")
+    schema = _schema(content)
+    _agree(content, schema)
+    method = _method(**content["method"])
+    _compare(entries, _layout(content, schema))  # before anything of these sizes is made
+    tensors = tensors_of(whole)
+    _check_weights(tensors)
+    encoder = _encoder(schema, tensors)
+    raw, y = tensors["rows.raw"].numpy(), tensors["rows.y"]
+    _check_rows(content, encoder, raw, y)
+
+    tau = tuple(content["diffusion"]["tau"])
+    fitted = Fitted(
+        encoder, content["label"], tuple(content["classes"]), content["favourable"],
+        _filled("classifier", Classifier(**content["classifier"]), tensors),
+        _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
+        raw, y, content["report"],
+    )  # fmt: skip
+    return Saved(fitted, method, content["settings"] | {"tau": tuple(content["settings"]["tau"])})
+
+
+def _content(saved: Saved) -> Content:
+    fitted, method = saved.fitted, saved.method
+    name = next((name for name, kind in METHODS.items() if type(method) is kind), None)
+    if name is None:
+        raise InputError(f"a method of class {type(method).__name__} is not among those known: {listing(METHODS)}")
+    return {
+        "schema": json.loads(fitted.encoder.schema.to_json()),
+        "label": plain(fitted.label),
+        "classes": list(fitted.classes),
+        "favourable": fitted.favourable,
+        "classifier": fitted.classifier.settings,
+        "diffusion": fitted.diffusion.settings,
+        "settings": saved.settings,
+        "method": {"name": name, "settings": {key: getattr(method, key) for key in kinds(METHODS[name])}},
+        "report": {key: value for key, value in fitted.report.items() if key not in NOT_KEPT},
+    }
+
+
+def _tensors(fitted: Fitted, rows: bool) -> Tensors:
+    kept = len(fitted.raw) if rows else 0
+    tensors = {"rows.raw": torch.from_numpy(fitted.raw[:kept]), "rows.y": fitted.y[:kept]}
+    for i, feature in enumerate(fitted.encoder.schema):
         if isinstance(feature, Numeric):
-            tensors[f"scale.{i}.raw"] = torch.from_numpy(encoder.scales[feature.name].raw)
-            tensors[f"scale.{i}.score"] = torch.from_numpy(encoder.scales[feature.name].score)
+            tensors[f"scale.{i}.raw"] = torch.from_numpy(fitted.encoder.scales[feature.name].raw)
+            tensors[f"scale.{i}.score"] = torch.from_numpy(fitted.encoder.scales[feature.name].score)
         else:
-            tensors[f"average.{i}"] = torch.from_numpy(encoder.averages[feature.name])
+            tensors[f"average.{i}"] = torch.from_numpy(fitted.encoder.averages[feature.name])
+    for name, module in (("classifier", fitted.classifier), ("diffusion", fitted.diffusion)):
+        tensors |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
     return tensors
 
 
-def encoder(schema: Schema, tensors: Tensors) -> Encoder:
-    """The inverse of `scales`."""
-    numeric = {f.name: i for i, f in enumerate(schema) if isinstance(f, Numeric)}
-    others = {f.name: i for i, f in enumerate(schema) if not isinstance(f, Numeric)}
-    return Encoder(
-        schema,
-        {n: Scale(tensors[f"scale.{i}.raw"].numpy(), tensors[f"scale.{i}.score"].numpy()) for n, i in numeric.items()},
-        {n: tensors[f"average.{i}"].numpy() for n, i in others.items()},
-    )
+def _layout(content: Content, schema: Schema) -> dict[str, tuple[str, Sizes]]:
+    """The dtype and shape of every tensor, by its name; those of a feature carry its position."""
+    space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
+    layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
+    for i, feature in enumerate(schema):
+        if isinstance(feature, Numeric):
+            layout |= dict.fromkeys((f"scale.{i}.raw", f"scale.{i}.score"), ("F64", (f"knots of {feature.name!r}",)))
+        else:
+            layout[f"average.{i}"] = ("F64", (len(feature.categories),))
+    weights = _weights("classifier", space.width, len(content["classes"]), classifier["hidden"], classifier["blocks"])
+    weights |= _weights("diffusion", space.width, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
+    weights |= {"classifier.temperature": (), "diffusion.low": (space.num,), "diffusion.high": (space.num,)}
+    return layout | {name: ("F32", shape) for name, shape in weights.items()}
 
 
-def weights(name: str, module: nn.Module) -> Tensors:
-    return {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
+def _weights(name: str, width: int, outputs: int, hidden: int, blocks: int, timed: bool = False) -> dict[str, Sizes]:
+    """Of a `Backbone`: its linear layers, then its norms; each has a weight and a bias."""
+    layers: dict[str, Sizes] = {"inputs": (hidden, width), "outputs": (outputs, hidden)}
+    if timed:
+        layers |= {"time.first": (hidden, 128), "time.second": (hidden, hidden)}
+    for i in range(blocks):
+        layers |= {f"blocks.{i}.first": (hidden, hidden), f"blocks.{i}.second": (hidden, hidden)}
+    layers |= dict.fromkeys(("norm", *(f"blocks.{i}.norm" for i in range(blocks))), (hidden,))
+    weights = {f"{name}.network.{layer}.weight": shape for layer, shape in layers.items()}
+    return weights | {f"{name}.network.{layer}.bias": shape[:1] for layer, shape in layers.items()}
 
 
-def fill(name: str, module: nn.Module, tensors: Tensors) -> None:
-    """The inverse of `weights`: put saved weights into a module of the same shape."""
+def _follow(value: Any, rules: Mapping[str, Any] | Rule, where: str) -> None:
+    """The JSON against its rules, from the outside in."""
+    if isinstance(rules, Rule):
+        if not rules.holds(value):
+            raise InputError(f"its {where} is {reprlib.repr(value)}, not {rules.words}")
+        return
+    if not isinstance(value, dict):
+        raise InputError(f"its {where} is {reprlib.repr(value)}, not an object")
+    _same_names(value, rules, f"value of {where}" if where else "content")
+    for name, inner in rules.items():
+        _follow(value[name], inner, f"{where} {name}".strip())
+
+
+def _same_names(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> None:
+    for name in wanted:
+        if name not in found:
+            raise InputError(f"its {what} has no {name!r}")
+    for name in found:
+        if name not in wanted:
+            raise InputError(f"its {what} has {reprlib.repr(name)}, which is not known")
+
+
+def _schema(content: Content) -> Schema:
+    schema = Schema.from_json(json.dumps(content["schema"]))
+    if json.loads(schema.to_json()) != content["schema"]:
+        raise InputError("its schema is not written as tdce writes one")
+    return schema
+
+
+def _agree(content: Content, schema: Schema) -> None:
+    """What is said twice is said alike."""
+    classes, favourable, label = content["classes"], content["favourable"], content["label"]
+    if favourable is not None and not any(type(favourable) is type(c) and favourable == c for c in classes):
+        raise InputError(f"its favourable {reprlib.repr(favourable)} is not one of its classes: {listing(classes)}")
+    if label in schema.names:
+        raise InputError(f"its label {label!r} is also a feature of its schema")
+    if (content["classifier"]["width"], content["classifier"]["classes"]) != (Space.of(schema).width, len(classes)):
+        raise InputError("its classifier is not one of this schema and these classes")
+
+
+def _method(name: str, settings: dict[str, Any]) -> Method:
+    _same_names(settings, kinds(METHODS[name]), f"method {name}")
+    return METHODS[name](**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
+
+
+def _compare(entries: dict[str, Entry], layout: dict[str, tuple[str, Sizes]]) -> None:
+    """Every tensor is there, no other is, and each has its dtype and shape."""
+    _same_names(entries, layout, "list of tensors")
+    sizes: dict[str, int] = {}
+    for name, (dtype, shape) in layout.items():
+        found = entries[name]
+        if len(shape) == len(found.shape):
+            pairs = zip(shape, found.shape, strict=True)
+            shape = tuple(sizes.setdefault(size, here) if isinstance(size, str) else size for size, here in pairs)
+        if found != (dtype, shape):
+            raise InputError(f"its tensor {name!r} is {found.dtype} {list(found.shape)}, not {dtype} {list(shape)}")
+
+
+def _check_weights(tensors: Tensors) -> None:
+    low, high = tensors["diffusion.low"], tensors["diffusion.high"]
+    for name, tensor in tensors.items():
+        largest = LARGEST_SCORE if name in ("diffusion.low", "diffusion.high") else LARGEST_WEIGHT
+        if tensor.dtype is torch.float32 and not (tensor.abs() <= largest).all():  # so is no NaN
+            raise InputError(f"its tensor {name!r} has a value that is not a number of a sane size")
+    if not (low <= high).all():
+        raise InputError("its diffusion model has a range whose low end is above the high one")
+    if not 0.01 <= tensors["classifier.temperature"].item() <= 100:
+        raise InputError(f"its classifier has the temperature {tensors['classifier.temperature'].item():g}")
+
+
+def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
+    """What was learned of each column, by the feature's position."""
+    scales: dict[Name, Scale] = {}
+    averages: dict[Name, Floats] = {}
+    for i, feature in enumerate(schema):
+        if isinstance(feature, Numeric):
+            scale = Scale(tensors[f"scale.{i}.raw"].numpy(), tensors[f"scale.{i}.score"].numpy())
+            if not (_increases(scale.raw, 2 * LARGEST, 1 / LARGEST) and _increases(scale.score, LARGEST_SCORE, 0.5)):
+                raise InputError(f"its scale of {feature.name!r} does not increase from number to number")
+            scales[feature.name] = scale
+        else:
+            average = tensors[f"average.{i}"].numpy()
+            if not ((average >= 0).all() and np.isclose(average.sum(), 1)):
+                raise InputError(f"its shares of the categories of {feature.name!r} do not add up to 1")
+            averages[feature.name] = average
+    return Encoder(schema, scales, averages)
+
+
+def _increases(knots: Floats, largest: float, apart: float) -> bool:
+    """Whether these are two or more numbers, none too large, the first and the last so far apart."""
+    sane = len(knots) >= 2 and bool((np.abs(knots) <= largest).all())
+    return sane and bool((knots[1:] > knots[:-1]).all()) and bool(knots[-1] - knots[0] >= apart)
+
+
+def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor) -> None:
+    """Numbers within their scale, categories by their positions, classes by theirs; missing is fine."""
+    for feature, column in zip(encoder.schema, raw.T, strict=True):
+        values = column[~np.isnan(column)]
+        if isinstance(feature, Numeric):
+            knots = encoder.scales[feature.name].raw
+            fine = (values >= knots[0]) & (values <= knots[-1])
+        else:
+            fine = (values >= 0) & (values < len(feature.categories)) & (values == np.floor(values))
+        if not fine.all():
+            raise InputError(f"its training rows have a value of {feature.name!r} that its scale does not know")
+    if not ((y >= 0) & (y < len(content["classes"]))).all():
+        raise InputError("its training rows have a class that is not in its list")
+    if len(raw) > content["report"]["rows"]:
+        raise InputError(f"it has {len(raw)} training rows of a table of {content['report']['rows']}")
+
+
+def _filled(name: str, module: Module, tensors: Tensors) -> Module:
+    """A module of the same shape with the saved weights."""
     own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
     module.load_state_dict(own)
-    module.eval().requires_grad_(False)
+    return module.eval().requires_grad_(False)
 
 
-def _checksum(tensors: Tensors) -> str:
-    digest = hashlib.sha256()
-    for name in sorted(tensors):
-        digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)}".encode())
-        digest.update(np.ascontiguousarray(tensors[name].numpy()).tobytes())
-    return digest.hexdigest()
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | bool | int | float)

@@ -76,6 +76,7 @@ def fit(
     immutable: Immutable = "",
     schema: Annotated[Path | None, typer.Option(help="A schema that `tdce schema` printed and you edited")] = None,
     seed: SeedOption = 0,
+    without_rows: Annotated[bool, typer.Option("--without-rows", help="Write no training row into NAME.tdce")] = False,
 ) -> None:
     """Learn a table: a classifier of its label and a diffusion model of its rows."""
     if not out.parent.is_dir():
@@ -84,7 +85,7 @@ def fit(
     frame = read_table(table, given)
     explainer = Explainer(seed=seed, progress=_progress())
     explainer.fit(frame, label, favourable, given, _names(immutable, frame.columns))
-    explainer.save(out)
+    explainer.save(out, rows=not without_rows)
     report = explainer.report
     Console().print(
         f"{report['rows']:,} rows learned in {report['seconds']:.0f} s. The classifier is right on "

@@ -13,6 +13,7 @@ from torch import Tensor
 from tdce import metrics
 from tdce.columns import Floats
 from tdce.encoder import Encoder
+from tdce.errors import InputError
 from tdce.limits import Flags, Limits
 from tdce.methods.base import Classify, Explanation
 from tdce.models.autoencoder import Autoencoder
@@ -54,6 +55,11 @@ class Yardstick:
     @classmethod
     def fit(cls, encoder: Encoder, raw: Floats, target: Flags, seed: int = 0) -> Self:
         """Train the three autoencoders; their bottleneck has half as many numbers as there are features."""
+        if target.all() or not target.any():
+            raise InputError(
+                f"{'all' if target.all() else 'none'} of the {len(target)} training rows are of the target class; to "
+                "measure, some must be and some must not: fit on a table with more rows of both"
+            )
         x = encoder.embed(raw).float()
 
         def learned(rows: Tensor) -> Autoencoder:

@@ -16,14 +16,12 @@ from torch import Tensor
 from tdce import artefact
 from tdce.answer import Answer
 from tdce.columns import Name
-from tdce.diffusion.model import TabularDiffusion
 from tdce.errors import InputError, is_whole, listing
 from tdce.evaluation import Yardstick
 from tdce.fitting import Fitted, class_of, fit
 from tdce.limits import Limits
 from tdce.methods import METHODS, Explanation, Method, Task, explain
 from tdce.methods.base import probabilities, rounded
-from tdce.models.classifier import Classifier
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 
@@ -135,48 +133,25 @@ class Explainer:
 
     @property
     def report(self) -> dict[str, Any]:
-        """Rows, accuracy beside that of always saying the commonest class, calibration error, seconds, versions."""
+        """Rows, accuracy beside that of always saying the commonest class, calibration error, versions; after `fit`
+        also its seconds, which an artefact does not keep."""
         return self._fitted().report
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that was learned to one file: tensors and JSON, no code."""
-        fitted = self._fitted()
-        content = {
-            "schema": fitted.encoder.schema.to_json(),
-            "label": fitted.label,
-            "classes": list(fitted.classes),
-            "favourable": fitted.favourable,
-            "classifier": fitted.classifier.settings,
-            "diffusion": fitted.diffusion.settings,
-            "method": _method_settings(self.method),
-            "report": fitted.report,
-        }
-        tensors = {
-            **artefact.scales(fitted.encoder),
-            **artefact.weights("classifier", fitted.classifier),
-            **artefact.weights("diffusion", fitted.diffusion),
-            "rows.raw": torch.from_numpy(fitted.raw),
-            "rows.y": fitted.y,
-        }
-        artefact.save(Path(path), content, tensors)
+    def save(self, path: str | os.PathLike[str], rows: bool = True) -> None:
+        """Write all that was learned to one file: tensors and JSON, no code, under one checksum.
+
+        `rows=False` leaves the training rows out. `explain` with the default method works without them; methods and
+        metrics that need them say so.
+        """
+        settings = {"hidden": self.hidden, "tau": self.tau, "steps": self.steps, "seed": self.seed}
+        artefact.save(Path(path), artefact.Saved(self._fitted(), self._method(None), settings), rows)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], progress: Mode = "auto") -> Self:
-        """Read an artefact written by `save`; a damaged or newer one is refused with a reason."""
-        content, tensors = artefact.load(Path(path))
-        encoder = artefact.encoder(Schema.from_json(content["schema"]), tensors)
-        classifier = Classifier(**content["classifier"])
-        settings = dict(content["diffusion"], tau=tuple(content["diffusion"]["tau"]))
-        diffusion = TabularDiffusion(encoder.space, **settings)
-        artefact.fill("classifier", classifier, tensors)
-        artefact.fill("diffusion", diffusion, tensors)
-        explainer = cls(
-            _method_from(content["method"]), hidden=settings["hidden"], tau=settings["tau"], progress=progress
-        )
-        explainer.fitted_ = Fitted(
-            encoder, content["label"], tuple(content["classes"]), content["favourable"], classifier, diffusion,
-            tensors["rows.raw"].numpy(), tensors["rows.y"], content["report"],
-        )  # fmt: skip
+        """Read an artefact written by `save`; one that is damaged, changed or of another format is refused."""
+        saved = artefact.load(Path(path))
+        explainer = cls(saved.method, **saved.settings, progress=progress)
+        explainer.fitted_ = saved.fitted
         return explainer
 
     def _fitted(self) -> Fitted:
@@ -185,7 +160,9 @@ class Explainer:
         return self.fitted_
 
     def _method(self, closeness: float | None) -> Method:
-        method = _method_from(self.method) if isinstance(self.method, str) else self.method
+        if isinstance(self.method, str) and self.method not in METHODS:
+            raise InputError(f"there is no method {self.method!r}; known: {listing(METHODS)}")
+        method = METHODS[self.method]() if isinstance(self.method, str) else self.method
         if closeness is None:
             return method
         if not hasattr(method, "closer"):
@@ -203,6 +180,7 @@ class Explainer:
     ) -> dict[str, float]:
         """The metrics of an explanation; the nearest training rows are explained too, for the instability."""
         fitted, groups = self._fitted(), []
+        task.require_rows("evaluate")
         for target in sorted(set(goal.tolist())):
             if target not in self.yardsticks_:
                 of_target = (fitted.y == target).numpy()
@@ -237,22 +215,3 @@ def _names(names: Iterable[Name], what: str) -> tuple[Name, ...]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         raise InputError(f"{what} must be a list of names: {what}=[{names!r}]")
     return tuple(names)
-
-
-def _method_settings(method: str | Method) -> dict[str, Any]:
-    if isinstance(method, str):
-        return {"name": method}
-    for name, kind in METHODS.items():
-        if type(method) is kind:
-            settings = {k: v for k, v in vars(method).items() if not k.endswith("_")}
-            return {"name": name, "settings": settings}
-    raise InputError(f"a method of class {type(method).__name__} cannot be saved; known: {listing(METHODS)}")
-
-
-def _method_from(description: str | dict[str, Any]) -> Method:
-    if isinstance(description, str):
-        description = {"name": description}
-    if description["name"] not in METHODS:
-        raise InputError(f"there is no method {description['name']!r}; known: {listing(METHODS)}")
-    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in description.get("settings", {}).items()}
-    return METHODS[description["name"]](**settings)

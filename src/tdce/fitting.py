@@ -41,9 +41,9 @@ class Fitted:
     favourable: Value | None
     classifier: Classifier
     diffusion: TabularDiffusion
-    raw: Floats  # (rows, features) the rows that were learned, for methods that search among them
+    raw: Floats  # (rows, features) that were learned, for methods that search among them; none if saved without
     y: Tensor  # (rows,) their class numbers
-    report: dict[str, Any]  # rows, accuracy, losses, seconds, versions
+    report: dict[str, Any]  # rows, accuracy, losses, versions; seconds too unless it was loaded
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
 
     @cached_property

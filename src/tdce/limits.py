@@ -49,6 +49,7 @@ class Limits:
         self.encoder = encoder
         self.own: Floats = encoder.read(rows)  # (n, features)
         self.x = encoder.embed(self.own).float()  # (n, width) the same, encoded
+        self._check_near(rows)
         self.dtypes = [rows[name].dtype for name in encoder.schema.names]
         self.features = tuple(
             _as_stored(replace(f, immutable=f.immutable or f.name in frozen), dtype)
@@ -150,6 +151,16 @@ class Limits:
         if self.immutable:
             parts.append(f"immutable: {listing(self.immutable)}")
         return "; ".join(parts)
+
+    def _check_near(self, rows: pd.DataFrame) -> None:
+        """A number beyond float32, counted in deviations of the table, cannot be compared with the table's."""
+        for i, (name, columns) in enumerate(self.encoder.space.columns.items()):
+            far = ~self.x[:, list(columns)].isfinite().all(dim=1).numpy()
+            if far.any():
+                raise InputError(
+                    f"{name!r} is {self.own[far, i][0]:g} in row {rows.index[far].tolist()[0]!r}, too far from all "
+                    "that the table has; correct the cell, or leave it empty if the value is not known"
+                )
 
     def _snap_number(self, i: int, values: Floats, state: Floats | None, at: Rows) -> Floats:
         feature, own, low, high = self.features[i], self.own[at, i], self.low[at, i], self.high[at, i]

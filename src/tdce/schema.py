@@ -18,6 +18,7 @@ from tdce.errors import InputError, listing
 
 Direction = Literal["any", "increase", "decrease"]
 LARGEST = 1e150  # a number beyond stands for no real one (a largest float as a mark of missing, say)
+FINEST = 1e-100  # of a grid: so fine a step of a largest number is still counted within a float's range
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,10 @@ class Numeric:
             _settle(self, "step", _number(self, "step", self.step))
             if self.step <= 0:
                 raise InputError(f"{self.name!r}: step {self.step:.15g} must be positive, or null for any value")
+            if self.step < FINEST:
+                raise InputError(
+                    f"{self.name!r}: step {self.step:.15g} must be at least {FINEST:g}, or null for any value"
+                )
         if self.levels is not None:
             _settle(self, "levels", tuple(_number(self, "levels", v) for v in _several(self, "levels", self.levels)))
         if self.direction not in ("any", "increase", "decrease"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +19,7 @@ from tdce.benchmark.settings import PRESETS, chosen
 from tdce.columns import Floats, Name
 from tdce.data import Dataset, load
 from tdce.diffusion.model import TabularDiffusion
+from tdce.errors import InputError
 from tdce.evaluation import Yardstick
 from tdce.explainer import Explainer
 from tdce.fitting import Fitted, learned_diffusion
@@ -61,7 +63,8 @@ class Bench:
     def fitted(self) -> Fitted:
         path = None if self.cache is None else self.cache / f"{self.name}-{self.seed}.tdce"
         if path is not None and path.exists():
-            return Explainer.load(path, progress="silent").fitted_
+            with suppress(InputError):  # damaged or of another format: made anew
+                return Explainer.load(path, progress="silent").fitted_
         explainer = self.explainer
         explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, _thawed(self.data))
         if path is not None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from tdce.columns import Floats, same
 from tdce.diffusion.model import TabularDiffusion
 from tdce.diffusion.noise import Noise
+from tdce.errors import InputError
 from tdce.limits import Flags, Limits, Rows
 from tdce.methods.options import choose, distinct, draws_for
 from tdce.products import ROWS
@@ -50,12 +51,25 @@ class Task:
     classifier: Classify  # the one to explain
     diffusion: TabularDiffusion
     mutable: Tensor  # (width,) bool
-    x: Tensor  # (m, width) the rows that were learned
+    x: Tensor  # (m, width) the rows that were learned; m = 0 if the explainer was saved without them
     y: Tensor  # (m,) their class numbers
     settle: Callable[[Tensor], Tensor]  # encoded rows put on the data's grid, categories hard
     seed: int = 0  # of whatever the method trains
     memo: dict[Hashable, Any] = field(default_factory=dict)  # what one method trained and another may use
     threshold: float | None = None  # the target's probability that counts as a yes; None: if it is the largest
+
+    @property
+    def has_rows(self) -> bool:
+        """False for an explainer that was saved without its training rows."""
+        return len(self.x) > 0
+
+    def require_rows(self, who: str) -> None:
+        """An error with the way out, for what cannot do without the rows."""
+        if not self.has_rows:
+            raise InputError(
+                f"{who} needs the training rows, but this artefact was saved without its training rows; save it with "
+                "them (rows=True, or `tdce fit` without --without-rows). To explain, the method tdce does without"
+            )
 
     def accepts(self, x: Tensor, target: Tensor) -> Tensor:
         """(n,) whether the classifier's answer is the target."""

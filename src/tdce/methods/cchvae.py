@@ -16,6 +16,7 @@ from torch import Tensor
 from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
 from tdce.methods.search import Closest, l1
+from tdce.methods.settings import LEAST, check
 from tdce.methods.vae import VAE
 
 
@@ -30,6 +31,9 @@ class CCHVAE:
     hidden: int = 128
     task_: Task | None = field(default=None, repr=False)
     vae_: VAE | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check(self, candidates=(1, 10_000), rings=(1, 1000), width=(LEAST, 10), latent=(1, 64), hidden=(1, 4096))
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden, given=~task.mutable))

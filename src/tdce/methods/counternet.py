@@ -19,6 +19,7 @@ from torch.nn.functional import leaky_relu, mse_loss, one_hot
 from tdce.diffusion.network import linear
 from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
+from tdce.methods.settings import LEAST, check
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import Plan, train
@@ -50,6 +51,12 @@ class CounterNet:
     task_: Task | None = field(default=None, repr=False)
     network_: Network | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        check(
+            self, lambda_1=(0, 1e3), lambda_2=(0, 1e3), lambda_3=(0, 1e3), encoder=(1, 4096), predictor=(1, 4096),
+            generator=(1, 4096), steps=(1, 1_000_000), batch=(1, 1_000_000), rate=(LEAST, 1),
+        )  # fmt: skip
+
     @property
     def classifier_(self) -> Callable[[Tensor], Tensor]:
         """What is explained: encoded rows (n, width) -> logits (n, classes)."""
@@ -57,6 +64,7 @@ class CounterNet:
         return self.network_.predictor
 
     def fit(self, task: Task) -> Self:
+        task.require_rows("CounterNet")
         draw = Generator().manual_seed(task.seed)
         order = torch.randperm(len(task.x), generator=draw)
         held_out, rows = order.tensor_split([int(len(order) * HELD_OUT)])

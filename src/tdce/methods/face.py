@@ -21,6 +21,7 @@ from torch import Generator, Tensor
 from tdce.columns import Floats
 from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
+from tdce.methods.settings import LEAST, MANY, check
 
 Rows = NDArray[np.int64]
 SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothing, which in a sparse matrix is no edge
@@ -42,7 +43,11 @@ class FACE:
     task_: Task | None = field(default=None, repr=False)
     graph_: Graph | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        check(self, k=(1, MANY), epsilon=(LEAST, 1e6), confidence=(0, 1), rows=(1, MANY))
+
     def fit(self, task: Task) -> Self:
+        task.require_rows("FACE")
         if not task.mutable.any():
             return replace(self, task_=task)  # nowhere to go, so no graph
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))

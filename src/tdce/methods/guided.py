@@ -16,11 +16,12 @@ from torch import Tensor
 
 from tdce.diffusion.multinomial import TINY
 from tdce.diffusion.noise import Noise
-from tdce.errors import InputError, is_whole
+from tdce.errors import InputError
 from tdce.limits import Reach
 from tdce.methods.base import Task, Watch, padded, unwatched
 from tdce.methods.neighbours import Typical, nearest
 from tdce.methods.pullback import come_back, restore
+from tdce.methods.settings import LEAST, MANY, check
 from tdce.methods.tdce import unit
 
 CANDIDATES = 256  # real rows that are tried for a query on the last rung, nearest first
@@ -53,18 +54,13 @@ class TDCE:
     watch_: Watch = field(default=unwatched, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.closeness <= 1:
-            raise InputError(f"closeness {self.closeness} must lie between 0 and 1")
-        if not self.ladder or not all(0 < start <= 1 for start in self.ladder):
-            raise InputError(f"ladder {self.ladder} must have start levels above 0, up to 1")
-        if not is_whole(self.neighbours) or self.neighbours < 1:
-            raise InputError(f"neighbours is {self.neighbours}; it must be a whole number, at least 1")
-        if not is_whole(self.steps) or self.steps < 1:
-            raise InputError(f"steps is {self.steps}; it must be a whole number, at least 1")
-        if not 0 <= self.keep <= 1:
-            raise InputError(f"keep {self.keep} must lie between 0 and 1")
-        if self.factors is not None and (not is_whole(self.factors) or self.factors < 1):
-            raise InputError(f"factors is {self.factors}; it must be a whole number, at least 1, or None for all")
+        check(
+            self, closeness=(0, 1), confidence=(0, 1), ladder=(LEAST, 1), steps=(1, 10_000), guidance=(0, 1e3),
+            sway=(0, 1e3), pull=(0, 1), neighbours=(1, MANY), keep=(0, 1), factors=(1, MANY), spread=(0, 1e3),
+            length=(LEAST, 1e6),
+        )  # fmt: skip
+        if not self.ladder:
+            raise InputError("ladder () must have a start level, above 0 and up to 1")
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
@@ -84,8 +80,9 @@ class TDCE:
         return like if self.changed_ is None else like - self.changed_.clamp(max=1.0)
 
     def aim(self, x: Tensor, target: Tensor, share: float, noise: Noise, taste: Tensor | None = None) -> Aim:
-        """Where the estimate is drawn to: `share` of the way from the typical row of the target class to the query."""
-        if share < 1:
+        """Where the estimate is drawn to: `share` of the way from the typical row of the target class to the query; to
+        the query itself where there are no real rows to know the typical one by."""
+        if share < 1 and self.task.has_rows:
             typical = Typical(self.neighbours, self.confidence, self.keep, self.factors, self.spread)
             u = noise.field(2 + len(self.ladder), self.length).uniform(1)
             x = torch.lerp(typical.rows(self.task, x, target, u), x, share)
@@ -117,7 +114,7 @@ class TDCE:
         """Where no walk arrived: the nearest real row that the model accepts with the immutable features put in, then
         noised and denoised where the verdict allows it, so that nobody's record is handed out."""
         task, left = self.task, ~self.task.accepts(x_cf, target)
-        if not left.any():
+        if not left.any() or not task.has_rows:
             return x_cf
         at = padded(left.nonzero().squeeze(1))
         rows, known = nearest(task, x[at], target[at], CANDIDATES)

@@ -17,6 +17,7 @@ from torch import Tensor
 from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
 from tdce.methods.search import Closest, descend, l1, miss
+from tdce.methods.settings import LEAST, check
 from tdce.methods.vae import VAE
 
 
@@ -33,6 +34,12 @@ class Revise:
     hidden: int = 128
     task_: Task | None = field(default=None, repr=False)
     vae_: VAE | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check(
+            self, proximity=(0, 1e3), steps=(1, 10_000), rate=(LEAST, 1e3), every=(1, 10_000), growth=(1, 10),
+            latent=(1, 1024), hidden=(1, 4096), pull=(0, 1e3),
+        )  # fmt: skip
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden))

@@ -15,6 +15,7 @@ from tdce.diffusion.multinomial import relaxed
 from tdce.diffusion.noise import Noise
 from tdce.errors import InputError
 from tdce.methods.base import Task, Watch, unwatched
+from tdce.methods.settings import LEAST, check
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ class TDCEPaper:
     soft_posterior: bool = False  # the relaxed vector itself in Bayes' rule, not its argmax  PAPER[17]
     task_: Task | None = field(default=None, repr=False)
     watch_: Watch = field(default=unwatched, repr=False)
+
+    def __post_init__(self) -> None:
+        check(self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), proximity=(0, 1e3), tau=(LEAST, 1e6))
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)

@@ -38,6 +38,7 @@ class VAE(nn.Module):
     @classmethod
     def of(cls, task: Task, latent: int, hidden: int, given: Tensor | None = None) -> Self:
         """Trained on the task's rows and with its seed; two methods that ask for the same one share it."""
+        task.require_rows("a variational autoencoder (cchvae, revise, clue)")
         condition = None if given is None or not given.any() else tuple(given.tolist())
         key = (cls, latent, hidden, condition, task.seed)
         rows, vae = task.memo.get(key, (None, None))

@@ -15,6 +15,7 @@ from torch import Tensor
 from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
 from tdce.methods.search import Closest, descend, miss
+from tdce.methods.settings import LEAST, check
 from tdce.space import Space
 
 
@@ -37,7 +38,16 @@ class Wachter:
     task_: Task | None = field(default=None, repr=False)
     scale_: Tensor | None = field(default=None, repr=False)  # (width,) what one unit of each column costs
 
+    def __post_init__(self) -> None:
+        check(
+            self, steps=(1, 10_000), rate=(LEAST, 1e3), weight=(0, 1e6), growth=(1, 10), every=(1, 10_000),
+            soften=(LEAST, 1),
+        )  # fmt: skip
+
     def fit(self, task: Task) -> Self:
+        if self.distance == "l2":
+            return replace(self, task_=task)
+        task.require_rows("Wachter's distance l1_mad")
         return replace(self, task_=task, scale_=inverse_mad(task.x, task.space))
 
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:

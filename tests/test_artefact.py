@@ -1,0 +1,290 @@
+"""Artefacts: they come back the same, every change of a byte is noticed, and nothing in them is believed unchecked."""
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+
+import mutants
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import save as to_bytes
+
+import tdce
+from tdce import InputError
+from tdce.methods import METHODS, TDCE, TDCEPaper, Wachter
+from tdce.sealing import sealed
+
+
+@pytest.fixture(scope="module")
+def explainer() -> tdce.Explainer:
+    return mutants.explainer(seed=5, tau=(0.6, 0.3))
+
+
+@pytest.fixture(scope="module")
+def people(explainer) -> pd.DataFrame:
+    frame = mutants.table(300, seed=1).drop(columns="decision")
+    return frame[(explainer.predict(frame) == "no").to_numpy()].head(60)
+
+
+@pytest.fixture(scope="module")
+def whole(explainer, tmp_path_factory) -> bytes:
+    path = tmp_path_factory.mktemp("artefact") / "small.tdce"
+    explainer.save(path)
+    return path.read_bytes()
+
+
+def loaded(content: bytes, folder: Path) -> tdce.Explainer:
+    (folder / "a.tdce").write_bytes(content)
+    return tdce.Explainer.load(folder / "a.tdce", progress="silent")
+
+
+def refusal(content: bytes, folder: Path) -> str:
+    with pytest.raises(InputError) as error:
+        loaded(content, folder)
+    assert str(error.value).startswith(f"{folder / 'a.tdce'} cannot be loaded: ")
+    assert str(error.value).endswith("; fit and save it again")
+    return str(error.value)
+
+
+# ---- it comes back
+
+
+def test_an_explainer_comes_back_with_its_settings_and_its_answers(explainer, people, whole, tmp_path):
+    back = loaded(whole, tmp_path)
+    assert (back.hidden, back.tau, back.steps, back.seed) == (16, (0.6, 0.3), 20, 5)
+    assert back.method == explainer.method
+    assert back.schema == explainer.schema
+    here, there = (made.explain(people, n=2) for made in (explainer, back))
+    pd.testing.assert_frame_equal(here.to_frame(), there.to_frame(), check_exact=True)
+    assert here.evaluate() == there.evaluate()  # by autoencoders of the explainer's seed
+
+
+def test_two_fits_of_the_same_table_give_the_same_bytes(whole, tmp_path):
+    mutants.explainer(seed=5, tau=(0.6, 0.3)).save(tmp_path / "again.tdce")
+    assert (tmp_path / "again.tdce").read_bytes() == whole
+    loaded(whole, tmp_path).save(tmp_path / "copy.tdce")
+    assert (tmp_path / "copy.tdce").read_bytes() == whole
+
+
+def test_the_report_keeps_all_but_the_seconds(explainer, whole, tmp_path):
+    assert explainer.report["seconds"] > 0
+    assert loaded(whole, tmp_path).report == {k: v for k, v in explainer.report.items() if k != "seconds"}
+
+
+@pytest.mark.parametrize("method", [*METHODS, Wachter(distance="l2", steps=7), TDCEPaper(tau=(0.3, 0.1), steps=None)])
+def test_every_method_comes_back_with_all_its_settings(explainer, method, tmp_path):
+    made = tdce.Explainer(method, progress="silent")
+    made.fitted_ = explainer.fitted_
+    made.save(tmp_path / "m.tdce")
+    assert tdce.Explainer.load(tmp_path / "m.tdce").method == (METHODS[method]() if method in METHODS else method)
+    content = mutants.opened((tmp_path / "m.tdce").read_bytes())[0]
+    assert content["method"]["settings"]  # so that an artefact does not change its answers when a default does
+
+
+def test_what_could_not_be_loaded_is_not_saved(explainer, tmp_path):
+    fitted = explainer.fitted_
+    wrong = {
+        "label": ("de", "cision"),
+        "classes": (pd.Timestamp("2026-01-01"), "yes"),
+        "report": fitted.report | {"held_out_loss": {"classifier": np.inf, "diffusion": 1.0}},
+        "favourable": "maybe",
+    }
+    for key, value in wrong.items():
+        made = tdce.Explainer(progress="silent")
+        made.fitted_ = dataclasses.replace(fitted, **{key: value})
+        with pytest.raises(InputError, match="this explainer cannot be saved"):
+            made.save(tmp_path / "no.tdce")
+    assert not list(tmp_path.iterdir())
+
+
+# ---- every byte counts
+
+
+def test_any_changed_byte_is_noticed(whole, tmp_path):
+    header = 8 + int.from_bytes(whole[:8], "little")
+    for at in {*range(0, header, 37), *range(header, len(whole), 211), 7, header - 1, len(whole) - 1}:
+        for bit in (1, 32):  # 32: the case of a letter, a space for a zero byte
+            refusal(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :], tmp_path)
+
+
+def test_swapped_class_names_are_noticed(whole, tmp_path):
+    swapped = whole.replace(b'[\\"no\\",\\"yes\\"]', b'[\\"yes\\",\\"no\\"]')
+    assert swapped != whole
+    assert "its bytes do not match its checksum" in refusal(swapped, tmp_path)
+
+
+def test_a_byte_more_or_less_is_noticed(whole, tmp_path):
+    for changed in (whole + b"\0", whole[:-1], whole[:-8], b"", whole[:100]):
+        refusal(changed, tmp_path)
+
+
+def test_foreign_older_and_newer_files_are_named(whole, tmp_path):
+    content, tensors = mutants.opened(whole)
+    old = to_bytes(tensors, {"tdce": json.dumps({"format": 1, "checksum": "0", **content})})
+    new = whole.replace(b'\\"format\\":2', b'\\"format\\":3')
+    assert "format 1, this tdce reads 2 (an older tdce wrote it" in refusal(old, tmp_path)
+    assert "format 3, this tdce reads 2 (a newer tdce wrote it, update this one)" in refusal(new, tmp_path)
+    assert "not one that tdce wrote" in refusal(to_bytes(tensors, {}), tmp_path)
+    assert "damaged or not a tdce artefact" in refusal(b"PK\x03\x04 not this", tmp_path)
+    with pytest.raises(InputError, match="there is no file"):
+        tdce.Explainer.load(tmp_path / "none.tdce")
+
+
+# ---- nothing is believed, though the checksum was redone
+
+FORGED = [
+    ("diffusion times", 10**30, "diffusion times is"),
+    ("diffusion hidden", 2**31, "diffusion hidden is 2147483648"),
+    ("classifier hidden", 2**20, "'classifier.network.inputs.weight' is F32 [16, 10], not F32 [1048576, 10]"),
+    ("diffusion blocks", 10**9, "diffusion blocks is"),
+    ("diffusion blocks", 64, "has no 'diffusion.network.blocks.4.first.weight'"),
+    ("classifier width", 8, "not one of this schema and these classes"),
+    ("diffusion tau", [0.5], "diffusion tau is [0.5], not two numbers"),
+    ("diffusion tau", [0.0, 0.5], "two numbers above 0"),
+    ("classes", ["no"], "classes is ['no'], not a list of 2 to 50"),
+    ("classes", ["no", "no"], "not a list of 2 to 50 different"),
+    ("classes", ["no", None], "words, numbers or true and false"),
+    ("classes", ["no", "yes", "maybe"], "not one of this schema and these classes"),
+    ("classes", list(range(51)), "not a list of 2 to 50"),
+    ("favourable", "maybe", "favourable 'maybe' is not one of its classes: no, yes"),
+    ("favourable", [1], "favourable is [1], not a class or null"),
+    ("label", "income", "label 'income' is also a feature"),
+    ("label", None, "label is None, not text or a whole number"),
+    ("method name", "magic", "method name is 'magic', not one of tdce"),
+    ("method settings", {}, "method tdce has no 'closeness'"),
+    ("method settings closeness", 2, "closeness 2 must lie between 0 and 1"),
+    ("method settings steps", 10**30, "must be a whole number from 1 to 10,000"),
+    ("method settings ladder", "far", "ladder 'far' must be up to 100 numbers"),
+    ("method settings task_", None, "method tdce has 'task_', which is not known"),
+    ("settings seed", 2**64, "settings seed is 18446744073709551616"),
+    ("settings steps", 1.5, "settings steps is 1.5"),
+    ("report", [], "report is [], not an object"),
+    ("report rows", 5, "training rows of a table of 5"),
+    ("report seconds", 1.0, "has 'seconds', which is not known"),
+    ("report accuracy", True, "report accuracy is True, not a number from 0 to 1"),
+    ("seal", "wax", "content has 'seal', which is not known"),
+    ("schema", [], "schema is [], not an object"),
+    ("schema tdce_schema", 2, "schema must be a JSON object"),
+    ("schema features", [], "there is no feature column"),
+    ("schema extra", 1, "schema is not written as tdce writes one"),
+]
+
+
+@pytest.mark.parametrize(("where", "value", "words"), FORGED)
+def test_forged_content_is_named_at_once(whole, tmp_path, where, value, words):
+    content, tensors = mutants.opened(whole)
+    holder, names = content, where.split()
+    for name in names[:-1]:
+        holder = holder[name]
+    holder[names[-1]] = value
+    began = time.process_time()
+    assert words in refusal(sealed(content, tensors), tmp_path)
+    assert time.process_time() - began < 2
+
+
+def test_content_without_a_name_is_named(whole, tmp_path):
+    content, tensors = mutants.opened(whole)
+    for name in content:
+        rest = {k: v for k, v in content.items() if k != name}
+        assert f"has no {name!r}" in refusal(sealed(rest, tensors), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "json_text",
+    ["NaN", "-Infinity", "1e999", "1" * 5000, "[" * 100_000, '"\\ud800"', '"no","label":"no"', '"no"}', '"\x01"'],
+)
+def test_json_that_is_no_json_of_ours_is_refused(whole, tmp_path, json_text):
+    content, entries, body = mutants.parts(whole)
+    text = mutants.text_of(content).replace('"label":"decision"', f'"label":{json_text}')
+    header = json.dumps({"__metadata__": {"tdce": text}, **entries}, separators=(",", ":"))
+    assert "not one that tdce wrote" in refusal(mutants.resealed(mutants.framed(header, body)), tmp_path)
+
+
+def first(tensor: torch.Tensor, value: float) -> torch.Tensor:
+    out = tensor.clone()
+    out.view(-1)[0] = value
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("classifier.network.inputs.weight", lambda t: first(t, torch.nan), "not a number of a sane size"),
+        ("diffusion.network.outputs.bias", lambda t: first(t, torch.inf), "not a number of a sane size"),
+        ("diffusion.network.norm.weight", lambda t: first(t, 1e30), "not a number of a sane size"),
+        ("diffusion.low", lambda t: t + 100, "low end is above the high one"),
+        ("classifier.temperature", lambda t: t * 0, "the temperature 0"),
+        ("scale.0.raw", lambda t: t.flip(0), "scale of 'income' does not increase"),
+        ("scale.1.score", lambda t: t * 0, "scale of 'debt' does not increase"),
+        ("scale.1.raw", lambda t: t[:-1].clone(), "'scale.1.score' is F64"),
+        ("average.2", lambda t: t * 2, "shares of the categories of 'housing' do not add up to 1"),
+        ("average.2", lambda t: t.float(), "is F32 [3], not F64 [3]"),
+        ("rows.y", lambda t: first(t, 2), "class that is not in its list"),
+        ("rows.y", lambda t: t[1:].clone(), "'rows.y' is I64"),
+        ("rows.raw", lambda t: first(t, 1e9), "a value of 'income' that its scale does not know"),
+        ("rows.raw", lambda t: first(t.flip(1), 5.0).flip(1), "a value of 'phone' that its scale does not know"),
+    ],
+)
+def test_forged_tensors_are_named(whole, tmp_path, name, change, words):
+    content, tensors = mutants.opened(whole)
+    assert words in refusal(sealed(content, tensors | {name: change(tensors[name]).contiguous()}), tmp_path)
+
+
+def test_a_tensor_more_or_less_is_named(whole, tmp_path):
+    content, tensors = mutants.opened(whole)
+    assert "has 'x', which is not known" in refusal(sealed(content, tensors | {"x": torch.zeros(1)}), tmp_path)
+    del tensors["rows.y"]
+    assert "has no 'rows.y'" in refusal(sealed(content, tensors), tmp_path)
+
+
+# ---- without the training rows
+
+
+@pytest.fixture(scope="module")
+def without(explainer, tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("artefact") / "without.tdce"
+    explainer.save(path, rows=False)
+    return path
+
+
+def test_without_rows_the_file_holds_nobodys_record(explainer, whole, without):
+    content, tensors = mutants.opened(without.read_bytes())
+    assert tensors["rows.raw"].numel() == tensors["rows.y"].numel() == 0
+    with_rows, of_rows = mutants.opened(whole)
+    assert content == with_rows
+    assert all(torch.equal(tensor, of_rows[name]) for name, tensor in tensors.items() if not name.startswith("rows."))
+    assert len(explainer.fitted_.raw) > 0  # the explainer in hand keeps its own
+
+
+@pytest.mark.parametrize("method", [TDCE(), TDCE(closeness=0.0), TDCEPaper(), Wachter(distance="l2")])
+def test_without_rows_one_can_still_explain(without, people, method):
+    made = tdce.Explainer.load(without, progress="silent")
+    made.method = method
+    frame = made.explain(people, n=2, immutable=["phone"]).to_frame()
+    assert len(frame) == 2 * len(people)
+    assert (frame["phone"].to_numpy() == people["phone"].to_numpy().repeat(2)).all()
+    assert (frame["status"] == "valid").mean() > (0.6 if isinstance(method, TDCE) else 0.2)
+    assert ((made.predict(frame) == "yes") == (frame["status"] == "valid")).all()
+
+
+@pytest.mark.parametrize("method", ["face", "counternet", "cchvae", "revise", "clue", "wachter"])
+def test_without_rows_a_method_that_needs_them_says_so(without, people, method):
+    made = tdce.Explainer.load(without, progress="silent")
+    made.method = method
+    with pytest.raises(InputError, match=r"this artefact was saved without its training rows; save it with them"):
+        made.explain(people)
+
+
+def test_without_rows_the_metrics_say_so(without, people):
+    with pytest.raises(InputError, match="evaluate needs the training rows"):
+        tdce.Explainer.load(without, progress="silent").explain(people).evaluate()
+
+
+def test_with_rows_of_one_class_only_the_metrics_say_so(whole, people, tmp_path):
+    content, tensors = mutants.opened(whole)
+    made = loaded(sealed(content, tensors | {"rows.y": torch.zeros_like(tensors["rows.y"])}), tmp_path)
+    with pytest.raises(InputError, match="none of the 64 training rows are of the target class"):
+        made.explain(people).evaluate()
