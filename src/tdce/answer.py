@@ -16,7 +16,7 @@ from tdce.encoder import Encoder
 from tdce.methods import Explanation
 from tdce.report.page import page
 from tdce.report.words import sentence
-from tdce.tables import write_whole
+from tdce.tables import check_writable, write_whole
 
 
 class Line(NamedTuple):
@@ -127,6 +127,7 @@ class Answer:
 
     def to_html(self, path: str | os.PathLike[str], title: str = "What would have to be different") -> None:
         """Write a page that needs nothing else: the changes of every row, in words and as a table."""
+        check_writable(Path(path), endings=None)
         write_whole(Path(path), page(self, title).encode())
 
     def _written(self) -> pd.DataFrame:
