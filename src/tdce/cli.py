@@ -235,7 +235,7 @@ def _run() -> tuple[Any, str]:
     except (FloatingPointError, ChildProcessError) as error:
         return 1, str(error)
     except OSError as error:
-        return 2, str(error)
+        return 2, f"{error.filename or 'the standard output'}: {error.strerror}"
     except SystemExit as end:
         return end.code, "stopped; nothing is half-written" if end.code in STOPPED else ""
     return 0, ""
