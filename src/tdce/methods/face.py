@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import lgamma, log, pi
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ class FACE:
     The paper's threshold on the density of an answer is left at zero: the paths already avoid sparse ground.
     """
 
+    edition: ClassVar[int] = 1  # raised when its answers change
     k: int = 50  # neighbours of a row
     epsilon: float | None = None  # with it, the neighbours are instead all rows within this distance
     confidence: float = 0.6  # t_p: the least probability of the target class at an answer; a higher threshold wins
