@@ -325,7 +325,7 @@ def busy(pid: int) -> bool:
     return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[11:13])) > 500
 
 
-def waited_for(found, count: int, seconds: float = 60):
+def waited_for(found, count: int, seconds: float = 120):
     """What was found, once there are so many."""
     until = time.monotonic() + seconds
     while len(found()) < count:
