@@ -1,5 +1,6 @@
 """The benchmark: reproducible, resumable, and tables that say what the rows say."""
 
+from importlib import import_module
 from pathlib import Path
 
 import lending
@@ -7,13 +8,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import tdce
 from tdce import InputError
 from tdce.benchmark import Setting, run
-from tdce.benchmark.cell import Bench, Cell
-from tdce.benchmark.settings import chosen
+from tdce.benchmark.cell import Bench, Cell, Measured
+from tdce.benchmark.settings import CHOSEN, PRESETS, chosen
 from tdce.benchmark.tables import Column, Figure, columns, paper_figures, tables
 from tdce.evaluation import MEANING, PAPER, Yardstick
 from tdce.explainer import Explainer
+from tdce.methods import METHODS, Wachter
 from tdce.progress import Progress
 
 
@@ -83,9 +86,156 @@ def test_wrong_names_show_before_any_work(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_chosen_settings_are_accepted_by_their_methods():
-    from tdce.benchmark.settings import CHOSEN
+# ---- what was measured otherwise does not count
 
+
+def quick(monkeypatch) -> list[Cell]:
+    """Cells whose validity is the number of rows asked for, made in no time; returns the cells as they are measured."""
+    made: list[Cell] = []
+
+    def measured(work, jobs, workers):
+        for _, _, rows, cells, _ in jobs:
+            for cell in cells:
+                made.append(cell)
+                yield Measured(cell, {"validity": float(rows), "l2": 1.0}, np.ones(rows), np.ones(rows))
+
+    running = import_module("tdce.benchmark.run")  # the package has its function under this name
+    monkeypatch.setattr(running, "stream", measured)
+    monkeypatch.setattr(Bench, "seconds", lambda self, method, rows: made.append("time") or float(self.rows))
+    monkeypatch.setattr(running, "products", lambda bench, rows: 1.0)
+    return made
+
+
+def setting(out: Path, **others) -> Setting:
+    return Setting(**{"data": ("german",), "methods": ("wachter",), "masked": ("no",), "seeds": 1, "rows": 20,
+                      "out": out, "workers": 1} | others)  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ["rows", "settings", "edition", "explainer", "fit", "metrics", "preset", "nothing"])
+def test_a_cell_is_measured_again_where_anything_that_it_depends_on_has_changed(what, tmp_path, monkeypatch, capsys):
+    made = quick(monkeypatch)
+    run(setting(tmp_path), Progress("silent"))
+    assert made == [Cell("german", "wachter", "no", 0), "time"]
+    made.clear()
+    if what == "settings":
+        monkeypatch.setitem(CHOSEN["wachter"], "german", {"steps": 7})
+    elif what == "edition":
+        monkeypatch.setattr(Wachter, "edition", 2)
+    elif what == "explainer":
+        monkeypatch.setattr(Bench, "explainer", property(lambda self: tdce.Explainer(steps=7, seed=self.seed)))
+    elif what == "fit":
+        monkeypatch.setattr("tdce.fitting.EDITION", 2)
+    elif what == "metrics":
+        monkeypatch.setattr("tdce.evaluation.EDITION", 2)
+    elif what == "preset":
+        monkeypatch.setitem(PRESETS, "german", "paper")
+        monkeypatch.setattr(Bench, "data", None)
+    rows = run(setting(tmp_path, rows=30 if what == "rows" else 20), Progress("lines"))
+    said = capsys.readouterr().err.splitlines()[0]
+    if what == "nothing":
+        assert made == []
+        assert "again" not in said
+    else:
+        assert made == [Cell("german", "wachter", "no", 0), "time"]
+        assert said == ("1 of 1 cells are measured again: 1 are of other rows, settings or editions, "
+                        "of 0 it is not known")  # fmt: skip
+    found = rows[rows["method"] == "wachter"].set_index("metric")["value"]
+    assert found["validity"] == (30 if what == "rows" else 20)
+    assert list(pd.read_csv(tmp_path / "benchmark.csv")) == ["data", "method", "masked", "seed", "metric", "value"]
+
+
+def test_cells_of_which_nothing_is_known_are_measured_again_and_others_are_named_and_left(
+    tmp_path, monkeypatch, capsys
+):
+    made = quick(monkeypatch)
+    old = [("german", m, "no", 0, metric, 0.5) for m in ("wachter", "face") for metric in ("validity", "im1", "l2")]
+    tidy(*old).to_csv(tmp_path / "benchmark.csv", index=False)
+    rows = run(setting(tmp_path), Progress("lines"))
+    assert made == [Cell("german", "wachter", "no", 0), "time"]
+    said = capsys.readouterr().err
+    assert "1 of 2 cells are measured again: 0 are of other rows, settings or editions, of 1 it is not known" in said
+    assert "1 of 2 cells are left as they are" in said
+    kept = rows[rows["value"] == 0.5]
+    assert set(kept["method"]) == {"face"}  # of the old cell not even a metric stays that the new one does not have
+    assert len(kept) == 3
+    assert "l2_common" not in set(rows.loc[rows["method"] == "face", "metric"])  # other rows are not compared
+
+
+def test_a_fitted_explainer_of_other_settings_is_not_used_again(tmp_path, monkeypatch):
+    fitted = []
+
+    def fit(explainer, *_):
+        fitted.append(explainer.steps)
+        explainer.fitted_ = None
+        return explainer
+
+    monkeypatch.setattr(tdce.Explainer, "fit", fit)
+    monkeypatch.setattr(tdce.Explainer, "save", lambda self, path: path.touch())
+    monkeypatch.setattr(tdce.Explainer, "load", lambda path, progress: tdce.Explainer().fit())
+    small = property(lambda self: tdce.Explainer(steps=7, seed=self.seed))
+    _ = Bench("german", 0, 20, tmp_path).fitted
+    with monkeypatch.context() as patch:
+        patch.setattr(Bench, "explainer", small)
+        _ = Bench("german", 0, 20, tmp_path).fitted
+    monkeypatch.setattr("tdce.fitting.EDITION", 2)
+    _ = Bench("german", 0, 20, tmp_path).fitted
+    assert fitted == [1600, 7, 1600]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+HEAD = "data,method,masked,seed,metric,value\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "word"),
+    [
+        ("benchmark.csv", "data,method,seed\ngerman,face,0\n", "has the columns data, method, seed, not data, method"),
+        ("benchmark.csv", HEAD + "german,face,no,0,l2,much\n", "much"),
+        ("benchmark.csv", HEAD + "german,face,no,zero,l2,1\n", "zero"),
+        ("benchmark.csv", HEAD + "german,face,no,0,l2,1\ngerman,fa", "line 3 has 2 cells, the header 6"),
+        ("benchmark.csv", HEAD + "german,face,no,0,l2,0.1", "the last line is cut off"),
+        ("benchmark.csv", b"\x00\xff\xfe\x89PNG", "cannot be read as csv"),
+        ("benchmark.csv", "", "benchmark.csv"),
+        ("cells.csv", "what,ever\n1,2\n", "has the columns what, ever"),
+    ],
+)
+def test_a_damaged_file_is_named_with_the_way_out_and_never_overwritten(tmp_path, monkeypatch, name, content, word):
+    made, path = quick(monkeypatch), tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=word) as error:
+        run(setting(tmp_path), Progress("silent"))
+    assert str(path) in str(error.value)
+    assert str(error.value).endswith("it was not touched: correct it, move it away, or name another folder")
+    assert made == []
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ({"data": ()}, "name at least one data set; known: .*adult"),
+        ({"methods": ()}, "name at least one method; known: tdce"),
+        ({"data": ("mars",)}, "there is no data set 'mars'; known: .*adult"),
+        ({"methods": ("magic",)}, "there is no method 'magic'; known: tdce"),
+        ({"masked": ("maybe",)}, "there is no mask 'maybe'; known: no, yes"),
+        ({"seeds": 0}, "seeds is 0; it must be a whole number, at least 1"),
+        ({"rows": -1}, "rows is -1; it must be"),
+        ({"workers": 1.5}, r"workers is 1\.5; it must be"),
+    ],
+)
+def test_a_setting_that_makes_no_sense_is_named(wrong, word):
+    with pytest.raises(InputError, match=word):
+        Setting(**wrong)
+
+
+def test_every_method_of_the_registry_has_an_edition():
+    for kind in METHODS.values():
+        assert kind.edition >= 1
+
+
+def test_chosen_settings_are_accepted_by_their_methods():
     for method, by_data in CHOSEN.items():
         for data in by_data:
             chosen(method, data)

@@ -2,9 +2,12 @@
 
 import json
 import os
+import re
+import resource
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,14 @@ import pytest
 from typer.testing import CliRunner
 
 import tdce
-from tdce import cli
+from tdce import InputError, cli
+from tdce.cli import app
 
 
-def run(*words: object, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+def run(*words: object, cwd: Path, stdout=subprocess.PIPE, preexec_fn=None, **env: str):
     return subprocess.run(
-        [sys.executable, "-m", "tdce.cli", *map(str, words)],
-        cwd=cwd, env=os.environ | {"COLUMNS": "100"} | env, capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "tdce.cli", *map(str, words)], stdout=stdout, stderr=subprocess.PIPE,
+        cwd=cwd, env=os.environ | {"COLUMNS": "100"} | env, text=True, check=False, preexec_fn=preexec_fn,
     )  # fmt: skip
 
 
@@ -208,7 +212,7 @@ def test_the_data_sets_are_listed(tmp_path):
         (["fit", "Mitglieder.csv", "--label", "bleibt?", "--schema", "rows.csv", "--out", "a.tdce"], "not valid JSON"),
         (["explain", "none.tdce", "rows.csv", "--out", "a.csv"], "there is no file none.tdce"),
         (["explain", "rows.csv", "rows.csv", "--out", "a.csv"], "not a tdce artefact"),
-        (["explain", "m.tdce", "rows.csv", "--out", "a.xlsx"], "the ending must be one of"),
+        (["explain", "m.tdce", "rows.csv", "--out", "a.xlsx"], "one of .csv, .csv.gz, .parquet, .jsonl, .html"),
         (["explain", "m.tdce", "rows.csv", "--target", "x", "--out", "a.csv"], "target 'x' is not a value"),
         (["explain", "m.tdce", "bad.csv", "--out", "a.csv"], "'Straße' has category 'Weg' in row 0"),
         (["explain", "m.tdce", "short.csv", "--out", "a.csv"], "column 'Straße' is not in the table"),
@@ -231,6 +235,58 @@ def test_a_wrong_input_ends_with_one_line_and_exit_code_2(folder, words, expecte
     assert sorted(folder.iterdir()) == before  # nothing was written
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["fit", "Mitglieder.csv", "--label", "bleibt?", "--out", "."], ". is a folder; name a file"),
+        (["fit", "Mitglieder.csv", "--label", "bleibt?", "--out", "/proc/a.tdce"], "/proc/a.tdce cannot be written"),
+        (["explain", "m.tdce", "rows.csv", "--out", "taken.csv"], "taken.csv is a folder; name a file"),
+        (["explain", "m.tdce", "rows.csv", "--out", "/proc/a.html"], "/proc/a.html cannot be written"),
+        (["explain", "m.tdce", "rows.csv", "--out", "rows.csv/a.html"], "there is no folder rows.csv"),
+        (["schema", "none.csv", "--out", "no/schema.json"], "there is no folder no"),
+        (["schema", "none.csv", "--out", "/proc/schema.json"], "/proc/schema.json cannot be written"),
+        (["demo", "--out", "/proc"], "/proc cannot be written"),
+        (["demo", "--out", "taken"], "report.html is a folder; name a file"),
+        (["bench", "--data", "german", "--out", "/proc"], "/proc cannot be written"),
+        (["bench", "--data", "german", "--out", "taken"], "tables.md is a folder; name a file"),
+        (["figures", "--only", "kl", "--out", "/proc"], "/proc cannot be written"),
+        (["figures", "--only", "kl", "--out", "taken"], "kl.svg is a folder; name a file"),
+    ],
+    ids=lambda v: " ".join([v[0], v[-1]]) if isinstance(v, list) else "",
+)
+def test_what_cannot_be_written_is_said_before_the_work(folder, words, expected, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    for name in ("taken.csv", "taken/report.html", "taken/tables.md", "taken/kl.svg"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    with pytest.raises(InputError, match=re.escape(expected)):
+        app(words, standalone_mode=False)
+    assert capsys.readouterr() == ("", "")  # no line of progress either
+
+
+def test_a_disk_that_fills_up_ends_with_one_line_and_exit_code_2(folder):
+    def small() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # no file may grow beyond
+
+    done = run("explain", "m.tdce", "rows.csv", "--out", "full.csv", cwd=folder, preexec_fn=small)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("tdce: full.csv cannot be written: File too large")
+    assert "Traceback" not in done.stderr
+    assert not list(folder.glob("*full*")) + list(folder.glob(".tdce-*"))
+
+
+@pytest.mark.parametrize("words", [["schema", "Mitglieder.csv", "--json"], ["schema", "Mitglieder.csv"]])
+def test_output_that_nobody_reads_ends_quietly_and_a_full_disk_is_named(folder, words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as nobody:
+        done = run(*words, cwd=folder, stdout=nobody)
+    assert (done.returncode, done.stderr) == (1, "")
+    with open("/dev/full", "w") as full:
+        done = run(*words, cwd=folder, stdout=full)
+    assert done.returncode == 2
+    assert done.stderr == "tdce: the standard output: No space left on device\n"
+
+
 def test_the_demo_tells_the_whole_story(tmp_path):
     done = run("demo", "--out", "demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -249,18 +305,61 @@ def test_the_demo_tells_the_whole_story(tmp_path):
     )
 
 
-def test_a_command_that_is_stopped_says_so_and_leaves_nothing_half_written(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tdce.cli", "demo", "--out", "story"],
-        cwd=tmp_path, env=os.environ | {"PYTHONUNBUFFERED": "1"}, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # in the background it is ignored
-    )  # fmt: skip
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_command_that_is_stopped_says_so_and_leaves_nothing_half_written(tmp_path, sent, code):
+    process = start("demo", "--out", "story", cwd=tmp_path)
     assert process.stdout is not None
     assert "German credit data" in process.stdout.readline()  # now it learns, for some seconds
-    process.send_signal(signal.SIGINT)
+    process.send_signal(sent)
     _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == code
     assert said.splitlines()[-1] == "tdce: stopped; nothing is half-written"
     assert "Traceback" not in said
     assert list((tmp_path / "story").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("sent", "to_all", "code"),
+    [(signal.SIGINT, True, 130), (signal.SIGTERM, False, 143), (signal.SIGKILL, False, -9)],
+)
+def test_workers_end_with_the_command_that_started_them(tmp_path, sent, to_all, code):
+    process = start("bench", "--data", "german", "--methods", "wachter", "--seeds", 2, "--out", "b", cwd=tmp_path)
+    workers = waited_for(lambda: children(process.pid), 2)
+    waited_for(lambda: [w for w in workers if busy(w)], 2)  # they learn, for some seconds
+    (os.killpg if to_all else os.kill)(process.pid, sent)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    if code != -9:
+        assert said.splitlines() == ["tdce: stopped; nothing is half-written"]
+    waited_for(lambda: [w for w in workers if not Path(f"/proc/{w}").exists()], 2)
+    assert [p.name for p in (tmp_path / "b").rglob("*") if p.is_file()] == []
+
+
+def start(*words: object, cwd: Path) -> subprocess.Popen[str]:
+    """A command in a process group of its own, as a terminal would start it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tdce.cli", *map(str, words)],
+        cwd=cwd, env=os.environ | {"PYTHONUNBUFFERED": "1"}, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # in the background it is ignored
+    )  # fmt: skip
+
+
+def children(pid: int) -> list[int]:
+    """The workers of a process."""
+    found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(child) for child in found if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+
+
+def busy(pid: int) -> bool:
+    """Whether a process has worked for so long that its libraries must be there."""
+    return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rsplit(")")[-1].split()[11:13])) > 500
+
+
+def waited_for(found, count: int, seconds: float = 120):
+    """What was found, once there are so many."""
+    until = time.monotonic() + seconds
+    while len(found()) < count:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return found()

@@ -1,5 +1,7 @@
 """What a user holds: answers that keep the promises, and artefacts that come back the same."""
 
+import copy
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -241,3 +243,20 @@ def test_an_unknown_method_is_named(explainer, people):
     made.fitted_ = explainer.fitted_
     with pytest.raises(InputError, match="no method 'magic'; known: tdce, tdce_paper"):
         made.explain(people)
+
+
+@pytest.mark.parametrize(
+    "again", [copy.copy, copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))], ids=["copy", "deepcopy", "pickle"]
+)
+def test_an_answer_can_be_copied_and_pickled_and_says_the_same(explainer, people, again):
+    answer = explainer.explain(people.head(20), n=2)
+    back = again(answer)
+    pd.testing.assert_frame_equal(back.to_frame(), answer.to_frame(), check_exact=True)
+    pd.testing.assert_frame_equal(back.changes(), answer.changes(), check_exact=True)
+    assert back.sentences() == answer.sentences()
+    with pytest.raises(InputError, match=r"left its explainer behind: .* explain answer\.rows again"):
+        back.evaluate()
+
+
+def test_a_pickled_answer_holds_none_of_the_rows_that_were_learned(explainer, people):
+    assert len(pickle.dumps(explainer.explain(people.head(1)))) < explainer.fitted_.raw.nbytes / 2

@@ -159,7 +159,7 @@ def test_every_rule_holds_in_every_row_whatever_is_proposed(case: Case) -> None:
     assert limits.kept(raw[1::2]).all()
 
     moved = ~np.equal(raw, limits.own[at]) & ~(np.isnan(raw) & np.isnan(limits.own[at]))
-    assert not (moved & ~limits.free()[at]).any()  # what changed was free to change
+    assert not (moved & ~limits.free(at)).any()  # what changed was free to change
 
     repeated = frame.iloc[at]
     written = encoder.write(raw, repeated)
@@ -274,8 +274,8 @@ def test_the_limits_of_some_rows_are_theirs() -> None:
     encoder = Encoder.fit(table())
     limits = Limits(encoder, table().head(5))
     part = limits.take(np.array([False, True, False, True, True]))
-    np.testing.assert_array_equal(part.snap(part.x, np.arange(3)), part.own)
-    assert torch.equal(part.x, encoder.embed(part.own).float())
+    np.testing.assert_array_equal(part.snap(part.encoded(np.arange(3)), np.arange(3)), part.own)
+    assert torch.equal(part.encoded(np.arange(3)), encoder.embed(part.own).float())
 
 
 def test_missing_may_be_filled_but_is_never_proposed() -> None:
@@ -370,3 +370,20 @@ def test_immutable_of_the_schema_and_of_the_question_add_up() -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"], "job": ["a", "b"]})
     limits = Limits(Encoder.fit(frame, Schema.infer(frame).freeze("job")), frame, ["age"])
     assert limits.immutable == ("age", "job")
+
+
+def test_of_all_rows_only_the_raw_values_are_held() -> None:
+    limits = Limits(Encoder.fit(TABLE, SCHEMA), TABLE)
+    held = [v for v in vars(limits).values() if isinstance(v, np.ndarray | torch.Tensor)]
+    assert sum(v.nbytes for v in held) == len(TABLE) * len(SCHEMA) * 8
+
+
+@given(cases())
+def test_what_follows_from_some_rows_is_what_follows_from_all_of_them(case: Case) -> None:
+    _, frame, limits = case.made()
+    at = np.array([7, 2, 2, 11])
+    every = np.arange(len(frame))
+    assert torch.equal(limits.encoded(at), limits.encoded(every)[at])
+    np.testing.assert_array_equal(limits.free(at), limits.free()[at])
+    for some, all_of_them in zip(limits.reach(at), limits.reach(every), strict=True):
+        assert torch.equal(some, all_of_them[at])

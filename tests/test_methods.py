@@ -1,5 +1,6 @@
 """The contract of every method in the registry, on a task whose answer is known."""
 
+import copy
 import math
 from dataclasses import replace
 from typing import get_origin
@@ -8,6 +9,7 @@ import lending
 import pytest
 import torch
 
+import tdce
 from tdce.diffusion.noise import Noise
 from tdce.errors import InputError
 from tdce.methods import METHODS, Method
@@ -15,8 +17,12 @@ from tdce.methods.settings import kinds
 
 
 @pytest.fixture(scope="module")
-def scene():
-    explainer = lending.explainer()
+def explainer() -> tdce.Explainer:
+    return lending.explainer()
+
+
+@pytest.fixture(scope="module")
+def scene(explainer):
     fitted = explainer.fitted_
     x = fitted.encoder.encode(lending.refused(explainer, 64)).float()
     assert len(x) == 64
@@ -99,3 +105,15 @@ def test_the_margin_is_in_log_odds_and_its_sign_is_the_verdict(scene, threshold)
     torch.testing.assert_close(margin.double(), expected, rtol=1e-3, atol=1e-3)
     assert torch.equal(accepted, margin >= 0)
     assert 0 < accepted.float().mean() < 1
+
+
+@pytest.mark.parametrize("method", ["tdce", "wachter", "revise", "clue", "cchvae", "face"])
+def test_a_threshold_is_searched_for_and_not_only_judged_by(explainer, method):
+    asking = copy.copy(explainer)
+    asking.method = method
+    people = lending.refused(explainer, 64)
+    at_default = asking.explain(people).counts()["valid"]
+    frame = asking.explain(people, threshold=0.9).to_frame()
+    valid = frame["status"] == "valid"
+    assert (frame.loc[valid, "score_after"] >= 0.9).all()
+    assert valid.sum() >= 0.9 * at_default > 50

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 import resource
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -289,6 +295,10 @@ def test_a_wrong_target_is_named_before_any_work(tmp_path: Path, name: str, word
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_name_too_long_to_be_a_file_is_no_file(tmp_path: Path) -> None:
+    assert "there is no file" in refusal(tmp_path / ("x" * 300 + ".csv"))
+
+
 # A file appears whole or not at all
 
 
@@ -298,7 +308,7 @@ def test_a_failure_midway_leaves_the_old_file_and_nothing_else(tmp_path: Path) -
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # the disk is full after 1,000 bytes
     try:
-        with pytest.raises(OSError, match="too large"):
+        with pytest.raises(InputError, match=r"t\.csv cannot be written: File too large; name another folder"):
             write_whole(path, b"new" * 1000)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -323,10 +333,124 @@ def test_a_name_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None
     assert path.read_bytes() == b"new"
 
 
-@pytest.mark.parametrize(("name", "word"), [("no/t.csv", "there is no folder"), (".", "is a folder; name a file")])
-def test_where_no_file_can_be_written_is_named(tmp_path: Path, name: str, word: str) -> None:
+@pytest.mark.parametrize("asked", [lambda path: write_whole(path, b"new"), lambda path: check_writable(path, None)])
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("no/t.csv", "there is no folder"),
+        ("file/t.csv", "there is no folder"),
+        (".", "is a folder; name a file"),
+        ("pipe", "is a device or a pipe; name a file"),
+        ("x" * 300, "cannot be written: File name too long"),
+        ("kept", "kept is read-only; name another file"),
+        ("/proc/t.csv", r"/proc/t\.csv cannot be written: .*; name another folder"),
+    ],
+)
+def test_where_no_file_can_be_written_is_named_before_and_when_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Any, name: str, word: str
+) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "kept").write_text("kept")
+    os.mkfifo(tmp_path / "pipe")
+    access = os.access  # to the superuser, who may run this, everything is writable
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "kept" and access(path, mode))
+    before = sorted(tmp_path.iterdir())
     with pytest.raises(InputError, match=word):
-        write_whole(tmp_path / name, b"new")
+        asked(tmp_path / name)
+    assert sorted(tmp_path.iterdir()) == before
+    assert (tmp_path / "kept").read_text() == "kept"
+
+
+def test_to_ask_whether_a_file_can_be_written_leaves_no_trace(tmp_path: Path) -> None:
+    check_writable(tmp_path / "t.csv")
+    check_writable(tmp_path / "anything", None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_named_with_the_file_and_the_old_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "t.csv"
+    write_whole(path, b"old")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"t\.csv cannot be written: No space left on device; make room"):
+        write_whole(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_content_is_on_the_disk_before_it_has_its_name_and_the_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done, sync, rename = [], os.fsync, os.replace
+
+    def synced(handle: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else os.fstat(handle).st_size)
+        sync(handle)
+
+    def renamed(draft: Any, path: Any) -> None:
+        done.append("rename")
+        rename(draft, path)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", renamed)
+    write_whole(tmp_path / "t.csv", b"four")
+    assert done == [4, "rename", "folder"]
+
+
+def test_a_file_is_written_without_touching_the_mask_that_all_threads_share(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = os.umask(0o027)
+    try:
+        with monkeypatch.context() as patch:
+            patch.delattr(os, "umask")
+            write_whole(tmp_path / "t.csv", b"new")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "t.csv").stat().st_mode) == 0o640
+
+
+def test_what_a_killed_writer_left_is_swept_by_the_next_write(tmp_path: Path) -> None:
+    killed = (
+        "import os, sys, pathlib, tdce.tables as tables\n"
+        "os.replace = lambda draft, path: os.kill(os.getpid(), 9)\n"
+        "tables.write_whole(pathlib.Path(sys.argv[1]), b'half')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", killed, str(tmp_path / "t.csv")], check=False)
+    assert done.returncode == -9
+    assert len(list(tmp_path.iterdir())) == 1
+    write_whole(tmp_path / "other.csv", b"new")
+    assert list(tmp_path.iterdir()) == [tmp_path / "other.csv"]
+
+
+def test_the_sweep_leaves_alone_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = os.replace
+
+    def meanwhile(draft: Any, path: Any) -> None:
+        monkeypatch.setattr(os, "replace", rename)
+        write_whole(tmp_path / "second.csv", b"second")
+        rename(draft, path)
+
+    monkeypatch.setattr(os, "replace", meanwhile)
+    write_whole(tmp_path / "first.csv", b"first")
+    assert (tmp_path / "first.csv").read_bytes() == b"first"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["first.csv", "second.csv"]
+
+
+def test_many_writers_at_once_all_come_through(tmp_path: Path) -> None:
+    def write(i: int) -> None:
+        for turn in range(20):
+            write_whole(tmp_path / f"{i}.csv", str(turn).encode())
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(write, i) for i in range(8)]:
+            done.result()
+    assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == {f"{i}.csv": b"19" for i in range(8)}
 
 
 @pytest.mark.skipif(not Path("/proc/version").exists(), reason="needs a place where nobody can write")
@@ -335,6 +459,8 @@ def test_a_place_where_nobody_can_write_is_named(tmp_path):
         write_table(Path("/proc/x.csv"), pd.DataFrame({"a": [1]}))
     with pytest.raises(InputError, match=r"the folder /proc/x/y cannot be made: .*; name another one"):
         make_folder(Path("/proc/x/y"))
+    with pytest.raises(InputError, match=r"/proc cannot be written: .*; name another folder"):
+        make_folder(Path("/proc"))  # it is there, but of no use
 
 
 def test_a_folder_is_made_with_all_that_lead_to_it_but_never_in_place_of_a_file(tmp_path):

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from tdce.columns import Name, same
 from tdce.encoder import Encoder
+from tdce.errors import InputError
 from tdce.methods import Explanation
 from tdce.report.page import page
 from tdce.report.words import sentence
-from tdce.tables import write_whole
+from tdce.tables import check_writable, write_whole
 
 
 class Line(NamedTuple):
@@ -42,7 +43,11 @@ class Answer:
         measure: Callable[[], dict[str, float]],
     ) -> None:
         self.rows, self.encoder, self.explanation, self.target = rows.copy(), encoder, explanation, target
-        self._measure = measure
+        self._measure: Callable[[], dict[str, float]] | None = measure
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the way to measure it, which leads to the explainer and to the rows that it learned."""
+        return self.__dict__ | {"_measure": None}
 
     @property
     def options(self) -> int:
@@ -117,8 +122,14 @@ class Answer:
     def evaluate(self) -> dict[str, float]:
         """The paper's metrics and some more (docs/metrics.md), over the first option of every row that needed one.
 
-        The first call trains three small autoencoders and explains the nearest training rows too.
+        The first call trains three small autoencoders and explains the nearest training rows too. A copy, or an answer
+        that was pickled, has no explainer at hand and cannot be measured.
         """
+        if self._measure is None:
+            raise InputError(
+                "a copied or unpickled answer has left its explainer behind: measure the one that explain() returned, "
+                "or explain answer.rows again"
+            )
         return self._measure()
 
     def sentences(self) -> list[str]:
@@ -127,6 +138,7 @@ class Answer:
 
     def to_html(self, path: str | os.PathLike[str], title: str = "What would have to be different") -> None:
         """Write a page that needs nothing else: the changes of every row, in words and as a table."""
+        check_writable(Path(path), endings=None)
         write_whole(Path(path), page(self, title).encode())
 
     def _written(self) -> pd.DataFrame:

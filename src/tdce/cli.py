@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from json import dumps
 from pathlib import Path
@@ -23,7 +25,7 @@ from tdce.machine import description, trials, usual_widths, widths_of
 from tdce.methods import METHODS
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
-from tdce.tables import check_writable, read_table, write_table, write_whole
+from tdce.tables import WRITABLE, check_writable, read_table, write_table, write_whole
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -38,25 +40,19 @@ Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfac
 Closeness = Annotated[float | None, typer.Option(help="From 0, typical of the target class, to 1, nearest to the row")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
-STOPPED = 130  # typer's exit code after Ctrl-C
+STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
+PAGE = ".html"
 RESULTS = Path("results")
 PICTURES = RESULTS / "figures"
 
 
 def main() -> None:
-    """Run a command; a wrong input ends it with one line and exit code 2."""
-    try:
-        app()
-    except InputError as error:
-        print(f"tdce: {error}", file=sys.stderr)
-        sys.exit(2)
-    except (FloatingPointError, ChildProcessError) as error:
-        print(f"tdce: {error}", file=sys.stderr)
-        sys.exit(1)
-    except SystemExit as end:
-        if end.code == STOPPED:
-            print("tdce: stopped; nothing is half-written", file=sys.stderr)
-        raise
+    """Run a command; a wrong input, or a file that cannot be read or written, ends it with one line and exit code 2."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(STOPPED[1]))
+    code, words = _run()
+    if words:
+        print(f"tdce: {words}", file=sys.stderr)
+    sys.exit(code)
 
 
 @app.command()
@@ -79,8 +75,7 @@ def fit(
     without_rows: Annotated[bool, typer.Option("--without-rows", help="Write no training row into NAME.tdce")] = False,
 ) -> None:
     """Learn a table: a classifier of its label and a diffusion model of its rows."""
-    if not out.parent.is_dir():
-        raise InputError(f"there is no folder {out.parent} to write {out.name} into")
+    check_writable(out, endings=None)
     given = None if schema is None else _read_schema(schema)
     frame = read_table(table, given)
     explainer = Explainer(seed=seed, progress=_progress())
@@ -108,14 +103,13 @@ def explain(
     threshold: Annotated[float | None, typer.Option(help="Probability at which the answer counts as a yes")] = None,
 ) -> None:
     """Say for each row what would have to be different."""
-    if out.suffix != ".html":
-        check_writable(out)
+    check_writable(out, (*WRITABLE, PAGE))
     explainer = Explainer.load(model, progress=_progress())
     frame = read_table(rows, explainer.schema)
     answer = explainer.explain(
         frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
     )  # fmt: skip
-    if out.suffix == ".html":
+    if out.name.lower().endswith(PAGE):
         answer.to_html(out)
     else:
         write_table(out, answer.to_frame())
@@ -200,6 +194,8 @@ def schema(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
 ) -> None:
     """Show what each column of a table (or of a fitted NAME.tdce) was taken for."""
+    if out is not None:
+        check_writable(out, endings=None)
     if table.suffix == ".tdce":
         found = Explainer.load(table).schema
     else:
@@ -247,6 +243,39 @@ def check(
         "go the exact way, where it always has.",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
+
+
+def _run() -> tuple[Any, str]:
+    """The command's exit code, and its last words."""
+    try:
+        try:
+            app()
+        finally:
+            _flush()
+    except InputError as error:
+        return 2, str(error)
+    except BrokenPipeError:  # whoever read along has gone, as in `tdce data | head -1`
+        return 1, ""
+    except (FloatingPointError, ChildProcessError) as error:
+        return 1, str(error)
+    except OSError as error:
+        return 2, f"{error.filename or 'the standard output'}: {error.strerror}"
+    except SystemExit as end:
+        return end.code, "stopped; nothing is half-written" if end.code in STOPPED else ""
+    return 0, ""
+
+
+def _flush() -> None:
+    """What was printed goes out while a failure can still be told."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # what is left is lost: Python must not try again
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise InputError(f"the standard output cannot be written: {error.strerror}") from None
 
 
 def _print_schema(schema: Schema) -> None:

@@ -10,14 +10,17 @@ from tdce.data import load
 from tdce.explainer import Explainer
 from tdce.progress import Mode
 from tdce.report.words import bullet, headline, spoken
-from tdce.tables import make_folder, write_table
+from tdce.tables import check_writable, make_folder, write_table
 
 PEOPLE = 5
 
 
 def run(out: Path, console: Console, progress: Mode) -> None:
     """Fit to the German credit data, explain the first five refused test applicants, write rows and a page."""
+    rows, page, model = out / "counterfactuals.csv", out / "report.html", out / "german.tdce"
     make_folder(out)
+    for path in (rows, page, model):
+        check_writable(path, endings=None)
 
     def say(text: str, style: str = "") -> None:
         console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
@@ -48,7 +51,6 @@ def run(out: Path, console: Console, progress: Mode) -> None:
         f"{measured['sparsity']:.1f} changes on average; {100 * measured['violations']:.0f} % break a rule. "
         "`tdce evaluate` shows all metrics."
     )
-    rows, page, model = out / "counterfactuals.csv", out / "report.html", out / "german.tdce"
     write_table(rows, answer.to_frame())
     answer.to_html(page, title="Five refused applicants: what would change the answer")
     explainer.save(model)

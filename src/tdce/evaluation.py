@@ -19,6 +19,8 @@ from tdce.methods.base import Classify, Explanation
 from tdce.models.autoencoder import Autoencoder
 from tdce.schema import Numeric
 
+EDITION = 1  # raised when the same counterfactuals come to be measured differently
+
 PAPER = ("l2", "diversity", "instability", "js", "im1", "im2", "validity")
 """The paper's metrics, in the order of its tables."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, Self
@@ -21,7 +22,7 @@ from tdce.evaluation import Yardstick
 from tdce.fitting import Fitted, class_of, fit
 from tdce.limits import Limits
 from tdce.methods import METHODS, Explanation, Method, Task, explain
-from tdce.methods.base import probabilities, rounded
+from tdce.methods.base import blocks_of, probabilities, rounded
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 
@@ -103,7 +104,7 @@ class Explainer:
         encoder = fitted.encoder
         limits = Limits(encoder, rows, _names(immutable, "immutable"))
         task = fitted.task(limits.immutable, threshold)
-        goal = self._target(limits.x, target)
+        goal = self._target(limits, target)
         method = self._method(closeness).fit(task)
         explanation = explain(method, task, limits, goal, n, seed, Progress(self.progress))
         names = np.array(fitted.classes, dtype=object)[goal.numpy()]
@@ -112,7 +113,7 @@ class Explainer:
             encoder,
             explanation,
             names,
-            lambda: self._measure(method, task, limits, goal, explanation, seed),
+            partial(self._measure, method, task, limits, goal, explanation, seed),
         )
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
@@ -196,19 +197,20 @@ class Explainer:
         total = sum(rows for rows, _ in groups)
         return {k: sum(rows * m[k] for rows, m in groups) / total for k in (groups[0][1] if groups else {})}
 
-    def _target(self, x: Tensor, target: Any) -> Tensor:
+    def _target(self, limits: Limits, target: Any) -> Tensor:
         """(n,) class numbers: the one asked for, else the favourable one, else the other of two."""
         fitted = self._fitted()
         if target is None:
             target = fitted.favourable
         if target is not None:
-            return torch.full((len(x),), fitted.classes.index(class_of(target, fitted.classes, "target")))
+            return torch.full((len(limits.own),), fitted.classes.index(class_of(target, fitted.classes, "target")))
         if len(fitted.classes) > 2:
             raise InputError(f"there are {len(fitted.classes)} classes and no favourable one: name a target, one of "
                              f"{listing(fitted.classes)}")  # fmt: skip
+        blocks = blocks_of(np.arange(len(limits.own)))
         with torch.no_grad():
-            other: Tensor = 1 - fitted.classifier(x).argmax(dim=1)
-        return other
+            said = [fitted.classifier(limits.encoded(at)).argmax(dim=1) for at in blocks]
+        return 1 - torch.cat([torch.zeros(0, dtype=torch.long), *said])
 
 
 def _names(names: Iterable[Name], what: str) -> tuple[Name, ...]:

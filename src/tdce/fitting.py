@@ -26,6 +26,7 @@ from tdce.schema import Schema
 from tdce.space import Space
 from tdce.training import History, Plan
 
+EDITION = 1  # raised when the same table and settings come to be learned differently
 MAX_CLASSES = 50
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000

@@ -37,6 +37,8 @@ class Reach(NamedTuple):
 class Limits:
     """The queried rows and, for each of their features, what a counterfactual may say instead.
 
+    Of all rows it holds the raw values alone; whatever follows from them is made for some rows `at` a time.
+
     A value is the row's own, or it is on the grid, in the range, in the direction, among the allowed categories, and
     fits the column's dtype. Missing is never proposed. Immutable features keep their own value.
     """
@@ -48,14 +50,11 @@ class Limits:
             raise InputError(f"immutable: there is no feature {unknown[0]!r}; known: {listing(encoder.schema.names)}")
         self.encoder = encoder
         self.own: Floats = encoder.read(rows)  # (n, features)
-        self.x = encoder.embed(self.own).float()  # (n, width) the same, encoded
-        self._check_near(rows)
         self.dtypes = [rows[name].dtype for name in encoder.schema.names]
         self.features = tuple(
             _as_stored(replace(f, immutable=f.immutable or f.name in frozen), dtype)
             for f, dtype in zip(encoder.schema, self.dtypes, strict=True)
         )
-        self.low, self.high = self._ranges()  # (n, features) of the numbers, on the grid
 
     @property
     def immutable(self) -> tuple[Name, ...]:
@@ -64,21 +63,25 @@ class Limits:
     def take(self, at: Flags) -> Limits:
         """The limits of some of the rows."""
         part = copy.copy(self)
-        part.own, part.x, part.low, part.high = self.own[at], self.x[at], self.low[at], self.high[at]
+        part.own = self.own[at]
         return part
 
-    def free(self) -> Flags:
-        """(n, features): which features have any other value that may be proposed."""
-        free = np.zeros(self.own.shape, dtype=bool)
+    def encoded(self, at: Rows) -> Tensor:
+        """(m, width) the rows `at` as networks see them."""
+        return self.encoder.embed(self.own[at]).float()
+
+    def free(self, at: Rows | slice = slice(None)) -> Flags:
+        """(m, features): which features of the rows `at`, by default all, have any other value that may be proposed."""
+        own = self.own[at]
+        free = np.zeros(own.shape, dtype=bool)
         for i, feature in enumerate(self.features):
-            own = self.own[:, i]
             if feature.immutable:
                 continue
             if isinstance(feature, Numeric):
-                low, high = self.low[:, i], self.high[:, i]
-                free[:, i] = (low <= high) & ~((low == high) & (low == own))
+                low, high = _range(feature, own[:, i])
+                free[:, i] = (low <= high) & ~((low == high) & (low == own[:, i]))
             else:
-                others = feature.proposable.sum() - _at(feature.proposable, own)
+                others = feature.proposable.sum() - _at(feature.proposable, own[:, i])
                 free[:, i] = others > 0
         return free
 
@@ -93,11 +96,11 @@ class Limits:
             if isinstance(feature, Numeric):
                 values = self.encoder.scales[feature.name].unembed(next(numbers))
                 state = next(blocks) if feature.missing else None
-                out.append(self._snap_number(i, values, state, at))
+                out.append(_snap_number(feature, values, state, own[:, i], self.dtypes[i]))
             else:
                 out.append(_snap_category(feature, next(blocks), own[:, i]))
         raw = np.stack(out, axis=1)
-        unmoved = self.encoder.same(x_cf, self.x[at])
+        unmoved = self.encoder.same(x_cf, self.encoded(at))
         fixed = unmoved | np.array([f.immutable for f in self.features])
         return np.where(fixed, own, raw)
 
@@ -109,8 +112,9 @@ class Limits:
             gone = np.isnan(own[:, i])
             if isinstance(feature, Numeric):
                 scale = self.encoder.scales[feature.name]
-                ends = np.clip([self.low[at, i], self.high[at, i]], scale.raw[0], scale.raw[-1])
-                ends[:, self.low[at, i] > self.high[at, i]] = np.nan  # nothing may be proposed
+                bottom, top = _range(feature, own[:, i])
+                ends = np.clip([bottom, top], scale.raw[0], scale.raw[-1])
+                ends[:, bottom > top] = np.nan  # nothing may be proposed
                 ends = np.where(np.isnan(ends), own[:, i], ends)
                 ends = np.where(np.isnan(ends), 0.0, scale.embed(ends))
                 low.append(ends[0])
@@ -124,8 +128,8 @@ class Limits:
                 here[:, len(feature.categories) :] = gone[:, None]
                 allowed.append(here)
         none = np.zeros((len(own), 0))
-        bottom, top = (torch.from_numpy(np.stack(ends, axis=1) if ends else none).float() for ends in (low, high))
-        return Reach(bottom, top, torch.from_numpy(np.concatenate([none.astype(bool), *allowed], axis=1)))
+        lowest, highest = (torch.from_numpy(np.stack(ends, axis=1) if ends else none).float() for ends in (low, high))
+        return Reach(lowest, highest, torch.from_numpy(np.concatenate([none.astype(bool), *allowed], axis=1)))
 
     def kept(self, raw: Floats) -> Flags:
         """(n,): whether every value is the row's own or one that may be proposed."""
@@ -136,7 +140,8 @@ class Limits:
             if feature.immutable:
                 kept &= unchanged
             elif isinstance(feature, Numeric):
-                inside = (value >= self.low[:, i]) & (value <= self.high[:, i])
+                low, high = _range(feature, own)
+                inside = (value >= low) & (value <= high)
                 kept &= unchanged | (inside & (feature.round(value) == value))
             else:
                 kept &= unchanged | _at(feature.proposable, value)
@@ -152,43 +157,27 @@ class Limits:
             parts.append(f"immutable: {listing(self.immutable)}")
         return "; ".join(parts)
 
-    def _check_near(self, rows: pd.DataFrame) -> None:
-        """A number beyond float32, counted in deviations of the table, cannot be compared with the table's."""
-        for i, (name, columns) in enumerate(self.encoder.space.columns.items()):
-            far = ~self.x[:, list(columns)].isfinite().all(dim=1).numpy()
-            if far.any():
-                raise InputError(
-                    f"{name!r} is {self.own[far, i][0]:g} in row {rows.index[far].tolist()[0]!r}, too far from all "
-                    "that the table has; correct the cell, or leave it empty if the value is not known"
-                )
 
-    def _snap_number(self, i: int, values: Floats, state: Floats | None, at: Rows) -> Floats:
-        feature, own, low, high = self.features[i], self.own[at, i], self.low[at, i], self.high[at, i]
-        assert isinstance(feature, Numeric)
-        rounded, here = feature.round(values), feature.round(own)
-        snapped = np.clip(rounded, low, np.maximum(low, high))
-        stays = (rounded == here) | (snapped == here) | (low > high)
-        if _is_narrow_float(self.dtypes[i]):
-            snapped = _narrow(snapped, self.dtypes[i])
-            stays |= (snapped != feature.round(snapped)) | (snapped < low) | (snapped > high)
-        if state is not None:
-            stays |= np.isnan(own) & (state.argmax(axis=1) == 1)  # still missing
-        return np.where(stays, own, snapped)
+def _range(feature: Numeric, own: Floats) -> tuple[Floats, Floats]:
+    """The lowest and the highest number on the grid that may be proposed to rows with these values of their own."""
+    low, high = np.full_like(own, feature.low), np.full_like(own, feature.high)
+    if feature.direction == "increase":
+        low = np.fmax(low, own)
+    elif feature.direction == "decrease":
+        high = np.fmin(high, own)
+    return feature.round(low, "up"), feature.round(high, "down")
 
-    def _ranges(self) -> tuple[Floats, Floats]:
-        low, high = np.full_like(self.own, -np.inf), np.full_like(self.own, np.inf)
-        for i, feature in enumerate(self.features):
-            if not isinstance(feature, Numeric):
-                continue
-            own = self.own[:, i]
-            low[:, i], high[:, i] = feature.low, feature.high
-            if feature.direction == "increase":
-                low[:, i] = np.fmax(low[:, i], own)
-            elif feature.direction == "decrease":
-                high[:, i] = np.fmin(high[:, i], own)
-            low[:, i] = feature.round(low[:, i], "up")
-            high[:, i] = feature.round(high[:, i], "down")
-        return low, high
+
+def _snap_number(feature: Numeric, values: Floats, state: Floats | None, own: Floats, dtype: Any) -> Floats:
+    (low, high), rounded, here = _range(feature, own), feature.round(values), feature.round(own)
+    snapped = np.clip(rounded, low, np.maximum(low, high))
+    stays = (rounded == here) | (snapped == here) | (low > high)
+    if _is_narrow_float(dtype):
+        snapped = _narrow(snapped, dtype)
+        stays |= (snapped != feature.round(snapped)) | (snapped < low) | (snapped > high)
+    if state is not None:
+        stays |= np.isnan(own) & (state.argmax(axis=1) == 1)  # still missing
+    return np.where(stays, own, snapped)
 
 
 def _as_stored(feature: Feature, dtype: Any) -> Feature:

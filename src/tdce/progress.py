@@ -27,6 +27,10 @@ class Progress:
             mode = "bar" if sys.stderr.isatty() else "silent"
         self.mode = mode
 
+    def say(self, text: str) -> None:
+        if self.mode != "silent":
+            print(text, file=sys.stderr, flush=True)
+
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Bar]:
         if self.mode == "bar":

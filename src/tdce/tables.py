@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import gzip
 import io
 import json
 import os
 import re
-import tempfile
+import secrets
+import stat
 import zlib
+from contextlib import suppress
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -22,6 +26,7 @@ from tdce.schema import Categorical, Feature, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
+DRAFT = ".tdce-"  # a file that is being written has a name of its own until it is whole
 NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}  # in a column of numbers, these cells are missing too
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -32,7 +37,7 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
     """A table by its ending. In CSV an empty cell is missing; a column whose cells are all numbers is numeric
     (whole numbers stay whole beside missing cells), all else is text. With a schema, its kinds win."""
     suffix = _suffix(path, READABLE)
-    if not path.is_file():
+    if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
     try:
         if suffix == ".parquet":
@@ -57,7 +62,7 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
 
 def write_table(path: Path, frame: pd.DataFrame) -> None:
     """Write a frame without its index, by the path's ending."""
-    suffix = check_writable(path)
+    suffix = _suffix(path, WRITABLE)
     if suffix == ".parquet":
         content = _parquet(path, frame)
     elif suffix == ".jsonl":
@@ -70,42 +75,102 @@ def write_table(path: Path, frame: pd.DataFrame) -> None:
     write_whole(path, content)
 
 
-def check_writable(path: Path) -> str:
-    """The path's ending, or an error before any work is done."""
-    suffix = _suffix(path, WRITABLE)
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} into")
-    return suffix
+def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> None:
+    """An error before any work is done if no file of this name can be written; `endings` None: with any ending."""
+    if endings is not None:
+        _suffix(path, endings)
+    _check_target(path)
+    _try_folder(path.parent, path)
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the file, then rename: nobody ever sees half of it."""
-    if not path.parent.is_dir():
-        raise InputError(f"there is no folder {path.parent} to write {path.name} into")
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; name a file")
+    """Write beside the file, then rename: nobody ever sees half of it, and what is there stays after a power cut."""
+    _check_target(path)
+    _sweep(path.parent)
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".tdce-")
+        with _draft(path.parent) as file:
+            try:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+                os.replace(file.name, path)
+            finally:
+                Path(file.name).unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}; name another folder") from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+        raise _unwritable(path, error) from None
+    _sync(path.parent)
 
 
 def make_folder(path: Path) -> None:
-    """With all that lead to it; one that is there already is fine."""
+    """With all that lead to it, and such that files can be written in it; one that is there already is fine."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{path} is a file, or lies in one; name a folder") from None
     except OSError as error:
         raise InputError(f"the folder {path} cannot be made: {error.strerror}; name another one") from None
+    _try_folder(path, path)
+
+
+def _check_target(path: Path) -> None:
+    """There is a folder for the file, and nothing in its place that must not be replaced."""
+    if not os.path.isdir(path.parent):
+        raise InputError(f"there is no folder {path.parent} to write {path.name} into")
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:  # the name is too long, for instance
+        raise _unwritable(path, error) from None
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path} is a folder; name a file")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is a device or a pipe; name a file")
+    if not os.access(path, os.W_OK):
+        raise InputError(f"{path} is read-only; name another file, or make it writable")
+
+
+def _try_folder(folder: Path, path: Path) -> None:
+    """Make a file and remove it: permission bits do not tell all."""
+    try:
+        with _draft(folder) as file:
+            os.unlink(file.name)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    way_out = "make room, or name another folder" if error.errno in (ENOSPC, EDQUOT) else "name another folder"
+    return InputError(f"{path} cannot be written: {error.strerror}; {way_out}")
+
+
+def _draft(folder: Path) -> BinaryIO:
+    """A new file, locked as long as its writer has it open, so that the sweep of another process leaves it alone."""
+    while True:
+        file = open(folder / f"{DRAFT}{secrets.token_hex(8)}", "xb")  # noqa: SIM115
+        with suppress(OSError):  # a file system without locks, where nothing is ever swept
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if os.path.exists(file.name):
+            return file
+        file.close()  # swept in the moment before it was locked
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the drafts of writers that were killed."""
+    for path in folder.glob(f"{DRAFT}*"):
+        with suppress(OSError), open(path, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its writer lives
+            path.unlink()
+
+
+def _sync(folder: Path) -> None:
+    """The new name reaches the disk too, where the system can do that."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _suffix(path: Path, known: tuple[str, ...]) -> str:
@@ -176,9 +241,3 @@ def _json_lines(frame: pd.DataFrame) -> str:
 
 def _json_value(value: Any) -> Any:
     return plain(value) if isinstance(value, np.generic) else str(value)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

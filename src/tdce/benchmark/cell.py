@@ -15,6 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from tdce.benchmark.fingerprint import of_fit
 from tdce.benchmark.settings import PRESETS, chosen
 from tdce.columns import Floats, Name
 from tdce.data import Dataset, load
@@ -27,6 +28,7 @@ from tdce.limits import Limits
 from tdce.methods import Explanation, Method, Task, explain
 from tdce.progress import Progress
 from tdce.schema import Schema
+from tdce.tables import make_folder
 
 
 class Cell(NamedTuple):
@@ -61,14 +63,15 @@ class Bench:
 
     @cached_property
     def fitted(self) -> Fitted:
-        path = None if self.cache is None else self.cache / f"{self.name}-{self.seed}.tdce"
+        name = f"{self.name}-{self.seed}-{of_fit(self.name, self.explainer)}.tdce"
+        path = None if self.cache is None else self.cache / name
         if path is not None and path.exists():
             with suppress(InputError):  # damaged or of another format: made anew
                 return Explainer.load(path, progress="silent").fitted_
         explainer = self.explainer
         explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, _thawed(self.data))
         if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
             explainer.save(path)
         return explainer.fitted_
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from queue import Empty
+from threading import Thread
 from typing import Any
+
+PATIENCE = 10  # seconds that a worker has to end by itself
 
 
 class _Done:
@@ -13,7 +20,8 @@ class _Done:
 
 
 def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Any]:
-    """The items of `work(*job)` for every job, from `workers` processes; an error in one of them ends all."""
+    """The items of `work(*job)` for every job, from `workers` processes; an error in one of them ends all, and so
+    does the end of this process, whatever it is."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     waiting, running, left = list(jobs), 0, len(jobs)
@@ -22,7 +30,8 @@ def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], 
         while left:
             while waiting and running < workers:
                 process = context.Process(target=_worker, args=(queue, work, waiting.pop(0)), daemon=True)
-                process.start()
+                with _deaf_to_interrupts():
+                    process.start()
                 processes.append(process)
                 running += 1
             try:
@@ -37,8 +46,11 @@ def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], 
             else:
                 yield found
     finally:
-        for process in processes:
+        for process in processes if left else ():
             process.terminate()
+        for process in processes:
+            process.join(PATIENCE)
+            process.kill()
 
 
 def _check_alive(codes: list[int | None]) -> None:
@@ -51,10 +63,30 @@ def _check_alive(codes: list[int | None]) -> None:
         )
 
 
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Ctrl-C goes to every process of a terminal; a worker born in here leaves it to the one that started it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _worker(queue, work, job) -> None:  # type: ignore[no-untyped-def]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of every `finally`: nothing is half-written
+    Thread(target=_outlive_nobody, daemon=True).start()
     try:
         for item in work(*job):
             queue.put(item)
         queue.put(_Done())
     except Exception as error:
         queue.put(error)
+
+
+def _outlive_nobody() -> None:
+    """End this worker when the process that started it is gone, even if that was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)

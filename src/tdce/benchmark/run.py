@@ -8,26 +8,34 @@ import platform
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 
 from tdce.benchmark.cell import Bench, Cell, Measured, work
+from tdce.benchmark.fingerprint import of_cell
 from tdce.benchmark.parallel import stream
 from tdce.benchmark.settings import DATA, chosen
 from tdce.benchmark.tables import tables
+from tdce.data.sets import SETS
+from tdce.errors import InputError, is_whole, listing
 from tdce.methods import METHODS
 from tdce.progress import Progress
-from tdce.tables import make_folder, write_whole
+from tdce.tables import check_writable, make_folder, read_table, write_whole
 from tdce.threads import one_thread
 
 TIMED_ROWS = 256
+TIME = "seconds_per_100"
 COLUMNS = ["data", "method", "masked", "seed", "metric", "value"]
+PRINTS = [*COLUMNS[:-1], "fingerprint"]  # of the cell's figures under `validity`, of its time under its own name
+WAY_OUT = "it was not touched: correct it, move it away, or name another folder"
 
 
 @dataclass(frozen=True)
@@ -42,6 +50,21 @@ class Setting:
     out: Path = Path("results")
     workers: int = 2
 
+    def __post_init__(self) -> None:
+        for what, words, known in (
+            ("data set", self.data, SETS),
+            ("method", self.methods, METHODS),
+            ("mask", self.masked, ("no", "yes")),
+        ):
+            if not words:
+                raise InputError(f"name at least one {what}; known: {listing(known)}")
+            for word in words:
+                if word not in known:
+                    raise InputError(f"there is no {what} {word!r}; known: {listing(known)}")
+        for what, count in (("seeds", self.seeds), ("rows", self.rows), ("workers", self.workers)):
+            if not is_whole(count) or count < 1:
+                raise InputError(f"{what} is {count!r}; it must be a whole number, at least 1")
+
     @property
     def cells(self) -> list[Cell]:
         return [
@@ -54,14 +77,19 @@ class Setting:
 
 
 def run(setting: Setting, progress: Progress) -> pd.DataFrame:
-    """All cells that `benchmark.csv` does not have yet, then the times, then the tables; returns the tidy rows."""
-    store = _Store(setting.out)
-    todo = [cell for cell in setting.cells if cell not in store.done]
-    for cell in todo:  # a wrong name shows before any work
-        chosen(cell.method, cell.data)
-    for d in dict.fromkeys(cell.data for cell in todo):  # and so does missing data
+    """All cells that are not measured yet as they would be now, then the times, then the tables; returns the tidy
+    rows."""
+    store = _Store(setting.out, setting.rows)
+    todo = [cell for cell in setting.cells if not store.is_fresh(cell)]
+    for d in dict.fromkeys(cell.data for cell in todo):  # missing data shows before any work
         _ = Bench(d, 0, setting.rows).data
     make_folder(setting.out)
+    for name in ("benchmark.csv", "cells.csv", "tables.md", "environment.json"):
+        check_writable(setting.out / name, endings=None)
+    for name in ("cells", "fitted"):
+        make_folder(setting.out / name)
+    for line in store.stale(set(todo)):
+        progress.say(line)
     with progress.bar("benchmark", len(todo)) as bar:
         for measured in _measured(todo, setting):
             store.add(measured)
@@ -76,7 +104,10 @@ def run(setting: Setting, progress: Progress) -> pd.DataFrame:
 
 def environment() -> dict[str, object]:
     """Versions, cores, date and commit."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout.strip()
+    commit = ""
+    with suppress(OSError):  # there may be no git
+        asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+        commit = asked.stdout.strip()
     packages = ("tdce", "torch", "numpy", "pandas", "scipy", "scikit-learn")
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -90,28 +121,53 @@ def environment() -> dict[str, object]:
 
 
 class _Store:
-    """The tidy rows on disk; a finished cell is written at once, and the file is always whole."""
+    """The tidy rows on disk, and beside them by which fingerprint each cell was measured; a finished cell is written
+    at once, and the files are always whole."""
 
-    def __init__(self, out: Path) -> None:
-        self.out, self.path = out, out / "benchmark.csv"
-        self.rows: dict[tuple[str, str, str, int, str], float] = {}
-        if self.path.exists():
-            found = pd.read_csv(self.path).to_dict("list")
-            *keys, values = (found[name] for name in COLUMNS)
-            self.rows = dict(zip(zip(*keys, strict=True), values, strict=True))
+    def __init__(self, out: Path, rows: int) -> None:
+        self.out, self.asked = out, rows
+        found, prints = _read(out / "benchmark.csv", COLUMNS), _read(out / "cells.csv", PRINTS)
+        self.rows: dict[tuple[str, str, str, int, str], float] = dict(found)
+        self.prints: dict[tuple[str, str, str, int, str], str] = dict(prints)
 
     @property
     def done(self) -> set[Cell]:
         return {Cell(*key[:4]) for key in self.rows if key[4] == "validity"}
 
+    def is_fresh(self, cell: Cell, metric: str = "validity") -> bool:
+        """Whether a figure is there, and was measured as it would be now."""
+        key = (*cell, metric)
+        return key in self.rows and self.prints.get(key) == self._print(cell)
+
+    def stale(self, todo: set[Cell]) -> list[str]:
+        """What to say of cells that are not as they would be measured now: those to do, and those that stay."""
+        old = {cell for cell in self.done if not self.is_fresh(cell)}
+        unknown = {cell for cell in old if (*cell, "validity") not in self.prints}
+        lines = []
+        for cells, fate in ((old & todo, "measured again"), (old - todo, "left as they are, beside the new ones")):
+            if cells:
+                lines.append(
+                    f"{len(cells)} of {len(self.done)} cells are {fate}: {len(cells - unknown)} are of other rows, "
+                    f"settings or editions, of {len(cells & unknown)} it is not known"
+                )
+        return lines
+
     def add(self, measured: Measured) -> None:
+        """In place of what there was of the cell, but for its time."""
+        cell = measured.cell
+        self.rows = {key: v for key, v in self.rows.items() if key[:4] != cell or key[4] == TIME}
         for metric, value in measured.metrics.items():
-            self.rows[(*measured.cell, metric)] = value
-        kept = self._kept(measured.cell)
-        kept.parent.mkdir(exist_ok=True)
+            self.rows[(*cell, metric)] = value
+        self.prints[(*cell, "validity")] = self._print(cell)
         content = pd.DataFrame({"valid": measured.valid, "l2": measured.l2}).to_csv(index=False)
-        write_whole(kept, content.encode())
+        write_whole(self._kept(cell), content.encode())
         self.write()
+
+    def _print(self, cell: Cell) -> str:
+        """Of the cell as it would be measured now; no word at all if this version does not have its method or data."""
+        if cell.method not in METHODS or cell.data not in SETS:
+            return ""
+        return of_cell(cell.data, cell.method, self.asked, Bench(cell.data, cell.seed, self.asked).explainer)
 
     def _kept(self, cell: Cell) -> Path:
         """Where a cell's rows are kept one by one, for `compare`."""
@@ -120,14 +176,17 @@ class _Store:
     def set(self, cell: Cell, metric: str, value: float) -> None:
         self.rows[(*cell, metric)] = value
 
+    def timed(self, cell: Cell, seconds: float) -> None:
+        self.set(cell, TIME, seconds)
+        self.prints[(*cell, TIME)] = self._print(cell)
+
     def compare(self) -> None:
         """`l2_common`: L2 on the rows that every compared method made valid (CounterNet, which has a model and so
         rows of its own, aside)."""
-        for d, masked, seed in sorted({(cell.data, cell.masked, cell.seed) for cell in self.done}):
-            cells = [
-                c for c in self.done if (c.data, c.masked, c.seed) == (d, masked, seed) and c.method != "counternet"
-            ]
-            if not cells or not all(self._kept(cell).exists() for cell in cells):
+        fresh = [cell for cell in self.done if cell.method != "counternet" and self.is_fresh(cell)]
+        for key in sorted({(cell.data, cell.masked, cell.seed) for cell in fresh}):
+            cells = [cell for cell in fresh if (cell.data, cell.masked, cell.seed) == key]
+            if not all(self._kept(cell).exists() for cell in cells):
                 continue
             found = {cell: pd.read_csv(self._kept(cell)) for cell in cells}
             common = np.logical_and.reduce([f["valid"].to_numpy() == 1 for f in found.values()])
@@ -142,7 +201,30 @@ class _Store:
         return pd.DataFrame([(*key, self.rows[key]) for key in keys], columns=COLUMNS)
 
     def write(self) -> None:
-        write_whole(self.path, self.frame().to_csv(index=False).encode())
+        """The fingerprints last: killed between the two, a cell is measured once more and never taken for another."""
+        write_whole(self.out / "benchmark.csv", self.frame().to_csv(index=False).encode())
+        prints = pd.DataFrame([(*key, self.prints[key]) for key in sorted(self.prints)], columns=PRINTS)
+        write_whole(self.out / "cells.csv", prints.to_csv(index=False).encode())
+
+
+def _read(path: Path, columns: list[str]) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The lines of a file that an earlier run wrote, the last cell by the others; none if there is no such file."""
+    if not path.exists():
+        return
+    try:
+        frame = read_table(path)
+        if list(frame) != columns:
+            raise InputError(f"{path} has the columns {listing(frame)}, not {listing(columns)}")
+        if not path.read_bytes().endswith(b"\n"):
+            raise InputError(f"{path}: the last line is cut off")
+        kinds = {"seed": int} | ({"value": float} if "value" in columns else {})
+        for name, kind in kinds.items():
+            frame[name] = [kind(cell) for cell in pd.to_numeric(frame[name])]
+    except InputError as error:
+        raise InputError(f"{error}; {WAY_OUT}") from None
+    except (ValueError, TypeError, OSError) as error:
+        raise InputError(f"{path} is not what `tdce bench` writes ({error}); {WAY_OUT}") from None
+    yield from ((tuple(cells[:-1]), cells[-1]) for cells in frame.itertuples(index=False, name=None))
 
 
 def _time(setting: Setting, store: _Store, progress: Progress) -> None:
@@ -151,17 +233,17 @@ def _time(setting: Setting, store: _Store, progress: Progress) -> None:
         Cell(d, m, "no", 0)
         for d in setting.data
         for m in setting.methods
-        if (d, m, "no", 0, "seconds_per_100") not in store.rows
+        if not store.is_fresh(Cell(d, m, "no", 0), TIME)
     ]
     with one_thread(), progress.bar("times", len(todo)) as bar:
         for d in dict.fromkeys(cell.data for cell in todo):
             bench = Bench(d, 0, setting.rows, setting.out / "fitted")
             for cell in (c for c in todo if c.data == d):
                 seconds = bench.seconds(chosen(cell.method, d), TIMED_ROWS)
-                store.set(cell, "seconds_per_100", 100 * seconds / TIMED_ROWS)
+                store.timed(cell, 100 * seconds / TIMED_ROWS)
                 bar.advance(" ".join(map(str, cell)))
             bare = products(bench, TIMED_ROWS)
-            store.set(Cell(d, "matrix_products", "no", 0), "seconds_per_100", 100 * bare / TIMED_ROWS)
+            store.set(Cell(d, "matrix_products", "no", 0), TIME, 100 * bare / TIMED_ROWS)
             store.write()
 
 

@@ -32,7 +32,10 @@ def read(table: Table) -> pd.DataFrame:
         raise InputError(f"data set {table.name!r}: {FOLDER} is not set. {_way_out(table)}")
     if not path.is_file():
         raise InputError(f"data set {table.name!r}: there is no file {path}. {_way_out(table)}")
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"data set {table.name!r}: {path} cannot be read: {error.strerror}") from None
     found = _sha256(content)
     if found != table.sha256:
         raise InputError(
@@ -49,7 +52,11 @@ def find(table: Table) -> Place:
         return Place(False, f"missing: set {FOLDER} to the folder that holds {table.file}")
     if not path.is_file():
         return Place(False, f"missing: {path}")
-    if _sha256(path.read_bytes()) != table.sha256:
+    try:
+        found = _sha256(path.read_bytes())
+    except OSError as error:
+        return Place(False, f"cannot be read ({error.strerror}): {path}")
+    if found != table.sha256:
         return Place(False, f"not the expected file (its sha256 differs): {path}")
     return Place(True, "inside the package" if table.inside else str(path))
 

@@ -13,7 +13,7 @@ from tdce.errors import InputError, listing
 from tdce.figures import correlations, kl, person, pipeline, simplex, tau
 from tdce.figures.style import save, styled
 from tdce.figures.work import Work
-from tdce.tables import make_folder
+from tdce.tables import check_writable, make_folder
 from tdce.threads import one_thread
 
 __all__ = ["FIGURES", "Work", "make"]
@@ -45,6 +45,9 @@ def make(names: Sequence[str], work: Work) -> list[Path]:
     if any(recipe.todo is not None and recipe.todo(work) for recipe in map(FIGURES.__getitem__, names)):
         _check_data(work)
     make_folder(work.out)
+    for name in names:
+        for kind in ("csv", "png", "svg", "gif"):
+            check_writable(work.out / f"{name}.{kind}", endings=None)
     written: list[Path] = []
     for name in dict.fromkeys(names):
         table = pd.DataFrame()

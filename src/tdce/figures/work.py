@@ -65,7 +65,7 @@ class Work:
 def _read(path: Path, columns: list[str]) -> pd.DataFrame:
     try:
         return pd.read_csv(path)[columns]
-    except (KeyError, ValueError) as error:  # ValueError: pandas cannot read it
+    except (KeyError, ValueError, OSError) as error:  # ValueError: pandas cannot read it
         raise InputError(
             f"{path} is not what this command writes ({error}); move it away, or name another folder"
         ) from None

@@ -129,14 +129,16 @@ def explain(
     """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model."""
     own = limits.own
     classify = getattr(method, "classifier_", task.classifier)  # a method may explain a model of its own
-    before, already = _verdict(classify, limits.x, target, task.threshold)
-    free = np.asarray(limits.free().any(axis=1))
+    before, already, free = np.zeros(len(own)), np.zeros(len(own), dtype=bool), np.zeros(len(own), dtype=bool)
+    for at in blocks_of(np.arange(len(own))):
+        before[at], already[at] = _verdict(classify, limits.encoded(at), target[at], task.threshold)
+        free[at] = limits.free(at).any(axis=1)
     todo = np.flatnonzero(~already & free)
 
     raw = np.repeat(own[:, None], options, axis=1)
     after = np.repeat(before[:, None], options, axis=1)
     valid = np.repeat(already[:, None], options, axis=1)
-    blocks = [todo[i : i + BLOCK] for i in range(0, len(todo), BLOCK)]
+    blocks = blocks_of(todo)
     threads = Threads(len(blocks))
     with (progress or Progress("silent")).bar("counterfactuals", len(blocks)) as bar:
         for at in blocks:
@@ -150,6 +152,11 @@ def explain(
     status[~already & ~free] = "infeasible"
     note = _notes(limits, already, free, distinct(raw), options)
     return Explanation(raw, status, before, after, note)
+
+
+def blocks_of(at: Rows) -> list[Rows]:
+    """Row numbers, so many at a time as are worked together."""
+    return [at[i : i + BLOCK] for i in range(0, len(at), BLOCK)]
 
 
 def _options(
@@ -202,7 +209,7 @@ def _draw(
     """One draw for one block of rows; what does not raise the target's probability is not proposed."""
     within = padded(torch.arange(len(at))).numpy()
     whole = at[within]
-    x = limits.x[whole]
+    x = limits.encoded(whole)
     if hasattr(method, "within"):  # it judges its candidates itself: on exactly what would be returned
         method = method.within(
             lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float(),

@@ -8,7 +8,7 @@ space, until a decoded point falls into the target class. It asks the classifier
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
@@ -24,6 +24,7 @@ from tdce.methods.vae import VAE
 class CCHVAE:
     """The closest row among those of the first ring, around the mean of q(z | x, immutable), that holds a flip."""
 
+    edition: ClassVar[int] = 1  # raised when its answers change
     candidates: int = 32  # points a ring
     rings: int = 16
     width: float = 0.5  # of a ring

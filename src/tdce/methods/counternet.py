@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Generator, Tensor, nn
@@ -37,6 +37,7 @@ class CounterNet:
     weights stand in for dropout, and the two blocks step at the same time, not in turns.
     """
 
+    edition: ClassVar[int] = 1  # raised when its answers change
     lambda_1: float = 1.0  # of the prediction loss
     lambda_2: float = 0.2  # of the validity loss
     lambda_3: float = 0.1  # of the proximity loss

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from math import lgamma, log, pi
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from torch import Generator, Tensor
 
 from tdce.columns import Floats
 from tdce.diffusion.noise import Noise
-from tdce.methods.base import Task
+from tdce.methods.base import Task, accepted
 from tdce.methods.settings import LEAST, MANY, check
 
 Rows = NDArray[np.int64]
@@ -36,9 +36,10 @@ class FACE:
     The paper's threshold on the density of an answer is left at zero: the paths already avoid sparse ground.
     """
 
+    edition: ClassVar[int] = 1  # raised when its answers change
     k: int = 50  # neighbours of a row
     epsilon: float | None = None  # with it, the neighbours are instead all rows within this distance
-    confidence: float = 0.6  # t_p: the least probability of the target class at an answer
+    confidence: float = 0.6  # t_p: the least probability of the target class at an answer; a higher threshold wins
     rows: int = 50_000  # at most so many training rows are nodes
     task_: Task | None = field(default=None, repr=False)
     graph_: Graph | None = field(default=None, repr=False)
@@ -61,10 +62,8 @@ class FACE:
         row, node, weight = (np.concatenate(each) for each in zip(*edges, strict=True))
         graph = csr_array((weight, (row, node)), shape=(len(nodes), len(nodes)))
         with torch.no_grad():
-            p = torch.cat([task.classifier(block).softmax(dim=1) for block in torch.split(nodes, 4096)])
-        best, predicted = p.max(dim=1)
-        confident = torch.where(best >= self.confidence, predicted, -1).numpy()
-        paths = [_nearest(graph, np.flatnonzero(confident == c)) for c in range(p.shape[1])]
+            logits = torch.cat([task.classifier(block) for block in torch.split(nodes, 4096)])
+        paths = [_nearest(graph, self._confident(logits, c, task.threshold)) for c in range(logits.shape[1])]
         cost, answer = (np.stack(each) for each in zip(*paths, strict=True))
         return replace(self, task_=task, graph_=Graph(nodes, parts, cost, answer))
 
@@ -87,6 +86,12 @@ class FACE:
             first = first[np.isfinite(cost[first])]
             x_cf[at[query[first]]] = nodes[answer[wanted[first], node[first]]]
         return torch.where(mutable, x_cf, x)
+
+    def _confident(self, logits: Tensor, c: int, threshold: float | None) -> Rows:
+        """The numbers of the rows that would count as an answer in this class."""
+        sure = logits.softmax(dim=1)[:, c] >= self.confidence
+        taken = sure & accepted(logits, torch.full((len(logits),), c), threshold)
+        return np.flatnonzero(taken.numpy())
 
 
 class Graph(NamedTuple):

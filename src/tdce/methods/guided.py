@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -36,6 +36,7 @@ AIM = 0.7  # of the way from the typical row to the query, at most: an aim furth
 class TDCE:
     """Aim, climb, start from real rows where that failed, come back."""
 
+    edition: ClassVar[int] = 1  # raised when its answers change
     closeness: float = 0.9  # the dial: 0 is typical of the target class, 1 as close as possible
     confidence: float = 0.75  # the target's probability that a walk is guided to
     ladder: tuple[float, ...] = (0.3, 0.6, 0.9)  # start levels; only rows not yet valid go on

@@ -16,7 +16,8 @@ Distance = Callable[[Tensor, Tensor], Tensor]  # (..., width), (..., width) -> (
 class Closest:
     """Keeps, for each row, the closest candidate in the target class; until there is one, the latest.
 
-    Candidates are judged as they would be returned: on the data's grid, categories hard, immutable columns the query's.
+    Candidates are judged as they would be returned: on the data's grid, categories hard, immutable columns the query's,
+    by the task's threshold if it has one.
     """
 
     def __init__(self, task: Task, x: Tensor, target: Tensor, distance: Distance) -> None:
@@ -35,8 +36,7 @@ class Closest:
         settled = self.task.settle(candidates.reshape(n * k, width))
         own = self.x[:, None].expand(n, k, width)
         settled = torch.where(self.task.mutable, settled.view(n, k, width), own)
-        answer = self.task.classifier(settled.view(n * k, width)).argmax(dim=1).view(n, k)
-        flips = answer == self.target[:, None]
+        flips = self.task.accepts(settled.view(n * k, width), self.target.repeat_interleave(k)).view(n, k)
         away, best = self.distance(settled, own).masked_fill(~flips, torch.inf).min(dim=1)
         best = torch.where(flips.any(dim=1), best, k - 1)
         take = (away < self.away) | ~self.found

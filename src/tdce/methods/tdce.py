@@ -6,7 +6,7 @@ Every loose part of the paper is an argument of `TDCEPaper`; docs/paper.md lists
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, NamedTuple, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -22,6 +22,7 @@ from tdce.methods.settings import LEAST, check
 class TDCEPaper:
     """Noise the row to a start level, then walk back, each step pulled towards the target class."""
 
+    edition: ClassVar[int] = 1  # raised when its answers change
     start: float = 0.5  # share of T at which the walk begins: 0 gives the row back, 1 is pure noise  PAPER[7]
     steps: int | None = 50  # strides of the walk; None takes every one of the T times
     guidance: float = 1.0  # lambda: weight of the classifier's gradient  PAPER[6]

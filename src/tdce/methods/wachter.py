@@ -7,7 +7,7 @@ answer changes; d is the L1 distance in units of each feature's median absolute 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -27,6 +27,7 @@ class Wachter:
     (f - target)^2 is `loss="squared"`.
     """
 
+    edition: ClassVar[int] = 1  # raised when its answers change
     steps: int = 200
     rate: float = 0.1  # of Adam, falling to zero
     weight: float = 1.0  # lambda at the start

@@ -1,0 +1,30 @@
+"""All that a cell's figures depend on, as one short word: where it changes, what was measured before does not count."""
+
+from __future__ import annotations
+
+import hashlib
+
+from tdce import evaluation, fitting
+from tdce.benchmark.settings import PRESETS, chosen
+from tdce.data.sets import SETS
+from tdce.explainer import Explainer
+
+
+def of_fit(data: str, explainer: Explainer) -> str:
+    """Of a fitted explainer: the table, its preset, the settings and the edition of `fit`."""
+    settings = (explainer.hidden, explainer.tau, explainer.steps, explainer.seed)
+    return _word(SETS[data].sha256, PRESETS.get(data, "full"), settings, fitting.EDITION)
+
+
+def of_cell(data: str, method: str, rows: int, explainer: Explainer) -> str:
+    """Of the figures of a method: the fit, the rows, the method's class, settings and edition, and that of the metrics.
+
+    The data set, the method's name, the mask and the seed are not in it: a cell is called by them.
+    """
+    made = chosen(method, data)
+    edition = getattr(made, "edition", None)
+    return _word(of_fit(data, explainer), rows, made, edition, evaluation.EDITION)
+
+
+def _word(*parts: object) -> str:
+    return "f" + hashlib.sha256(repr(parts).encode()).hexdigest()[:12]
