@@ -16,16 +16,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce.columns import as_numbers, plain
+from tdce.columns import NUMBER, PADDED, as_numbers, plain
 from tdce.errors import InputError, listing
 from tdce.schema import Categorical, Feature, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
 NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}  # in a column of numbers, these cells are missing too
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 WHOLE = re.compile(r"[+-]?[0-9]+")
-PADDED = re.compile(r"[+-]?0[0-9]")  # 007 is a code, not the number 7
 
 
 def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from tdce.diffusion.noise import Noise
+from tdce.errors import WIDEST, number, settle, whole
 from tdce.methods.base import Task
 from tdce.methods.search import Closest, l1
 from tdce.methods.vae import VAE
@@ -30,6 +31,13 @@ class CCHVAE:
     hidden: int = 128
     task_: Task | None = field(default=None, repr=False)
     vae_: VAE | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        settle(self, "candidates", whole, 1)
+        settle(self, "rings", whole, 1)
+        settle(self, "width", number, 0, above=True)
+        settle(self, "latent", whole, 1, WIDEST)
+        settle(self, "hidden", whole, 1, WIDEST)
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden, given=~task.mutable))

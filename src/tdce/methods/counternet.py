@@ -18,6 +18,7 @@ from torch.nn.functional import leaky_relu, mse_loss, one_hot
 
 from tdce.diffusion.network import linear
 from tdce.diffusion.noise import Noise
+from tdce.errors import WIDEST, flag, number, settle, several, whole
 from tdce.methods.base import Task
 from tdce.progress import Progress
 from tdce.space import Space
@@ -49,6 +50,17 @@ class CounterNet:
     rate: float = 3e-3
     task_: Task | None = field(default=None, repr=False)
     network_: Network | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for weight in ("lambda_1", "lambda_2", "lambda_3"):
+            settle(self, weight, number, 0)
+        for widths in ("encoder", "predictor", "generator"):
+            settle(self, widths, several, None, whole, 1, WIDEST)
+        settle(self, "sees_row", flag)
+        settle(self, "straight_through", flag)
+        settle(self, "steps", whole, 1)
+        settle(self, "batch", whole, 1)
+        settle(self, "rate", number, 0, above=True)
 
     @property
     def classifier_(self) -> Callable[[Tensor], Tensor]:

@@ -20,6 +20,7 @@ from torch import Generator, Tensor
 
 from tdce.columns import Floats
 from tdce.diffusion.noise import Noise
+from tdce.errors import number, optional, settle, whole
 from tdce.methods.base import Task
 
 Rows = NDArray[np.int64]
@@ -41,6 +42,12 @@ class FACE:
     rows: int = 50_000  # at most so many training rows are nodes
     task_: Task | None = field(default=None, repr=False)
     graph_: Graph | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        settle(self, "k", whole, 1)
+        settle(self, "epsilon", optional, number, 0, above=True)
+        settle(self, "confidence", number, 0, 1)
+        settle(self, "rows", whole, 1)
 
     def fit(self, task: Task) -> Self:
         if not task.mutable.any():

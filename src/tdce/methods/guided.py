@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tdce.diffusion.multinomial import TINY
 from tdce.diffusion.noise import Noise
-from tdce.errors import InputError, is_whole
+from tdce.errors import number, optional, settle, several, whole
 from tdce.limits import Reach
 from tdce.methods.base import Task, Watch, padded, unwatched
 from tdce.methods.neighbours import Typical, nearest
@@ -53,18 +53,18 @@ class TDCE:
     watch_: Watch = field(default=unwatched, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.closeness <= 1:
-            raise InputError(f"closeness {self.closeness} must lie between 0 and 1")
-        if not self.ladder or not all(0 < start <= 1 for start in self.ladder):
-            raise InputError(f"ladder {self.ladder} must have start levels above 0, up to 1")
-        if not is_whole(self.neighbours) or self.neighbours < 1:
-            raise InputError(f"neighbours is {self.neighbours}; it must be a whole number, at least 1")
-        if not is_whole(self.steps) or self.steps < 1:
-            raise InputError(f"steps is {self.steps}; it must be a whole number, at least 1")
-        if not 0 <= self.keep <= 1:
-            raise InputError(f"keep {self.keep} must lie between 0 and 1")
-        if self.factors is not None and (not is_whole(self.factors) or self.factors < 1):
-            raise InputError(f"factors is {self.factors}; it must be a whole number, at least 1, or None for all")
+        settle(self, "closeness", number, 0, 1)
+        settle(self, "confidence", number, 0, 1, above=True)
+        settle(self, "ladder", several, None, number, 0, 1, above=True)
+        settle(self, "steps", whole, 1)
+        settle(self, "guidance", number, 0)
+        settle(self, "sway", number, 0)
+        settle(self, "pull", number, 0, 1)
+        settle(self, "neighbours", whole, 1)
+        settle(self, "keep", number, 0, 1)
+        settle(self, "factors", optional, whole, 1)
+        settle(self, "spread", number, 0)
+        settle(self, "length", number, 0, above=True)
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from tdce.diffusion.noise import Noise
+from tdce.errors import WIDEST, number, settle, whole
 from tdce.methods.base import Task
 from tdce.methods.search import Closest, descend, l1, miss
 from tdce.methods.vae import VAE
@@ -33,6 +34,15 @@ class Revise:
     hidden: int = 128
     task_: Task | None = field(default=None, repr=False)
     vae_: VAE | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        settle(self, "proximity", number, 0)
+        settle(self, "steps", whole, 1)
+        settle(self, "rate", number, 0, above=True)
+        settle(self, "every", whole, 1)
+        settle(self, "growth", number, 1)
+        settle(self, "latent", whole, 1, WIDEST)
+        settle(self, "hidden", whole, 1, WIDEST)
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden))
@@ -67,6 +77,10 @@ class Clue(Revise):
     """
 
     pull: float = 1.0  # towards the target class; 0 is CLUE as published
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, "pull", number, 0)
 
     def loss(self, logits: Tensor, target: Tensor, away: Tensor, weight: Tensor) -> Tensor:
         return entropy(logits) + self.proximity * away + self.pull * weight * miss(logits, target)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tdce.diffusion.multinomial import relaxed
 from tdce.diffusion.noise import Noise
-from tdce.errors import InputError
+from tdce.errors import flag, number, one_of, optional, settle, several, whole
 from tdce.methods.base import Task, Watch, unwatched
 
 
@@ -34,14 +34,24 @@ class TDCEPaper:
     task_: Task | None = field(default=None, repr=False)
     watch_: Watch = field(default=unwatched, repr=False)
 
+    def __post_init__(self) -> None:
+        settle(self, "start", number, 0, 1)
+        settle(self, "steps", optional, whole, 1)
+        settle(self, "guidance", number, 0)
+        settle(self, "proximity", number, 0)
+        settle(self, "tau", optional, several, 2, number, 0.01, 100)
+        settle(self, "through_denoiser", flag)
+        settle(self, "cat_gradient", one_of, ("denoised", "noisy"))
+        settle(self, "blend", one_of, ("noised", "exact"))
+        settle(self, "last_noise", flag)
+        settle(self, "soft_posterior", flag)
+
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
 
     def closer(self, closeness: float) -> Self:
         """One dial: 0 starts from pure noise (typical of the target class), 1 from the row itself."""
-        if not 0 <= closeness <= 1:
-            raise InputError(f"closeness {closeness} must lie between 0 and 1")
-        return replace(self, start=1 - closeness)
+        return replace(self, start=1 - number("closeness", closeness, 0, 1))
 
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
         """Algorithm 1."""

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from tdce.diffusion.noise import Noise
+from tdce.errors import number, one_of, settle, whole
 from tdce.methods.base import Task
 from tdce.methods.search import Closest, descend, miss
 from tdce.space import Space
@@ -36,6 +37,16 @@ class Wachter:
     soften: float = 0.1  # share of the uniform law in the categories at the start: a hard one has no gradient
     task_: Task | None = field(default=None, repr=False)
     scale_: Tensor | None = field(default=None, repr=False)  # (width,) what one unit of each column costs
+
+    def __post_init__(self) -> None:
+        settle(self, "steps", whole, 1)
+        settle(self, "rate", number, 0, above=True)
+        settle(self, "weight", number, 0, above=True)
+        settle(self, "growth", number, 1)
+        settle(self, "every", whole, 1)
+        settle(self, "loss", one_of, ("cross_entropy", "squared"))
+        settle(self, "distance", one_of, ("l1_mad", "l2"))
+        settle(self, "soften", number, 0, 1, above=True)
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task, scale_=inverse_mad(task.x, task.space))
