@@ -19,6 +19,7 @@ Name = Hashable  # in practice str or int: what a data frame calls a column
 Value = str | bool | int | float
 Floats = NDArray[np.float64]
 
+LARGEST = 1e150  # a number beyond stands for no real one (a largest float as a mark of missing, say)
 MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
 MAX_LEVELS = 256
 ROWS_PER_LEVEL = 50
@@ -77,6 +78,16 @@ def as_numbers(series: pd.Series[Any]) -> Floats:
     return series.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+def check_finite(series: pd.Series[Any], values: Floats, most: float = np.inf) -> None:
+    """Name the first cell of a numeric column that is infinite, or beyond `most`."""
+    wrong = np.isinf(values) | (np.abs(values) > most)
+    if wrong.any():
+        raise InputError(
+            f"{series.name!r} is infinite or too large ({shown(series[wrong].iloc[0], 30, str)}) in row "
+            f"{row_of(series, wrong)}; give a number, or leave the cell empty if the value is not known"
+        )
+
+
 def same(values: Floats, others: Floats) -> NDArray[np.bool_]:
     """Where two arrays of cells say the same; missing is the same as missing."""
     return np.asarray((values == others) | (np.isnan(values) & np.isnan(others)))
@@ -104,12 +115,10 @@ def is_number(cell: Any) -> bool:
 
 
 def is_value(cell: Any) -> bool:
-    """Whether a cell can be a category or a class: a flag, a number of at most 64 bits, text that a file can hold."""
+    """Whether a cell can be a category or a class: a flag, a finite number, text that a file can hold."""
     if isinstance(cell, str):
         return cell.encode(errors="replace").decode() == cell  # no half of a surrogate pair
-    if isinstance(cell, float):
-        return math.isfinite(cell)
-    return isinstance(cell, bool) or (isinstance(cell, int) and -(2**63) <= cell < 2**64)
+    return isinstance(cell, bool | int | float) and -LARGEST <= cell <= LARGEST
 
 
 def ordered(values: Iterable[Value]) -> tuple[Value, ...]:
@@ -155,8 +164,8 @@ def categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:
     for value in values:
         if not is_value(value):
             raise InputError(
-                f"{present.name!r} holds {type(value).__name__} ({shown(value)}); only text, numbers and yes/no are "
-                "supported: convert it (a date, for instance, to days before today) or drop the column"
+                f"{present.name!r} holds {type(value).__name__} ({shown(value, spell=str)}); only text, numbers and yes/no "
+                "are supported: convert it (a date, for instance, to days before today) or drop the column"
             )
     if not isinstance(present.dtype, pd.CategoricalDtype):
         _check_odd_cells(present, values)

@@ -20,10 +20,12 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from tdce.columns import (
+    LARGEST,
     Floats,
     Name,
     Value,
     as_numbers,
+    check_finite,
     check_table,
     holds_numbers,
     is_number,
@@ -33,7 +35,7 @@ from tdce.columns import (
     same,
 )
 from tdce.errors import InputError, listing, shown
-from tdce.schema import LARGEST, Categorical, Feature, Numeric, Schema, check_finite
+from tdce.schema import Categorical, Feature, Numeric, Schema
 from tdce.space import Space
 
 Flags = NDArray[np.bool_]

@@ -92,12 +92,12 @@ def settle(made: Any, field: str, check: Callable[..., Any], *limits: Any, **mor
     object.__setattr__(made, field, check(field, getattr(made, field), *limits, **more))
 
 
-def shown(value: Any, most: int = 80) -> str:
+def shown(value: Any, most: int = 80, spell: Callable[[Any], str] = repr) -> str:
     """Any value for a message, on one line and cut short."""
     try:
-        text = " ".join(repr(value.item() if isinstance(value, np.generic) else value).splitlines())
+        text = " ".join(spell(value.item() if isinstance(value, np.generic) else value).splitlines())
     except Exception:  # a number of 5,000 digits, lists a thousand deep, a class of someone's own
-        text = f"a {type(value).__name__}"
+        text = f"<{type(value).__name__}>"
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

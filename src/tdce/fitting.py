@@ -139,8 +139,8 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
     cells = [plain(cell) for cell in column]
     odd = next((i for i, cell in enumerate(cells) if not is_value(cell)), None)
     if odd is not None:
-        raise InputError(f"the label {label!r} holds {type(cells[odd]).__name__} ({shown(cells[odd])}) in row "
-                         f"{column.index[odd]!r}; text, numbers or yes/no are needed")  # fmt: skip
+        raise InputError(f"the label {label!r} holds {type(cells[odd]).__name__} ({shown(cells[odd], spell=str)}) in "
+                         f"row {column.index[odd]!r}; text, numbers or yes/no are needed")  # fmt: skip
     keys = [(isinstance(cell, bool), cell) for cell in cells]  # True equals 1, but is another class
     known: dict[tuple[bool, Value], None] = dict.fromkeys(keys)
     classes = ordered([value for _, value in known])

@@ -14,24 +14,24 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tdce.columns import (
+    LARGEST,
     Floats,
     Name,
     Value,
     as_numbers,
     categories_of,
+    check_finite,
     check_table,
     holds_numbers,
     is_value,
     levels_of,
     plain,
     readable,
-    row_of,
     step_of,
 )
 from tdce.errors import InputError, listing, shown
 
 Direction = Literal["any", "increase", "decrease"]
-LARGEST = 1e150  # a number beyond stands for no real one (a largest float as a mark of missing, say)
 
 
 @dataclass(frozen=True)
@@ -238,18 +238,6 @@ def _infer(series: pd.Series[Any]) -> Feature:
         levels = levels_of(distinct, step, len(values))
         return Numeric(name, float(distinct[0]), float(distinct[-1]), step, levels, missing=missing)
     return Categorical(name, categories_of(present), missing=missing)
-
-
-def check_finite(series: pd.Series[Any], values: Floats, most: float = np.inf) -> None:
-    """Name the first cell that is infinite, or larger than `most`."""
-    wrong = np.isinf(values) | (np.abs(values) > most)
-    if wrong.any():
-        cell = series[wrong].iloc[0]
-        what = "is infinite" if np.isinf(values[wrong][0]) else "is too large to stand for a number"
-        raise InputError(
-            f"{series.name!r} {what} ({shown(cell, 30)}) in row {row_of(series, wrong)}; "
-            "give a number, or leave the cell empty if the value is not known"
-        )
 
 
 def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
