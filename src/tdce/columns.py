@@ -164,8 +164,8 @@ def categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:
     for value in values:
         if not is_value(value):
             raise InputError(
-                f"{present.name!r} holds {type(value).__name__} ({shown(value, spell=str)}); only text, numbers and yes/no "
-                "are supported: convert it (a date, for instance, to days before today) or drop the column"
+                f"{present.name!r} holds {type(value).__name__} ({shown(value, spell=str)}); only text, numbers and "
+                "yes/no are supported: convert it (a date, for instance, to days before today) or drop the column"
             )
     if not isinstance(present.dtype, pd.CategoricalDtype):
         _check_odd_cells(present, values)

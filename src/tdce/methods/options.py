@@ -32,16 +32,15 @@ def choose(
     """
     distance, changed = _distance(encoder, own, raw), ~same(raw, own[:, None])
     used, again, alike = np.zeros(valid.shape, dtype=bool), np.zeros(valid.shape, dtype=bool), np.zeros(valid.shape)
-    everyone, chosen = np.arange(len(own))[:, None], []
-    for _ in range(options):
+    everyone, chosen = np.arange(len(own))[:, None], np.empty((len(own), options), dtype=np.int64)
+    for option in range(options):
         turn = np.lexsort((distance, alike, again, ~valid, used), axis=1)[:, :1]
-        chosen.append(turn)
+        chosen[:, option] = turn[:, 0]
         used[everyone, turn] = True
         again |= same(raw, raw[everyone, turn]).all(axis=2)
         alike = np.maximum(alike, overlap(changed, changed[everyone, turn]))
-    taken = np.concatenate(chosen, axis=1)
-    order = np.lexsort((distance[everyone, taken], ~valid[everyone, taken]), axis=1)
-    return np.take_along_axis(taken, order, axis=1)
+    order = np.lexsort((distance[everyone, chosen], ~valid[everyone, chosen]), axis=1)
+    return np.take_along_axis(chosen, order, axis=1)
 
 
 def distinct(raw: Floats) -> Rows:
