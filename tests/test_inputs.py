@@ -24,10 +24,12 @@ import tdce
 from tdce import cli
 from tdce.encoder import REACH, Encoder
 from tdce.errors import InputError
+from tdce.evaluation import Yardstick
 from tdce.fitting import class_number
 from tdce.methods import METHODS, TDCE
 from tdce.methods.options import MOST_OPTIONS, choose, distinct
 from tdce.metrics import option_spread, overlap
+from tdce.models.autoencoder import Autoencoder
 from tdce.schema import Categorical, Numeric, Schema
 from tdce.tables import Dialect, read_table, write_table
 
@@ -272,6 +274,18 @@ def test_numbers_far_out_are_encoded_at_one_place():
     assert at[5:7] == pytest.approx(scale.score[0] - REACH)
     assert at[:2].tolist() == scale.score[[0, -1]].tolist()
     assert np.isnan(at[7])
+
+
+def test_a_number_far_out_is_measured_where_the_encoding_ends(explainer):
+    encoder = explainer.fitted_.encoder
+    raw = encoder.read(table())
+    yardstick = Yardstick(encoder, raw, AGE > 45, *[Autoencoder(1, 1)] * 3)
+    far = raw[:2].copy()
+    far[:, 0] = [1.7e308, 1e9]
+    one, other = yardstick.standardised(far)[:, 0].tolist()
+    assert np.isfinite(one)
+    assert one == other
+    np.testing.assert_allclose(yardstick.standardised(raw).numpy().std(axis=0), 1.0)
 
 
 def test_an_infinite_number_is_named(explainer):
@@ -683,8 +697,9 @@ def test_cells_of_every_kind_beside_each_other_are_answered_or_named():
     """Every pair of odd cells in a column of numbers and in a column of words, through the reader."""
     cells: list[Any] = [
         1, -0.0, 10**30, 1e300, np.float32(0.1), Decimal("0.1"), Fraction(1, 3), True, np.bool_(False), "", "x", "1",
-        None, pd.NA, pd.NaT, np.nan, 1j, b"x", (1,), [1], {1: 2}, np.datetime64("2024-01-01"), datetime.time(1), 
-        10**400, Decimal("sNaN"), Decimal("-Infinity"), object, np.array([1]), pd.Timestamp("2024-01-01"), pd.Period("2024"),
+        None, pd.NA, pd.NaT, np.nan, 1j, b"x", (1,), [1], {1: 2}, np.datetime64("2024-01-01"), datetime.time(1),
+        10**400, Decimal("sNaN"), Decimal("-Infinity"), object, np.array([1]), pd.Timestamp("2024-01-01"),
+        pd.Period("2024"),
     ]  # fmt: skip
     encoder = Encoder.fit(pd.DataFrame({"a": [0.0, 1.5, 2.25], "b": ["x", "y", "1"]}))
     told = []
