@@ -216,7 +216,10 @@ def test_the_data_sets_are_listed(tmp_path):
         (["explain", "m.tdce", "rows.csv", "--target", "x", "--out", "a.csv"], "target 'x' is not a value"),
         (["explain", "m.tdce", "bad.csv", "--out", "a.csv"], "'Straße' has category 'Weg' in row 0"),
         (["explain", "m.tdce", "short.csv", "--out", "a.csv"], "column 'Straße' is not in the table"),
-        (["explain", "m.tdce", "rows.csv", "--closeness", "2", "--out", "a.csv"], "closeness 2.0 must lie between"),
+        (
+            ["explain", "m.tdce", "rows.csv", "--closeness", "2", "--out", "a.csv"],
+            "closeness is 2.0; it must be a number from 0 to 1",
+        ),
         (["schema", "Mitglieder.csv", "--label", "nix"], "there is no label column 'nix'"),
         (["bench", "--data", "german", "--methods", "magic", "--out", "b"], "there is no method 'magic'"),
         (["bench", "--data", "mars", "--out", "b"], "mars"),

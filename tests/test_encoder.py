@@ -267,7 +267,6 @@ def test_rows_may_come_in_another_dtype_than_the_fitted_table(fitted: Any, rows:
         ({"a": [[1], [2]], "b": ["u", "v"]}, ["'a'", "numbers", "[1]"]),
         ({"a": pd.to_datetime(["2024-01-01"] * 2), "b": ["u", "v"]}, ["'a'", "numbers", "2024-01-01"]),
         ({"a": [1.0, np.inf], "b": ["u", "v"]}, ["'a'", "infinite", "row 'second'"]),
-        ({"a": [1.0, -1.7e308], "b": ["u", "v"]}, ["'a'", "infinite", "row 'second'"]),
         ({"a": [1j, 2j], "b": ["u", "v"]}, ["'a'", "complex"]),
     ],
 )

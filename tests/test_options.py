@@ -57,7 +57,7 @@ def test_a_method_that_draws_nothing_works_once_and_says_that_its_options_are_al
     alike.fitted_ = explainer.fitted_
     frame = alike.explain(lending.refused(explainer, 10), n=3).to_frame()
     assert len(calls) == 1
-    assert set(frame["note"]) == {"1 of 3 options differ"}
+    assert set(frame["note"]) == {"all 3 options are the same"}
 
 
 def test_choosing_by_hand():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 
 from tdce.columns import Name, same
 from tdce.encoder import Encoder
-from tdce.errors import InputError
+from tdce.errors import InputError, file_path
 from tdce.methods import Explanation
 from tdce.report.page import page
 from tdce.report.words import sentence
@@ -79,7 +78,7 @@ class Answer:
             "status": found.status.reshape(-1).astype(object),
             "score_before": np.repeat(found.score_before, n),
             "score_after": found.score_after.reshape(-1),
-            "note": np.repeat(np.array(found.note, dtype=object), n),
+            "note": found.note.reshape(-1),
         }
         columns = {_free(k, frame.columns): pd.Series(v, index=frame.index) for k, v in added.items()}
         return pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1)
@@ -113,7 +112,7 @@ class Answer:
         return [
             [
                 Line(str(found.status[r, o]), self.target[r], float(found.score_before[r]),
-                     float(found.score_after[r, o]), changed.get((r, o), []), found.note[r])
+                     float(found.score_after[r, o]), changed.get((r, o), []), found.note[r, o])
                 for o in range(n)
             ]
             for r in range(len(self.rows))
@@ -138,8 +137,9 @@ class Answer:
 
     def to_html(self, path: str | os.PathLike[str], title: str = "What would have to be different") -> None:
         """Write a page that needs nothing else: the changes of every row, in words and as a table."""
-        check_writable(Path(path), endings=None)
-        write_whole(Path(path), page(self, title).encode())
+        where = file_path("path", path)
+        check_writable(where, endings=None)
+        write_whole(where, page(self, title).encode())
 
     def _written(self) -> pd.DataFrame:
         repeated = self.rows.iloc[np.repeat(np.arange(len(self.rows)), self.options)]

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tdce.columns import Floats, Name, plain
+from tdce.columns import LARGEST, Floats, Name, plain
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder, Scale
 from tdce.errors import InputError, is_whole, listing
@@ -24,7 +24,7 @@ from tdce.fitting import MAX_CLASSES, Fitted
 from tdce.methods import METHODS, Method
 from tdce.methods.settings import MANY, kinds
 from tdce.models.classifier import Classifier
-from tdce.schema import LARGEST, Numeric, Schema
+from tdce.schema import Numeric, Schema
 from tdce.sealing import Content, Entry, Tensors, opened, sealed, tensors_of
 from tdce.space import Space
 from tdce.tables import write_whole

@@ -25,7 +25,7 @@ from tdce.machine import description, trials, usual_widths, widths_of
 from tdce.methods import METHODS
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
-from tdce.tables import WRITABLE, check_writable, read_table, write_table, write_whole
+from tdce.tables import WRITABLE, Dialect, check_writable, read_table, write_table, write_whole
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -38,6 +38,9 @@ ModelPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="What `tdce
 Immutable = Annotated[str, typer.Option(help="Columns that never change, with commas between")]
 Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals a row")]
 Closeness = Annotated[float | None, typer.Option(help="From 0, typical of the target class, to 1, nearest to the row")]
+Sep = Annotated[str, typer.Option(help="What stands between the cells of a CSV file: one character, or tab")]
+Decimal = Annotated[str, typer.Option(help="What stands before the decimals in a CSV file: . or ,")]
+Threshold = Annotated[float | None, typer.Option(help="Probability at which the answer counts as a yes")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
@@ -72,12 +75,15 @@ def fit(
     immutable: Immutable = "",
     schema: Annotated[Path | None, typer.Option(help="A schema that `tdce schema` printed and you edited")] = None,
     seed: SeedOption = 0,
+    sep: Sep = ",",
+    decimal: Decimal = ".",
     without_rows: Annotated[bool, typer.Option("--without-rows", help="Write no training row into NAME.tdce")] = False,
 ) -> None:
     """Learn a table: a classifier of its label and a diffusion model of its rows."""
     check_writable(out, endings=None)
+    dialect = Dialect(sep, decimal)
     given = None if schema is None else _read_schema(schema)
-    frame = read_table(table, given)
+    frame = read_table(table, given, dialect)
     explainer = Explainer(seed=seed, progress=_progress())
     explainer.fit(frame, label, favourable, given, _names(immutable, frame.columns))
     explainer.save(out, rows=not without_rows)
@@ -100,19 +106,22 @@ def explain(
     immutable: Immutable = "",
     seed: SeedOption = 0,
     closeness: Closeness = None,
-    threshold: Annotated[float | None, typer.Option(help="Probability at which the answer counts as a yes")] = None,
+    threshold: Threshold = None,
+    sep: Sep = ",",
+    decimal: Decimal = ".",
 ) -> None:
     """Say for each row what would have to be different."""
     check_writable(out, (*WRITABLE, PAGE))
+    dialect = Dialect(sep, decimal)
     explainer = Explainer.load(model, progress=_progress())
-    frame = read_table(rows, explainer.schema)
+    frame = read_table(rows, explainer.schema, dialect)
     answer = explainer.explain(
         frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
     )  # fmt: skip
     if out.name.lower().endswith(PAGE):
         answer.to_html(out)
     else:
-        write_table(out, answer.to_frame())
+        write_table(out, answer.to_frame(), dialect)
     Console().print(f"{_summary(answer)} Written: {out}", highlight=False, soft_wrap=True)
 
 
@@ -125,12 +134,18 @@ def evaluate(
     immutable: Immutable = "",
     seed: SeedOption = 0,
     closeness: Closeness = None,
+    threshold: Threshold = None,
+    sep: Sep = ",",
+    decimal: Decimal = ".",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
 ) -> None:
     """Measure the explanations of ROWS by the paper's metrics and some more."""
+    dialect = Dialect(sep, decimal)
     explainer = Explainer.load(model, progress=_progress())
-    frame = read_table(rows, explainer.schema)
-    answer = explainer.explain(frame, target, n, _names(immutable, explainer.schema.names), seed, closeness)
+    frame = read_table(rows, explainer.schema, dialect)
+    answer = explainer.explain(
+        frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
+    )  # fmt: skip
     found = answer.evaluate()
     if not found:
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
@@ -192,6 +207,8 @@ def schema(
     label: Annotated[str | None, typer.Option(help="The label column, to leave it out")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the schema as JSON, to edit and give to `tdce fit`")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
+    sep: Sep = ",",
+    decimal: Decimal = ".",
 ) -> None:
     """Show what each column of a table (or of a fitted NAME.tdce) was taken for."""
     if out is not None:
@@ -199,7 +216,7 @@ def schema(
     if table.suffix == ".tdce":
         found = Explainer.load(table).schema
     else:
-        frame = read_table(table)
+        frame = read_table(table, dialect=Dialect(sep, decimal))
         if label is not None and label not in frame.columns:
             raise InputError(f"there is no label column {label!r}; the table has: {', '.join(map(str, frame.columns))}")
         found = Schema.infer(frame, label)

@@ -10,21 +10,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from numbers import Real
 from typing import Any, Self, cast
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from scipy.special import ndtri
 from torch import Tensor
 
-from tdce.columns import Floats, Name, Value, as_numbers, holds_numbers, plain, same
-from tdce.errors import InputError, listing
-from tdce.schema import LARGEST, Categorical, Feature, Numeric, Schema
+from tdce.columns import (
+    LARGEST,
+    Floats,
+    Name,
+    Value,
+    as_numbers,
+    check_finite,
+    check_table,
+    holds_numbers,
+    is_number,
+    plain,
+    readable,
+    row_of,
+    same,
+)
+from tdce.errors import InputError, listing, shown
+from tdce.schema import Categorical, Feature, Numeric, Schema
 from tdce.space import Space
 
+Flags = NDArray[np.bool_]
 KNOTS = 128
+REACH = 10.0  # so many deviations beyond the data, encoded numbers end: no network has seen anything there
 
 
 @dataclass(frozen=True)
@@ -32,7 +48,7 @@ class Scale:
     """A monotone piecewise linear map from a column's raw values to mean 0 and deviation 1.
 
     Knots stand at the column's quantiles, at the height of their normal score, so that long tails, spikes and
-    levels all come out at a sane distance; beyond the data the last slope goes on.  PAPER[16]
+    levels all come out at a sane distance; beyond the data the overall slope goes on, for a while.  PAPER[16]
     """
 
     raw: Floats  # increasing
@@ -52,10 +68,16 @@ class Scale:
         return cls(raw, (score - embedded.mean()) / embedded.std())
 
     def embed(self, values: Floats) -> Floats:
-        return _interpolate(values, self.raw, self.score)
+        return _interpolate(values.clip(*self.ends), self.raw, self.score)
 
     def unembed(self, scores: Floats) -> Floats:
         return _interpolate(scores, self.score, self.raw)
+
+    @cached_property
+    def ends(self) -> tuple[float, float]:
+        """The raw values beyond which all are encoded the same."""
+        low, high = self.unembed(self.score[[0, -1]] + [-REACH, REACH])
+        return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -69,7 +91,7 @@ class Encoder:
     @classmethod
     def fit(cls, frame: pd.DataFrame, schema: Schema | None = None) -> Self:
         schema = Schema.infer(frame) if schema is None else schema
-        raw = read(frame, schema)
+        raw = read(frame, schema, LARGEST)
         scales: dict[Name, Scale] = {}
         averages: dict[Name, Floats] = {}
         for feature, values in zip(schema, raw.T, strict=True):
@@ -148,25 +170,50 @@ class Encoder:
                 out.append(np.where(code == len(feature.categories), np.nan, code.astype(np.float64)))
         return np.stack(out, axis=1)
 
-    def same(self, x: Tensor, other: Tensor) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def unfamiliar(self, raw: Floats) -> list[list[str]]:
+        """(n,) what each row says that fit never saw: numbers beyond the data, categories nobody had, empty cells."""
+        remarks: list[list[str]] = [[] for _ in raw]
+        for feature, values in zip(self.schema, raw.T, strict=True):
+            name, gone = feature.name, np.isnan(values)
+            if not feature.missing:
+                for i in np.flatnonzero(gone):
+                    remarks[i].append(f"{name} is missing, which it never was in what was learned")
+            if isinstance(feature, Numeric):
+                low, high = self.scales[name].raw[[0, -1]]
+                bottom, top = self.scales[name].ends
+                for i in np.flatnonzero((values < low) | (values > high)):
+                    far = "outside" if bottom <= values[i] <= top else "far outside"
+                    remarks[i].append(
+                        f"{name} {values[i]:,.10g} is {far} what was learned, {low:,.10g} to {high:,.10g}"
+                    )
+            else:
+                nobody = np.flatnonzero(self.averages[name] == 0)
+                for i in np.flatnonzero(np.isin(values, nobody)):
+                    remarks[i].append(f"{name} {feature.categories[int(values[i])]} was never seen in what was learned")
+        return remarks
+
+    def same(self, x: Tensor, other: Tensor) -> Flags:
         """(n, features): which features of two encoded tensors are equal (in float32)."""
         return ~self.space.moved(x.float(), other.float()).numpy()
 
 
-def read(frame: pd.DataFrame, schema: Schema) -> Floats:
-    """A frame's features as a float64 matrix; anything that does not fit the schema is named."""
+def read(frame: pd.DataFrame, schema: Schema, most: float = np.inf) -> Floats:
+    """A frame's features as a float64 matrix; anything that does not fit the schema, or is larger than `most`, is
+    named."""
+    check_table(frame)
     absent = [name for name in schema.names if name not in frame.columns]
     if absent:
         raise InputError(f"column {absent[0]!r} is not in the table; it has: {listing(frame.columns)}")
     for name in schema.names:
         if isinstance(frame[name], pd.DataFrame):
             raise InputError(f"column {name!r} stands twice; rename or drop one of them")
-    return np.stack([_read(feature, frame[feature.name]) for feature in schema], axis=1)
+    return np.stack([_read(feature, frame[feature.name], most) for feature in schema], axis=1)
 
 
-def _read(feature: Feature, series: pd.Series[Any]) -> Floats:
+def _read(feature: Feature, series: pd.Series[Any], most: float = np.inf) -> Floats:
+    series = readable(series)
     if isinstance(feature, Numeric):
-        return _read_numbers(feature, series)
+        return _read_numbers(feature, series, most)
     positions = {value: float(i) for i, value in enumerate(feature.categories)}
     try:
         codes, values = pd.factorize(series)
@@ -177,39 +224,25 @@ def _read(feature: Feature, series: pd.Series[Any]) -> Floats:
     for i, value in enumerate(values):
         if plain(value) not in positions:
             raise InputError(
-                f"{feature.name!r} has category {plain(value)!r} in row {_row(series, codes == i)}, "
+                f"{feature.name!r} has category {shown(value)} in row {row_of(series, codes == i)}, "
                 f"not seen in fit; known: {listing(feature.categories)}"
             )
         lookup[i] = positions[plain(value)]
     return lookup[codes]
 
 
-def _read_numbers(feature: Numeric, series: pd.Series[Any]) -> Floats:
+def _read_numbers(feature: Numeric, series: pd.Series[Any], most: float) -> Floats:
     if not holds_numbers(series):
         series = series.astype(object)  # so that a category dtype over numbers shows its numbers
-        bad = np.array([not (gone or _is_number(v)) for v, gone in zip(series, series.isna(), strict=True)], dtype=bool)
+        bad = np.array([not (gone or is_number(v)) for v, gone in zip(series, series.isna(), strict=True)], dtype=bool)
         if bad.any():
             raise InputError(
-                f"{feature.name!r} must hold numbers ({feature.describe()}), but has {series[bad].iloc[0]!r} in row "
-                f"{_row(series, bad)}; correct the cell, or leave it empty if the value is not known"
+                f"{feature.name!r} must hold numbers ({feature.describe()}), but has {shown(series[bad].iloc[0])} in "
+                f"row {row_of(series, bad)}; correct the cell, or leave it empty if the value is not known"
             )
     values = as_numbers(series)
-    infinite = np.abs(values) > LARGEST
-    if infinite.any():
-        raise InputError(
-            f"{feature.name!r} is infinite in row {_row(series, infinite)}; "
-            "give a number, or leave the cell empty if the value is not known"
-        )
+    check_finite(series, values, most)
     return values
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
-
-
-def _row(series: pd.Series[Any], flags: np.ndarray[Any, Any]) -> str:
-    """The index label of the first flagged row, for a message."""
-    return repr(series.index[flags].tolist()[0])
 
 
 def _write(feature: Feature, values: Floats, like: pd.DataFrame) -> pd.Series[Any]:
@@ -217,18 +250,23 @@ def _write(feature: Feature, values: Floats, like: pd.DataFrame) -> pd.Series[An
     if feature.name not in like.columns:
         return pd.Series(_cells(feature, values), index=like.index, name=feature.name).infer_objects()
     own = like[feature.name]
-    before = _read(feature, own)
-    changed = ~same(values, before)
+    changed = ~same(values, _read(feature, own))
     if not changed.any():
         return own
+    if isinstance(own.dtype, pd.SparseDtype):
+        return _changed(feature, values, changed, readable(own)).astype(own.dtype)
+    return _changed(feature, values, changed, own.copy())
+
+
+def _changed(feature: Feature, values: Floats, changed: Flags, column: pd.Series[Any]) -> pd.Series[Any]:
+    """The column with some of its cells changed in place."""
     cells: list[Any] = _cells(feature, values[changed])
-    column = own.copy()
     if isinstance(column.dtype, pd.CategoricalDtype):
         new = [c for c in dict.fromkeys(cells) if c is not None and c not in column.cat.categories]
         column = column.cat.add_categories(new) if new else column
     elif pd.api.types.is_integer_dtype(column.dtype):
         cells = [c if c is None else round(c) for c in cells]
-    elif isinstance(next(iter(own.dropna()), None), Decimal):
+    elif isinstance(next(iter(column.dropna()), None), Decimal):
         cells = [c if c is None else Decimal(str(c)) for c in cells]
     column.iloc[np.flatnonzero(changed)] = pd.array(cells, dtype=cast(Any, column.dtype))
     return column

@@ -72,10 +72,12 @@ class Yardstick:
         return cls(encoder, raw, target, learned(x[target]), learned(x[~target]), learned(x))
 
     def standardised(self, raw: Floats) -> Tensor:
-        """(n, num) numbers less their mean, over their deviation; a missing one is at the mean."""
+        """(n, num) numbers less their mean, over their deviation; a missing one is at the mean, one far out where the
+        encoding ends."""
         columns = [i for i, f in enumerate(self.encoder.schema) if isinstance(f, Numeric)]
+        low, high = np.array([scale.ends for scale in self.encoder.scales.values()]).reshape(-1, 2).T
         mean, deviation = np.nanmean(self.raw[:, columns], axis=0), np.nanstd(self.raw[:, columns], axis=0)
-        scaled = (raw[:, columns] - mean) / np.where(deviation > 0, deviation, 1.0)
+        scaled = (raw[:, columns].clip(low, high) - mean) / np.where(deviation > 0, deviation, 1.0)
         return torch.from_numpy(np.nan_to_num(scaled))
 
     def whole(self, raw: Floats) -> Tensor:

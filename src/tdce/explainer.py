@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import partial
-from numbers import Real
-from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -17,12 +15,27 @@ from torch import Tensor
 from tdce import artefact
 from tdce.answer import Answer
 from tdce.columns import Name
-from tdce.errors import InputError, is_whole, listing
+from tdce.errors import (
+    LAST_SEED,
+    WIDEST,
+    InputError,
+    file_path,
+    flag,
+    listing,
+    names,
+    number,
+    one_of,
+    optional,
+    several,
+    shown,
+    whole,
+)
 from tdce.evaluation import Yardstick
-from tdce.fitting import Fitted, class_of, fit
+from tdce.fitting import Fitted, class_number, fit
 from tdce.limits import Limits
 from tdce.methods import METHODS, Explanation, Method, Task, explain
 from tdce.methods.base import blocks_of, probabilities, rounded
+from tdce.methods.options import MOST_OPTIONS
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 
@@ -47,9 +60,12 @@ class Explainer:
         seed: int = 0,
         progress: Mode = "auto",
     ) -> None:
-        self.method: str | Method
-        self.method, self.hidden, self.tau, self.steps = method, hidden, tau, steps
-        self.seed, self.progress = seed, progress
+        self.method: str | Method = _known(method)
+        self.hidden = whole("hidden", hidden, 1, WIDEST)
+        self.tau: tuple[float, float] = several("tau", tau, 2, number, 0.01, 100)
+        self.steps = whole("steps", steps, 1)
+        self.seed = whole("seed", seed, 0, LAST_SEED)
+        self.progress: Mode = one_of("progress", progress, get_args(Mode))
         self.yardsticks_: dict[int, Yardstick] = {}  # by target class, learned when first needed
 
     def fit(
@@ -66,7 +82,7 @@ class Explainer:
         does not name are ignored. `immutable` features never change in any explanation.
         """
         self.fitted_ = fit(
-            frame, label, favourable, schema, _names(immutable, "immutable"),
+            frame, label, favourable, schema, names("immutable", immutable),
             self.hidden, self.tau, self.steps, self.seed, Progress(self.progress),
         )  # fmt: skip
         self.yardsticks_ = {}
@@ -84,35 +100,30 @@ class Explainer:
     ) -> Answer:
         """What would have to be different for the model to say `target` (by default the favourable class).
 
-        `n` options a row; `immutable` features besides those of the schema; `closeness` from 0 (typical of the target
-        class) to 1 (as close as possible; None: the method's own setting); `threshold`: the probability at which the
-        answer counts as the target (None: when it is the most probable class).
+        `n` options a row, at most 100; `immutable` features besides those of the schema; `closeness` from 0 (typical of
+        the target class) to 1 (as close as possible; None: the method's own setting); `threshold`: the probability at
+        which the answer counts as the target (None: when it is the most probable class).
         """
         fitted = self._fitted()
         if not isinstance(rows, pd.DataFrame):
             raise InputError(
                 f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
             )
-        if not is_whole(n) or n < 1:
-            raise InputError(f"n is {n!r}; it must be a whole number, at least 1 counterfactual a row")
-        if not is_whole(seed) or not 0 <= seed < 2**64:
-            raise InputError(f"seed {seed!r} must be a whole number from 0 to 2**64 - 1")
-        if threshold is not None and not (isinstance(threshold, Real) and 0 < threshold < 1):
-            raise InputError(f"threshold {threshold!r} must be a number between 0 and 1")
-        if closeness is not None and not isinstance(closeness, Real):
-            raise InputError(f"closeness {closeness!r} must be a number between 0 and 1")
+        n = whole("n", n, 1, MOST_OPTIONS)
+        seed = whole("seed", seed, 0, LAST_SEED)
+        closeness = optional("closeness", closeness, number, 0, 1)
+        threshold = optional("threshold", threshold, number, 0, 1, above=True, below=True)
         encoder = fitted.encoder
-        limits = Limits(encoder, rows, _names(immutable, "immutable"))
+        limits = Limits(encoder, rows, names("immutable", immutable))
         task = fitted.task(limits.immutable, threshold)
         goal = self._target(limits, target)
         method = self._method(closeness).fit(task)
         explanation = explain(method, task, limits, goal, n, seed, Progress(self.progress))
-        names = np.array(fitted.classes, dtype=object)[goal.numpy()]
         return Answer(
             rows,
             encoder,
             explanation,
-            names,
+            np.array(fitted.classes, dtype=object)[goal.numpy()],
             partial(self._measure, method, task, limits, goal, explanation, seed),
         )
 
@@ -145,12 +156,14 @@ class Explainer:
         metrics that need them say so.
         """
         settings = {"hidden": self.hidden, "tau": self.tau, "steps": self.steps, "seed": self.seed}
-        artefact.save(Path(path), artefact.Saved(self._fitted(), self._method(None), settings), rows)
+        saved = artefact.Saved(self._fitted(), self._method(None), settings)
+        artefact.save(file_path("path", path), saved, flag("rows", rows))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], progress: Mode = "auto") -> Self:
         """Read an artefact written by `save`; one that is damaged, changed or of another format is refused."""
-        saved = artefact.load(Path(path))
+        progress = one_of("progress", progress, get_args(Mode))
+        saved = artefact.load(file_path("path", path))
         explainer = cls(saved.method, **saved.settings, progress=progress)
         explainer.fitted_ = saved.fitted
         return explainer
@@ -203,7 +216,7 @@ class Explainer:
         if target is None:
             target = fitted.favourable
         if target is not None:
-            return torch.full((len(limits.own),), fitted.classes.index(class_of(target, fitted.classes, "target")))
+            return torch.full((len(limits.own),), class_number(target, fitted.classes, "target"))
         if len(fitted.classes) > 2:
             raise InputError(f"there are {len(fitted.classes)} classes and no favourable one: name a target, one of "
                              f"{listing(fitted.classes)}")  # fmt: skip
@@ -213,7 +226,11 @@ class Explainer:
         return 1 - torch.cat([torch.zeros(0, dtype=torch.long), *said])
 
 
-def _names(names: Iterable[Name], what: str) -> tuple[Name, ...]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InputError(f"{what} must be a list of names: {what}=[{names!r}]")
-    return tuple(names)
+def _known(method: Any) -> str | Method:
+    """A method's name or a method with settings; anything else is named before it is trained for."""
+    if isinstance(method, str):
+        one_of("method", method, METHODS)
+    elif isinstance(method, type) or not all(callable(getattr(method, part, None)) for part in ("fit", "generate")):
+        raise InputError(f"method is {shown(method)}; it must be one of {listing(METHODS)}, or one with settings, "
+                         "e.g. TDCE(closeness=0.5)")  # fmt: skip
+    return method  # type: ignore[no-any-return]

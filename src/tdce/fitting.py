@@ -10,15 +10,14 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce.columns import Floats, Name, Value, plain
+from tdce.columns import Floats, Name, Value, check_table, is_value, ordered, plain, readable
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
-from tdce.errors import InputError, listing
+from tdce.errors import InputError, listing, shown
 from tdce.methods import Task
 from tdce.models.classifier import Classifier
 from tdce.progress import Progress
@@ -76,7 +75,9 @@ def fit(
     """Check the table, encode it, train both networks, and report how good the classifier is on unseen rows."""
     began = time.monotonic()
     y, classes = _classes(frame, label)
-    favourable = None if favourable is None else class_of(favourable, classes, "favourable")
+    favourable = None if favourable is None else classes[class_number(favourable, classes, "favourable")]
+    if not isinstance(schema, Schema | None):
+        raise InputError(f"schema is {shown(schema)}; it must be a Schema, e.g. Schema.from_json(text)")
     schema = Schema.infer(frame, label) if schema is None else schema
     if label in schema.names:
         raise InputError(f"the label {label!r} is also a feature of the schema; take it out there")
@@ -122,13 +123,13 @@ def learned_diffusion(
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
     """Class numbers (n,) and the classes they stand for."""
-    if not isinstance(frame, pd.DataFrame):
-        raise InputError(f"the table must be a data frame, not {type(frame).__name__}")
+    check_table(frame)
     if not isinstance(label, Hashable) or label not in frame.columns:
-        raise InputError(f"there is no label column {label!r}; the table has: {listing(frame.columns)}")
+        raise InputError(f"there is no label column {shown(label)}; the table has: {listing(frame.columns)}")
     column = frame[label]
     if isinstance(column, pd.DataFrame):
         raise InputError(f"the label column {label!r} stands twice; rename or drop one of them")
+    column = readable(column)
     if column.isna().any():
         raise InputError(
             f"the label {label!r} is missing in {int(column.isna().sum())} rows (the first is row "
@@ -136,11 +137,17 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
         )
     if len(frame) == 0:
         raise InputError("the table has no rows")
-    codes, values = pd.factorize(column, sort=True)
-    classes = tuple(plain(v) for v in values)
-    odd = next((v for v in classes if not isinstance(v, str | bool | int | float)), None)
+    cells = [plain(cell) for cell in column]
+    odd = next((i for i, cell in enumerate(cells) if not is_value(cell)), None)
     if odd is not None:
-        raise InputError(f"the label {label!r} holds {type(odd).__name__} ({odd}); text, numbers or yes/no are needed")
+        raise InputError(f"the label {label!r} holds {type(cells[odd]).__name__} ({shown(cells[odd], spell=str)}) in "
+                         f"row {column.index[odd]!r}; text, numbers or yes/no are needed")  # fmt: skip
+    keys = [(isinstance(cell, bool), cell) for cell in cells]  # True equals 1, but is another class
+    known: dict[tuple[bool, Value], None] = dict.fromkeys(keys)
+    classes = ordered([value for _, value in known])
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        order = {plain(value): i for i, value in enumerate(column.cat.categories)}
+        classes = tuple(sorted(classes, key=order.__getitem__))
     if len(classes) < 2:
         raise InputError(
             f"the label {label!r} has only the value {listing(classes)}; two are needed to explain a choice"
@@ -148,15 +155,24 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
     if len(classes) > MAX_CLASSES:
         raise InputError(f"the label {label!r} has {len(classes):,} different values; a class label is needed "
                          "(turn a number to predict into classes, e.g. above and below a limit)")  # fmt: skip
-    return torch.from_numpy(codes.astype(np.int64)), classes
+    numbers = {(isinstance(value, bool), value): i for i, value in enumerate(classes)}
+    return torch.tensor([numbers[key] for key in keys]), classes
 
 
-def class_of(value: Any, classes: tuple[Value, ...], what: str) -> Value:
-    """The class that the user means; a command line gives text, so '1' may mean 1."""
-    for candidate in classes:
-        if candidate == value or (isinstance(value, str) and str(candidate) == value):
-            return candidate
-    raise InputError(f"{what} {value!r} is not a value of the label; known: {listing(classes)}")
+def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
+    """The class that the user means: the same kind of value first, then 1.0 for 1, then, for a command line gives
+    text, '1' for 1."""
+    value = plain(value)
+    if isinstance(value, str | bool | int | float):
+        for means in (
+            lambda known: type(known) is type(value) and known == value,
+            lambda known: known == value,
+            lambda known: isinstance(value, str) and str(known) == value,
+        ):
+            found = [i for i, known in enumerate(classes) if means(known)]
+            if found:
+                return found[0]
+    raise InputError(f"{what} {shown(value)} is not a value of the label; known: {listing(classes)}")
 
 
 def _parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:

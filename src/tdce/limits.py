@@ -50,7 +50,7 @@ class Limits:
             raise InputError(f"immutable: there is no feature {unknown[0]!r}; known: {listing(encoder.schema.names)}")
         self.encoder = encoder
         self.own: Floats = encoder.read(rows)  # (n, features)
-        self.dtypes = [rows[name].dtype for name in encoder.schema.names]
+        self.dtypes = [_dense(rows[name].dtype) for name in encoder.schema.names]
         self.features = tuple(
             _as_stored(replace(f, immutable=f.immutable or f.name in frozen), dtype)
             for f, dtype in zip(encoder.schema, self.dtypes, strict=True)
@@ -185,6 +185,8 @@ def _as_stored(feature: Feature, dtype: Any) -> Feature:
     if isinstance(feature, Categorical):
         allowed = feature.categories if feature.allowed is None else feature.allowed
         return replace(feature, allowed=_fitting(allowed, dtype))
+    if not _takes_numbers(dtype):  # all its cells are missing: as words, dates or flags
+        return replace(feature, immutable=True)
     if not pd.api.types.is_integer_dtype(dtype):
         return feature
     bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
@@ -197,6 +199,16 @@ def _as_stored(feature: Feature, dtype: Any) -> Feature:
     return replace(feature, low=low, high=high, step=step, levels=levels)
 
 
+def _takes_numbers(dtype: Any) -> bool:
+    if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
+        return True
+    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
+
+
+def _dense(dtype: Any) -> Any:
+    return dtype.subtype if isinstance(dtype, pd.SparseDtype) else dtype
+
+
 def _fitting(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
     """The categories that a column of this dtype gives back: True and "unknown" are both true as a bool."""
     if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
@@ -204,7 +216,7 @@ def _fitting(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
     try:
         stored = pd.array(list(categories), dtype=dtype)
         return tuple(c for c, back in zip(categories, stored, strict=True) if back == c)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
         if len(categories) == 1:
             return ()
     return tuple(c for each in categories for c in _fitting((each,), dtype))  # one of them spoils the whole

@@ -88,9 +88,9 @@ def overlap(changed: NDArray[np.bool_], others: NDArray[np.bool_]) -> Floats:
 def option_spread(raw: Floats, raw_cf: Floats) -> float:
     """How different a row's options are: 1 less the overlap of the features that two of them change, the mean over
     pairs and rows; `raw_cf` is (rows, options, features). Higher is better."""
-    changed = ~same(raw_cf, raw[:, None])
-    a, b = np.triu_indices(raw_cf.shape[1], k=1)
-    return float(1 - overlap(changed[:, a], changed[:, b]).mean()) if len(raw) and len(a) else 0.0
+    changed, options = ~same(raw_cf, raw[:, None]), raw_cf.shape[1]
+    alike = [overlap(changed[:, apart:], changed[:, :-apart]).sum() for apart in range(1, options)]
+    return 1 - float(sum(alike)) / (len(raw) * options * (options - 1) / 2) if len(raw) and alike else 0.0
 
 
 def realism(x_cf: Tensor, target_rows: Tensor) -> float:

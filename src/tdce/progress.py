@@ -6,11 +6,13 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
+
+from tdce.errors import one_of
 
 Mode = Literal["auto", "bar", "lines", "silent"]
 
@@ -23,6 +25,7 @@ class Progress:
     """`auto`: a bar where standard error is a terminal, otherwise silent."""
 
     def __init__(self, mode: Mode = "auto") -> None:
+        mode = one_of("progress", mode, get_args(Mode))
         if mode == "auto":
             mode = "bar" if sys.stderr.isatty() else "silent"
         self.mode = mode

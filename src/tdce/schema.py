@@ -13,11 +13,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce.columns import Floats, Name, Value, as_numbers, categories_of, holds_numbers, levels_of, plain, step_of
-from tdce.errors import InputError, listing
+from tdce.columns import (
+    LARGEST,
+    Floats,
+    Name,
+    Value,
+    as_numbers,
+    categories_of,
+    check_finite,
+    check_table,
+    holds_numbers,
+    is_value,
+    levels_of,
+    plain,
+    readable,
+    step_of,
+)
+from tdce.errors import InputError, listing, shown
 
 Direction = Literal["any", "increase", "decrease"]
-LARGEST = 1e150  # a number beyond stands for no real one (a largest float as a mark of missing, say)
 FINEST = 1e-100  # of a grid: so fine a step of a largest number is still counted within a float's range
 
 
@@ -61,14 +75,16 @@ class Numeric:
             return _round_to_levels(values, np.asarray(sorted(self.levels)), towards)
         if self.step is None:
             return np.asarray(values, dtype=np.float64)
-        numerator, denominator = Decimal(str(self.step)).as_integer_ratio()
-        units = np.asarray(values, dtype=np.float64) * denominator / numerator
+        numerator, denominator = map(float, Decimal(str(self.step)).as_integer_ratio())
+        values = np.asarray(values, dtype=np.float64)
+        far = np.abs(values) > LARGEST  # on any grid, and no longer to be multiplied
+        units = np.where(far, 0.0, values) * denominator / numerator
         if towards == "nearest":
-            return np.rint(units) * numerator / denominator
+            return np.where(far, values, np.rint(units) * numerator / denominator)
         nearest = np.rint(units)
         on_grid = np.isclose(units, nearest, rtol=1e-12, atol=1e-9)
         outer = np.ceil(units) if towards == "up" else np.floor(units)
-        return np.where(on_grid, nearest, outer) * numerator / denominator
+        return np.where(far, values, np.where(on_grid, nearest, outer) * numerator / denominator)
 
     def describe(self) -> str:
         if self.levels is not None:
@@ -134,6 +150,7 @@ class Schema:
     @classmethod
     def infer(cls, frame: pd.DataFrame, label: Name | None = None) -> Self:
         """Read kinds, grids, ranges and categories off a table; `label` is left out."""
+        check_table(frame)
         twice = _repeated(frame.columns)
         if twice:
             raise InputError(f"column {twice[0]!r} stands twice; rename or drop one of them")
@@ -211,15 +228,14 @@ class Schema:
 
 
 def _infer(series: pd.Series[Any]) -> Feature:
-    name = plain(series.name)
+    name, series = plain(series.name), readable(series)
     present = series.dropna()
     if present.empty:
         raise InputError(f"{name!r} has no value at all: every cell is missing; drop the column")
     missing = len(present) < len(series)
     if holds_numbers(series):
         values = as_numbers(present)
-        if not (np.abs(values) <= LARGEST).all():
-            raise InputError(f"{name!r} has an infinite value; replace it by a number or leave the cell empty")
+        check_finite(present, values, LARGEST)
         distinct = np.unique(values)
         if distinct.tolist() == [0.0, 1.0]:
             return Categorical(name, (0, 1), missing=missing)
@@ -275,8 +291,8 @@ def _check_settings(name: Name, kind: type[Feature], settings: Mapping[str, Any]
 
 
 def _check_basics(feature: Feature) -> None:
-    if not isinstance(feature.name, str | int) or isinstance(feature.name, bool):
-        raise InputError(f"column name {feature.name!r} must be text or a whole number; rename it")
+    if not isinstance(feature.name, str | int) or isinstance(feature.name, bool) or not is_value(feature.name):
+        raise InputError(f"column name {shown(feature.name)} must be text or a whole number; rename it")
     for key in ("immutable", "missing"):
         if not isinstance(getattr(feature, key), bool):
             raise InputError(f"{feature.name!r}: {key} {getattr(feature, key)!r} must be true or false")
@@ -290,10 +306,10 @@ def _settle(feature: Feature, key: str, value: Any) -> None:
 def _number(feature: Feature, key: str, value: Any) -> float:
     if isinstance(value, Real) and not isinstance(value, bool) and abs(cast(float, value)) <= LARGEST:
         return float(value)
-    raise InputError(f"{feature.name!r}: {key} {value!r} must be a number")
+    raise InputError(f"{feature.name!r}: {key} {shown(value)} must be a number")
 
 
 def _several(feature: Feature, key: str, values: Any) -> tuple[Value, ...]:
-    if not isinstance(values, list | tuple) or not all(isinstance(v, str | bool | int | float) for v in values):
-        raise InputError(f"{feature.name!r}: {key} {values!r} must be a list of words, numbers or true and false")
+    if not isinstance(values, list | tuple) or not all(is_value(v) for v in values):
+        raise InputError(f"{feature.name!r}: {key} {shown(values)} must be a list of words, numbers or true and false")
     return tuple(values)

@@ -13,29 +13,51 @@ import secrets
 import stat
 import zlib
 from contextlib import suppress
+from dataclasses import dataclass
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_float_dtype
 
-from tdce.columns import as_numbers, plain
-from tdce.errors import InputError, listing
+from tdce.columns import NUMBER, PADDED, as_numbers, plain
+from tdce.errors import InputError, listing, shown
 from tdce.schema import Categorical, Feature, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
 DRAFT = ".tdce-"  # a file that is being written has a name of its own until it is whole
 NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}  # in a column of numbers, these cells are missing too
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+TAB = "\t"
+SEPARATORS = {";": "semicolons", TAB: "tabs", ",": "commas", "|": "bars"}
+COMMA_FOR_POINT = str.maketrans(",.", ".,")  # both ways: 1.234,5 is no number
 WHOLE = re.compile(r"[+-]?[0-9]+")
-PADDED = re.compile(r"[+-]?0[0-9]")  # 007 is a code, not the number 7
 
 
-def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written: what stands between its cells, and before the decimals."""
+
+    sep: str = ","
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        if self.sep in ("tab", "\\t"):
+            object.__setattr__(self, "sep", "\t")
+        if len(self.sep) != 1 or self.sep.isalnum() or self.sep in '"\r\n.+-_':
+            raise InputError(f"--sep is {shown(self.sep)}; it must be one character such as , ; or |, or the word tab")
+        if self.decimal not in (".", ","):
+            raise InputError(f"--decimal is {shown(self.decimal)}; it must be . or ,")
+        if self.sep == self.decimal:
+            raise InputError("--sep and --decimal are both a comma; say what stands between the cells, e.g. --sep ';'")
+
+
+def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None = None) -> pd.DataFrame:
     """A table by its ending. In CSV an empty cell is missing; a column whose cells are all numbers is numeric
     (whole numbers stay whole beside missing cells), all else is text. With a schema, its kinds win."""
+    dialect = dialect or Dialect()
     suffix = _suffix(path, READABLE)
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
@@ -43,8 +65,10 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
         if suffix == ".parquet":
             frame = pd.read_parquet(path, dtype_backend="numpy_nullable")
         else:
-            _check_csv(path, suffix)
-            frame = pd.read_csv(path, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig")
+            _check_csv(path, suffix, dialect)
+            frame = pd.read_csv(
+                path, sep=dialect.sep, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig"
+            )
     except UnicodeError:
         raise InputError(f"{path} cannot be read as {suffix.lstrip('.')}: it is not UTF-8; save it as UTF-8") from None
     except (ValueError, OSError, EOFError, csv.Error, zlib.error) as error:
@@ -55,24 +79,24 @@ def read_table(path: Path, schema: Schema | None = None) -> pd.DataFrame:
     features = {f.name: f for f in schema or ()}
     frame = frame.rename(columns={str(name): name for name in features})  # a file has text for the column 0
     for name in frame.columns:
-        column = frame[name] if suffix == ".parquet" else _parse(frame[name], features.get(name))
+        column = frame[name] if suffix == ".parquet" else _parse(frame[name], features.get(name), dialect)
         frame[name] = _widen(column, features.get(name))
     return frame
 
 
-def write_table(path: Path, frame: pd.DataFrame) -> None:
+def write_table(path: Path, frame: pd.DataFrame, dialect: Dialect | None = None) -> None:
     """Write a frame without its index, by the path's ending."""
     suffix = _suffix(path, WRITABLE)
     if suffix == ".parquet":
         content = _parquet(path, frame)
-    elif suffix == ".jsonl":
-        content = _json_lines(frame).encode()
     else:
-        text = frame.to_csv(index=False, lineterminator="\n")
-        if "\r" in text:  # which pandas leaves bare: a line end to any reader
-            text = frame.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        content = text.encode() if suffix == ".csv" else gzip.compress(text.encode(), mtime=0)
-    write_whole(path, content)
+        text = _json_lines(frame) if suffix == ".jsonl" else _csv(frame, dialect or Dialect())
+        try:
+            content = text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{path} cannot be written: {shown(text[error.start])} is half a character, which no file "
+                             "can hold; correct the text")  from None  # fmt: skip
+    write_whole(path, gzip.compress(content, mtime=0) if suffix == ".csv.gz" else content)
 
 
 def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> None:
@@ -180,14 +204,17 @@ def _suffix(path: Path, known: tuple[str, ...]) -> str:
     raise InputError(f"{path}: the ending must be one of {listing(known)}")
 
 
-def _check_csv(path: Path, suffix: str) -> None:
+def _check_csv(path: Path, suffix: str, dialect: Dialect) -> None:
     """Every line has the header's cells and no name stands twice; pandas would shift, fill and rename instead."""
     opened = gzip.open if suffix == ".csv.gz" else open
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file, strict=True)
+        lines = csv.reader(file, strict=True, delimiter=dialect.sep)
         header = next(lines, [])
-        if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-            raise ValueError("its cells must be separated by commas, not by semicolons or tabs")
+        if len(header) == 1:
+            other = next((mark for mark in SEPARATORS if mark in header[0] and mark != dialect.sep), None)
+            if other is not None:
+                raise ValueError(f"its cells seem to be separated by {SEPARATORS[other]}, not by {dialect.sep!r}; "
+                                 f"say so with --sep {'tab' if other == TAB else repr(other)}")  # fmt: skip
         twice = [name for i, name in enumerate(header) if name in header[:i]]
         if twice:
             raise ValueError(f"column {twice[0]!r} stands twice; rename or drop one of them")
@@ -196,20 +223,33 @@ def _check_csv(path: Path, suffix: str) -> None:
                 raise ValueError(f"line {lines.line_num} has {len(cells)} cells, the header {len(header)}")
 
 
-def _parse(column: pd.Series[Any], feature: Feature | None) -> pd.Series[Any]:
-    """Text to whole numbers or numbers, if every cell is one; to the feature's own categories, if it has words."""
+def _parse(column: pd.Series[Any], feature: Feature | None, dialect: Dialect) -> pd.Series[Any]:
+    """Text to whole numbers or numbers, if every cell is one; to the feature's own categories, if it has words. Where
+    the feature is a number, cells that are none stay text, for the reader to name."""
     if isinstance(feature, Categorical) and any(isinstance(c, str | bool) for c in feature.categories):
         words = {str(c): c for c in feature.categories}
         return column.astype(object).map(lambda cell: words.get(cell, cell), na_action="ignore").infer_objects()
     cells = column.dropna().str.strip()
     cells = cells[~cells.str.lower().isin(NO_NUMBER)]
-    distinct = cells.unique()
-    if len(distinct) == 0 or not all(NUMBER.fullmatch(c) and not PADDED.match(c) for c in distinct):
+    if dialect.decimal == ",":
+        cells = cells.str.translate(COMMA_FOR_POINT)
+    number = {c: bool(NUMBER.fullmatch(c)) and not PADDED.match(c) for c in cells.unique()}
+    if not all(number.values()) and isinstance(feature, Numeric):
+        return _with_odd_cells(column, cells, cells.map(number))
+    if not number or not all(number.values()):
         return column
-    whole = all(WHOLE.fullmatch(c) for c in distinct)
-    if whole and not all(-(2**63) <= int(c) < 2**63 for c in distinct):  # an identifier: a float would cut it short
-        return column
+    whole = all(WHOLE.fullmatch(c) for c in number)
+    if whole and not all(-(2**63) <= int(c) < 2**63 for c in number):
+        if not isinstance(feature, Numeric):  # an identifier: a float would cut it short
+            return column
+        whole = False
     return pd.to_numeric(cells).astype("Int64" if whole else "Float64").reindex(column.index)
+
+
+def _with_odd_cells(column: pd.Series[Any], cells: pd.Series[Any], fits: pd.Series[Any]) -> pd.Series[Any]:
+    mixed = column[cells.index].astype(object)
+    mixed[fits] = pd.to_numeric(cells[fits])
+    return mixed.reindex(column.index)
 
 
 def _widen(column: pd.Series[Any], feature: Feature | None) -> pd.Series[Any]:
@@ -218,11 +258,21 @@ def _widen(column: pd.Series[Any], feature: Feature | None) -> pd.Series[Any]:
     return column.astype("Float64") if fractional and pd.api.types.is_integer_dtype(column.dtype) else column
 
 
+def _csv(frame: pd.DataFrame, dialect: Dialect) -> str:
+    if dialect.decimal != ".":  # which pandas heeds in its plain floats alone
+        frame = frame.astype({name: "float64" for name, dtype in frame.dtypes.items() if is_float_dtype(dtype)})
+    settings: dict[str, Any] = {"sep": dialect.sep, "decimal": dialect.decimal, "index": False, "lineterminator": "\n"}
+    text: str = frame.to_csv(**settings)
+    if "\r" in text:  # which pandas leaves bare: a line end to any reader
+        text = frame.to_csv(**settings, quoting=csv.QUOTE_NONNUMERIC)
+    return text
+
+
 def _parquet(path: Path, frame: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     try:
         frame.to_parquet(buffer, index=False)
-    except (ValueError, TypeError) as error:  # a column of words and numbers, for instance
+    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # words and numbers in one column, say
         raise InputError(f"{path} cannot be written as parquet: {'; '.join(map(str, error.args))}; "
                          "a .csv takes any table") from None  # fmt: skip
     return buffer.getvalue()

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tdce.columns import Floats, same
 from tdce.diffusion.model import TabularDiffusion
 from tdce.diffusion.noise import Noise
-from tdce.errors import InputError
+from tdce.errors import InputError, listing
 from tdce.limits import Flags, Limits, Rows
 from tdce.methods.options import choose, distinct, draws_for
 from tdce.products import ROWS
@@ -109,12 +109,11 @@ class Explanation:
     status: NDArray[np.str_]
     score_before: Floats  # (rows,)
     score_after: Floats
-    note: list[str]  # (rows,)
+    note: NDArray[np.object_]  # text: the reason, and what else there is to say
 
     def take(self, at: Flags) -> Explanation:
         """The part of some rows."""
-        note = [text for text, here in zip(self.note, at, strict=True) if here]
-        return Explanation(self.raw[at], self.status[at], self.score_before[at], self.score_after[at], note)
+        return Explanation(self.raw[at], self.status[at], self.score_before[at], self.score_after[at], self.note[at])
 
 
 def explain(
@@ -150,8 +149,7 @@ def explain(
     status = np.where(valid, "valid", "best_effort").astype("<U12")
     status[already] = "already"
     status[~already & ~free] = "infeasible"
-    note = _notes(limits, already, free, distinct(raw), options)
-    return Explanation(raw, status, before, after, note)
+    return Explanation(raw, status, before, after, _notes(limits, raw, status, before, after))
 
 
 def blocks_of(at: Rows) -> list[Rows]:
@@ -227,15 +225,31 @@ def _draw(
     return _Draw(np.where(worse[:, None], own, raw), np.where(worse, before[at], after), valid, noise.drawn)
 
 
-def _notes(limits: Limits, already: Flags, free: Flags, different: Rows, options: int) -> list[str]:
-    """Why a row has no, or not so many, counterfactuals."""
-    notes = []
-    for done, able, k in zip(already.tolist(), free.tolist(), different.tolist(), strict=True):
-        if done or (able and k == options):
-            notes.append("")
-        else:
-            notes.append(f"{k} of {options} options differ" if able else limits.note())
+def _notes(limits: Limits, raw: Floats, status: NDArray[np.str_], before: Floats, after: Floats) -> NDArray[np.object_]:
+    """(rows, options) why there is no counterfactual or not so many, and what the row says that was never learned."""
+    options, different = status.shape[1], distinct(raw)
+    moved = np.asarray(~same(raw, limits.own[:, None]).all(axis=2))
+    notes = np.full(status.shape, "", dtype=object)
+    for i, unfamiliar in enumerate(limits.encoder.unfamiliar(limits.own)):
+        for j, state in enumerate(status[i].tolist()):
+            said = [limits.note()] if state == "infeasible" else []
+            if state == "best_effort":
+                said += _shortfall(limits, before[i], after[i, j] if moved[i, j] else None)
+            if state in ("valid", "best_effort") and different[i] < options:
+                alike = different[i] == 1
+                said.append(f"all {options} options are the same" if alike else f"only {different[i]} options differ")
+            notes[i, j] = "; ".join(said + unfamiliar)
     return notes
+
+
+def _shortfall(limits: Limits, before: float, after: float | None) -> list[str]:
+    """What was reached (None: nothing) where the model still says no."""
+    if after is None:
+        said = [f"no change was found that raises the probability, {before:.3g}"]
+    else:
+        said = [f"no change was found that the model accepts, only one that raises the probability from {before:.3g} "
+                f"to {after:.3g}"]  # fmt: skip
+    return said + ([f"immutable: {listing(limits.immutable)}"] if limits.immutable else [])
 
 
 def _verdict(classify: Classify, x: Tensor, target: Tensor, threshold: float | None) -> tuple[Floats, Flags]:

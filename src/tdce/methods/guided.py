@@ -16,7 +16,6 @@ from torch import Tensor
 
 from tdce.diffusion.multinomial import TINY
 from tdce.diffusion.noise import Noise
-from tdce.errors import InputError
 from tdce.limits import Reach
 from tdce.methods.base import Task, Watch, padded, unwatched
 from tdce.methods.neighbours import Typical, nearest
@@ -60,8 +59,6 @@ class TDCE:
             sway=(0, 1e3), pull=(0, 1), neighbours=(1, MANY), keep=(0, 1), factors=(1, MANY), spread=(0, 1e3),
             length=(LEAST, 1e6),
         )  # fmt: skip
-        if not self.ladder:
-            raise InputError("ladder () must have a start level, above 0 and up to 1")
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)

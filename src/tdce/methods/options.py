@@ -9,6 +9,9 @@ from tdce.encoder import Encoder
 from tdce.limits import Flags, Rows
 from tdce.metrics import overlap
 
+MOST_OPTIONS = 100
+"""Nobody reads more ways out for one person, and the work grows with them."""
+
 
 def draws_for(options: int) -> int:
     """More than are asked for, to choose among."""
@@ -27,34 +30,28 @@ def choose(
     The nearest valid one is always among them. Each further one is valid if any is left, differs to the letter, and
     changes other features than those before it as far as possible (the overlap of the sets of changed features).
     """
-    distance = _distance(encoder, own, raw)
-    chosen, everyone = np.lexsort((distance, ~valid), axis=1)[:, :1], np.arange(len(own))[:, None]
-    changed = ~same(raw, own[:, None])
-    for _ in range(1, options):
-        used = np.zeros(valid.shape, dtype=bool)
-        used[everyone, chosen] = True
-        again = _twins(raw, raw[everyone, chosen]).any(axis=2)
-        alike = overlap(changed[:, :, None], changed[everyone, chosen][:, None]).max(axis=2)
+    distance, changed = _distance(encoder, own, raw), ~same(raw, own[:, None])
+    used, again, alike = np.zeros(valid.shape, dtype=bool), np.zeros(valid.shape, dtype=bool), np.zeros(valid.shape)
+    everyone, chosen = np.arange(len(own))[:, None], np.empty((len(own), options), dtype=np.int64)
+    for option in range(options):
         turn = np.lexsort((distance, alike, again, ~valid, used), axis=1)[:, :1]
-        chosen = np.concatenate([chosen, turn], axis=1)
+        chosen[:, option] = turn[:, 0]
+        used[everyone, turn] = True
+        again |= same(raw, raw[everyone, turn]).all(axis=2)
+        alike = np.maximum(alike, overlap(changed, changed[everyone, turn]))
     order = np.lexsort((distance[everyone, chosen], ~valid[everyone, chosen]), axis=1)
     return np.take_along_axis(chosen, order, axis=1)
 
 
 def distinct(raw: Floats) -> Rows:
     """(rows,) how many of a row's options differ to the letter."""
-    earlier = np.tril(_twins(raw, raw), k=-1)
-    return np.asarray((~earlier.any(axis=2)).sum(axis=1))
-
-
-def _twins(raw: Floats, others: Floats) -> Flags:
-    """(rows, draws, others) which are the same to the letter."""
-    return np.asarray(same(raw[:, :, None], others[:, None]).all(axis=3))
+    order = np.lexsort(np.moveaxis(raw, 2, 0), axis=1)  # the same ones side by side
+    ordered = np.take_along_axis(raw, order[:, :, None], axis=1)
+    return np.asarray(1 + (~same(ordered[:, 1:], ordered[:, :-1]).all(axis=2)).sum(axis=1))
 
 
 def _distance(encoder: Encoder, own: Floats, raw: Floats) -> Floats:
     """(rows, draws) squared, between encoded rows."""
-    n, draws, features = raw.shape
-    x = encoder.embed(own).numpy()[:, None]
-    x_cf = encoder.embed(raw.reshape(n * draws, features)).numpy().reshape(n, draws, -1)
-    return np.asarray(np.square(x_cf - x).sum(axis=2))
+    x = encoder.embed(own).numpy()
+    draws = (encoder.embed(raw[:, j]).numpy() for j in range(raw.shape[1]))
+    return np.stack([np.square(x_cf - x).sum(axis=1) for x_cf in draws], axis=1)

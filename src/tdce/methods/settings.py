@@ -2,53 +2,42 @@
 
 from __future__ import annotations
 
-from functools import cache
-from numbers import Real
+from dataclasses import fields
+from functools import cache, partial
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from tdce.errors import InputError, is_whole, listing
+from tdce.errors import MOST, flag, number, one_of, optional, several, whole
 
-MANY = 1_000_000_000
 LEAST = 1e-6  # of what must be more than nothing
-LONGEST = 100  # of a list of numbers
+MANY = MOST
 
 Range = tuple[float, float]
 
 
 def check(method: Any, **ranges: Range) -> None:
-    """Name the first setting that is of another kind or out of its range; every number has one."""
+    """Put every setting of a frozen class into its plain form, or name the first that is of another kind or out of its
+    range; every number has a range. Only for `__post_init__`."""
     for name, kind in kinds(method.__class__).items():
-        wanted = _wanted(getattr(method, name), kind, ranges.get(name))
-        if wanted:
-            raise InputError(f"{name} {getattr(method, name)!r:.80} must {wanted}")
+        object.__setattr__(method, name, _plain(name, getattr(method, name), *ranges.get(name, ()), kind=kind))
 
 
 @cache
 def kinds(method: Any) -> dict[str, Any]:
     """The settings of a class of methods and their types; names that end in _ are learned."""
-    return {name: kind for name, kind in get_type_hints(method).items() if not name.endswith("_")}
+    types = get_type_hints(method)
+    return {field.name: types[field.name] for field in fields(method) if not field.name.endswith("_")}
 
 
-def _wanted(value: Any, kind: Any, within: Range | None) -> str:
-    """What the value must be, or no word if it is that."""
+def _plain(name: str, value: Any, *within: Any, kind: Any) -> Any:
+    """The value as its type says, if it is that."""
     parts = get_args(kind)
-    if kind is bool:
-        return "" if isinstance(value, bool) else "be true or false"
     if get_origin(kind) is Literal:
-        return "" if isinstance(value, str) and value in parts else f"be one of {listing(parts)}"
+        return one_of(name, value, parts)
     if NoneType in parts:
-        wanted = "" if value is None else _wanted(value, parts[0], within)
-        return f"{wanted}, or be left out (None)" if wanted else ""
-    assert within is not None, "a number needs a range"
+        return optional(name, value, partial(_plain, kind=parts[0]), *within)
     if get_origin(kind) is tuple:
-        size = len(parts) if ... not in parts else None
-        fits = isinstance(value, tuple) and (len(value) == size if size else len(value) <= LONGEST)
-        many = f"{size} numbers" if size else f"up to {LONGEST} numbers"
-        wanted = "" if fits else f"be {many}"
-        return wanted or next(filter(None, (_wanted(v, parts[0], within) for v in value)), "")
-    low, high = within
-    if kind is int:
-        return "" if is_whole(value) and low <= value <= high else f"be a whole number from {low:,} to {high:,}"
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    return "" if number and low <= value <= high else f"lie between {low:g} and {high:g}"
+        return several(name, value, None if ... in parts else len(parts), partial(_plain, kind=parts[0]), *within)
+    if kind is bool:
+        return flag(name, value)
+    return whole(name, value, *within) if kind is int else number(name, value, *within)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tdce.diffusion.multinomial import relaxed
 from tdce.diffusion.noise import Noise
-from tdce.errors import InputError
+from tdce.errors import number
 from tdce.methods.base import Task, Watch, unwatched
 from tdce.methods.settings import LEAST, check
 
@@ -44,9 +44,7 @@ class TDCEPaper:
 
     def closer(self, closeness: float) -> Self:
         """One dial: 0 starts from pure noise (typical of the target class), 1 from the row itself."""
-        if not 0 <= closeness <= 1:
-            raise InputError(f"closeness {closeness} must lie between 0 and 1")
-        return replace(self, start=1 - closeness)
+        return replace(self, start=1 - number("closeness", closeness, 0, 1))
 
     def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
         """Algorithm 1."""

@@ -49,7 +49,7 @@ def value(cell: Any) -> str:
     if isinstance(cell, str | bool) or not hasattr(cell, "__float__"):
         return str(cell)
     number = float(cell)
-    return f"{int(number):,}" if number.is_integer() else f"{number:,.10g}"
+    return f"{int(number):,}" if number.is_integer() and abs(number) < 1e15 else f"{number:,.10g}"
 
 
 def _quoted(cell: Any) -> str:
