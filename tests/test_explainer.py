@@ -14,6 +14,7 @@ import torch
 
 import tdce
 from tdce import InputError
+from tdce.limits import Limits
 from tdce.methods import TDCEPaper
 
 
@@ -119,6 +120,15 @@ answer.to_frame().to_pickle({str(tmp_path / "answer.pkl")!r})
     subprocess.run([sys.executable, "-c", code], check=True)
     here = explainer.explain(people, seed=1).to_frame().iloc[50:60]
     pd.testing.assert_frame_equal(pd.read_pickle(tmp_path / "answer.pkl"), here, check_exact=True)
+
+
+def test_rows_are_encoded_a_block_at_a_time(explainer, monkeypatch):
+    """Or memory would grow by an encoded row for every row."""
+    encoded, encode = [], Limits.x.func
+    monkeypatch.setattr(Limits, "x", property(lambda self: encoded.append(len(self.own)) or encode(self)))
+    people = lending.refused(explainer, 1500)
+    explainer.explain(people)
+    assert max(encoded) == 1024
 
 
 def test_another_seed_gives_another_answer(explainer, people):

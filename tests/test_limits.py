@@ -153,13 +153,13 @@ def test_every_rule_holds_in_every_row_whatever_is_proposed(case: Case) -> None:
     encoder, frame, limits = case.made()
     at = np.repeat(np.arange(ROWS), 2)
     wild = 5 * torch.randn(len(at), encoder.space.width, generator=torch.Generator().manual_seed(case.seed))
-    raw = limits.snap(wild, at)
+    limits = limits.take(at)
+    raw = limits.snap(wild)
     assert_rules(encoder, frame, case.frozen, raw, at)
-    assert limits.kept(raw[::2]).all()
-    assert limits.kept(raw[1::2]).all()
+    assert limits.kept(raw).all()
 
-    moved = ~np.equal(raw, limits.own[at]) & ~(np.isnan(raw) & np.isnan(limits.own[at]))
-    assert not (moved & ~limits.free(at)).any()  # what changed was free to change
+    moved = ~np.equal(raw, limits.own) & ~(np.isnan(raw) & np.isnan(limits.own))
+    assert not (moved & ~limits.free()).any()  # what changed was free to change
 
     repeated = frame.iloc[at]
     written = encoder.write(raw, repeated)
@@ -176,9 +176,8 @@ def test_every_rule_holds_in_every_row_whatever_is_proposed(case: Case) -> None:
 @given(cases())
 def test_what_is_not_moved_is_not_changed(case: Case) -> None:
     encoder, frame, limits = case.made()
-    at = np.arange(ROWS)
     for x in (encoder.encode(frame), encoder.encode(frame).float()):
-        np.testing.assert_array_equal(limits.snap(x, at), limits.own)
+        np.testing.assert_array_equal(limits.snap(x), limits.own)
 
 
 # By hand
@@ -194,7 +193,7 @@ def snap(feature: Feature, own: Any, proposals: list[Any], dtype: Any = None) ->
     raw = np.array([[feature.categories.index(v) if isinstance(feature, Categorical) else v] for v in proposals], float)
     frame = pd.DataFrame({"x": pd.Series([own], dtype=dtype)})
     at = np.zeros(len(proposals), dtype=np.int64)
-    snapped = Limits(encoder, frame).snap(encoder.embed(raw), at)
+    snapped = Limits(encoder, frame).take(at).snap(encoder.embed(raw))
     return encoder.write(snapped, frame.iloc[at])["x"].tolist()
 
 
@@ -274,8 +273,8 @@ def test_the_limits_of_some_rows_are_theirs() -> None:
     encoder = Encoder.fit(table())
     limits = Limits(encoder, table().head(5))
     part = limits.take(np.array([False, True, False, True, True]))
-    np.testing.assert_array_equal(part.snap(part.encoded(np.arange(3)), np.arange(3)), part.own)
-    assert torch.equal(part.encoded(np.arange(3)), encoder.embed(part.own).float())
+    np.testing.assert_array_equal(part.snap(part.x), part.own)
+    assert torch.equal(part.x, encoder.embed(part.own).float())
 
 
 def test_missing_may_be_filled_but_is_never_proposed() -> None:
@@ -284,17 +283,16 @@ def test_missing_may_be_filled_but_is_never_proposed() -> None:
     rows = pd.DataFrame({"a": [5.0, None], "b": ["u", None]})
     gone = encoder.encode(fitted).flip(0)[[0, 0]]  # proposes missing twice
     here = encoder.encode(fitted)[[0, 0]]  # proposes 1 and u
-    at = np.arange(2)
     limits = Limits(encoder, rows)
-    np.testing.assert_array_equal(limits.snap(gone + 0.01, at)[1], [np.nan, np.nan])
-    assert not np.isnan(limits.snap(gone, at)[0]).any()
-    assert limits.snap(here, at).tolist() == [[1, 0], [1, 0]]
+    np.testing.assert_array_equal(limits.snap(gone + 0.01)[1], [np.nan, np.nan])
+    assert not np.isnan(limits.snap(gone)[0]).any()
+    assert limits.snap(here).tolist() == [[1, 0], [1, 0]]
 
 
 def test_missing_stays_where_nothing_else_is_allowed() -> None:
     encoder = Encoder.fit(pd.DataFrame({"b": ["u", "v"]}), Schema((Categorical("b", ("u", "v"), allowed=()),)))
     limits = Limits(encoder, pd.DataFrame({"b": [None]}))
-    assert np.isnan(limits.snap(torch.tensor([[1.0, 0.0]]), np.zeros(1, dtype=np.int64))).all()
+    assert np.isnan(limits.snap(torch.tensor([[1.0, 0.0]]))).all()
     assert not limits.free().any()
 
 
@@ -380,10 +378,9 @@ def test_of_all_rows_only_the_raw_values_are_held() -> None:
 
 @given(cases())
 def test_what_follows_from_some_rows_is_what_follows_from_all_of_them(case: Case) -> None:
-    _, frame, limits = case.made()
+    _, _, limits = case.made()
     at = np.array([7, 2, 2, 11])
-    every = np.arange(len(frame))
-    assert torch.equal(limits.encoded(at), limits.encoded(every)[at])
-    np.testing.assert_array_equal(limits.free(at), limits.free()[at])
-    for some, all_of_them in zip(limits.reach(at), limits.reach(every), strict=True):
+    assert torch.equal(limits.take(at).x, limits.x[at])
+    np.testing.assert_array_equal(limits.take(at).free(), limits.free()[at])
+    for some, all_of_them in zip(limits.take(at).reach(), limits.reach(), strict=True):
         assert torch.equal(some, all_of_them[at])

@@ -222,7 +222,7 @@ class Explainer:
                              f"{listing(fitted.classes)}")  # fmt: skip
         blocks = blocks_of(np.arange(len(limits.own)))
         with torch.no_grad():
-            said = [fitted.classifier(limits.encoded(at)).argmax(dim=1) for at in blocks]
+            said = [fitted.classifier(limits.take(at).x).argmax(dim=1) for at in blocks]
         return 1 - torch.cat([torch.zeros(0, dtype=torch.long), *said])
 
 

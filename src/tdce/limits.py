@@ -6,6 +6,7 @@ import copy
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ class Reach(NamedTuple):
 class Limits:
     """The queried rows and, for each of their features, what a counterfactual may say instead.
 
-    Of all rows it holds the raw values alone; whatever follows from them is made for some rows `at` a time.
+    It holds the raw values alone until something is asked of it: of many rows, ask about some at a time (`take`).
 
     A value is the row's own, or it is on the grid, in the range, in the direction, among the allowed categories, and
     fits the column's dtype. Missing is never proposed. Immutable features keep their own value.
@@ -60,59 +61,66 @@ class Limits:
     def immutable(self) -> tuple[Name, ...]:
         return tuple(f.name for f in self.features if f.immutable)
 
-    def take(self, at: Flags) -> Limits:
+    def take(self, at: Flags | Rows) -> Limits:
         """The limits of some of the rows."""
         part = copy.copy(self)
         part.own = self.own[at]
+        for made in ("x", "ranges"):
+            part.__dict__.pop(made, None)
         return part
 
-    def encoded(self, at: Rows) -> Tensor:
-        """(m, width) the rows `at` as networks see them."""
-        return self.encoder.embed(self.own[at]).float()
+    @cached_property
+    def x(self) -> Tensor:
+        """(n, width) the rows as networks see them."""
+        return self.encoder.embed(self.own).float()
 
-    def free(self, at: Rows | slice = slice(None)) -> Flags:
-        """(m, features): which features of the rows `at`, by default all, have any other value that may be proposed."""
-        own = self.own[at]
-        free = np.zeros(own.shape, dtype=bool)
+    @cached_property
+    def ranges(self) -> dict[int, tuple[Floats, Floats]]:
+        """By the position of a numeric feature: the lowest and the highest number that may be proposed, (n,) each."""
+        return {i: _range(f, self.own[:, i]) for i, f in enumerate(self.features) if isinstance(f, Numeric)}
+
+    def free(self) -> Flags:
+        """(n, features): which features have any other value that may be proposed."""
+        free = np.zeros(self.own.shape, dtype=bool)
         for i, feature in enumerate(self.features):
+            own = self.own[:, i]
             if feature.immutable:
                 continue
             if isinstance(feature, Numeric):
-                low, high = _range(feature, own[:, i])
-                free[:, i] = (low <= high) & ~((low == high) & (low == own[:, i]))
+                low, high = self.ranges[i]
+                free[:, i] = (low <= high) & ~((low == high) & (low == own))
             else:
-                others = feature.proposable.sum() - _at(feature.proposable, own[:, i])
-                free[:, i] = others > 0
+                free[:, i] = feature.proposable.sum() - _at(feature.proposable, own) > 0
         return free
 
-    def snap(self, x_cf: Tensor, at: Rows) -> Floats:
-        """Encoded proposals (m, width) for the rows `at` -> raw values (m, features) that keep every rule."""
+    def snap(self, x_cf: Tensor) -> Floats:
+        """Encoded proposals (n, width) -> raw values (n, features) that keep every rule."""
         num, cat = self.encoder.space.split(x_cf.detach().double())
         numbers = iter(num.numpy().T)
         blocks = iter(b.numpy() for b in self.encoder.space.blocks(cat))
-        own = self.own[at]
+        own = self.own
         out = []
         for i, feature in enumerate(self.features):
             if isinstance(feature, Numeric):
                 values = self.encoder.scales[feature.name].unembed(next(numbers))
                 state = next(blocks) if feature.missing else None
-                out.append(_snap_number(feature, values, state, own[:, i], self.dtypes[i]))
+                out.append(_snap_number(feature, values, state, own[:, i], self.ranges[i], self.dtypes[i]))
             else:
                 out.append(_snap_category(feature, next(blocks), own[:, i]))
         raw = np.stack(out, axis=1)
-        unmoved = self.encoder.same(x_cf, self.encoded(at))
+        unmoved = self.encoder.same(x_cf, self.x)
         fixed = unmoved | np.array([f.immutable for f in self.features])
         return np.where(fixed, own, raw)
 
-    def reach(self, at: Rows) -> Reach:
-        """How far the encoded rows `at` may go: the lowest and highest numbers, and which category weights may be 1."""
+    def reach(self) -> Reach:
+        """How far the encoded rows may go: the lowest and highest numbers, and which category weights may be 1."""
         low, high, allowed = [], [], []
-        own = self.own[at]
+        own = self.own
         for i, feature in enumerate(self.features):
             gone = np.isnan(own[:, i])
             if isinstance(feature, Numeric):
                 scale = self.encoder.scales[feature.name]
-                bottom, top = _range(feature, own[:, i])
+                bottom, top = self.ranges[i]
                 ends = np.clip([bottom, top], scale.raw[0], scale.raw[-1])
                 ends[:, bottom > top] = np.nan  # nothing may be proposed
                 ends = np.where(np.isnan(ends), own[:, i], ends)
@@ -140,7 +148,7 @@ class Limits:
             if feature.immutable:
                 kept &= unchanged
             elif isinstance(feature, Numeric):
-                low, high = _range(feature, own)
+                low, high = self.ranges[i]
                 inside = (value >= low) & (value <= high)
                 kept &= unchanged | (inside & (feature.round(value) == value))
             else:
@@ -168,8 +176,10 @@ def _range(feature: Numeric, own: Floats) -> tuple[Floats, Floats]:
     return feature.round(low, "up"), feature.round(high, "down")
 
 
-def _snap_number(feature: Numeric, values: Floats, state: Floats | None, own: Floats, dtype: Any) -> Floats:
-    (low, high), rounded, here = _range(feature, own), feature.round(values), feature.round(own)
+def _snap_number(
+    feature: Numeric, values: Floats, state: Floats | None, own: Floats, within: tuple[Floats, Floats], dtype: Any
+) -> Floats:
+    (low, high), rounded, here = within, feature.round(values), feature.round(own)
     snapped = np.clip(rounded, low, np.maximum(low, high))
     stays = (rounded == here) | (snapped == here) | (low > high)
     if _is_narrow_float(dtype):

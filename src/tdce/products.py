@@ -30,12 +30,11 @@ def product(rows: Tensor, matrix: Tensor) -> Tensor:
     (n, inner), outer = rows.shape, matrix.shape[1]
     if not (n and inner and outer):
         return rows.new_zeros(n, outer)
-    full, square = _padded(rows, ROWS), _padded(matrix, WIDTH)
+    turned = matrix.T.is_contiguous()  # then it is quicker to pad the other way round
+    full, square = _padded(rows, ROWS), _padded(matrix.T, WIDTH).T if turned else _padded(matrix, WIDTH)
     if not independent(*square.shape, square.dtype, square.is_contiguous()):
         return exact(rows, matrix, parts=2 if rows.dtype == torch.float64 else 1)
-    out = full.new_empty(len(full), square.shape[1])
-    for i in range(0, len(full), BLOCK):
-        torch.mm(full[i : i + BLOCK], square, out=out[i : i + BLOCK])
+    out = full @ square if len(full) <= BLOCK else torch.cat([some @ square for some in torch.split(full, BLOCK)])
     return out if out.shape == (n, outer) else out[:n, :outer].clone()
 
 
@@ -48,8 +47,9 @@ def exact(rows: Tensor, matrix: Tensor, parts: int = 1) -> Tensor:
     """
     bits = (DIGITS - matrix.shape[0].bit_length()) // 2
     lefts, rights = _whole(rows.double(), bits, 1, parts), _whole(matrix.double(), bits, 0, parts)
-    total = sum((left @ right).mul_(a).mul_(b) for left, a in lefts for right, b in rights)
-    assert isinstance(total, Tensor)
+    total, *others = [(left @ right).mul_(a).mul_(b) for left, a in lefts for right, b in rights]
+    for other in others:
+        total += other
     return total.to(rows.dtype)
 
 
@@ -109,23 +109,23 @@ def independent(inner: int, outer: int, dtype: torch.dtype, contiguous: bool) ->
 
 
 def _padded(x: Tensor, rows: int) -> Tensor:
-    """With zeros up to full multiples, its memory beginning on a cache line."""
+    """With zeros up to full multiples, one row after another, beginning on a cache line."""
     more = (0, -x.shape[1] % WIDTH, 0, -len(x) % rows)
     if any(more):
         return pad(x, more)
-    if not (x.is_contiguous() or x.T.is_contiguous()):
-        x = x.contiguous()
+    x = x.contiguous()
     return x.clone() if x.data_ptr() % 64 else x
 
 
 def _whole(x: Tensor, bits: int, dim: int, parts: int) -> list[tuple[Tensor, Tensor]]:
     """As whole numbers up to 2^bits, and what one of them stands for in each row (dim 1) or column (dim 0); then the
     same for what is left over."""
-    found = []
-    for _ in range(parts):
+    found: list[tuple[Tensor, Tensor]] = []
+    while True:
         exponent = np.frexp(x.abs().amax(dim=dim, keepdim=True).numpy())[1] - bits
         unit = torch.from_numpy(np.ldexp(1.0, exponent))
         whole = (x * torch.from_numpy(np.ldexp(1.0, -exponent))).round_()
         found.append((whole, unit))
+        if len(found) == parts:
+            return found
         x = x - whole * unit
-    return found

@@ -130,8 +130,9 @@ def explain(
     classify = getattr(method, "classifier_", task.classifier)  # a method may explain a model of its own
     before, already, free = np.zeros(len(own)), np.zeros(len(own), dtype=bool), np.zeros(len(own), dtype=bool)
     for at in blocks_of(np.arange(len(own))):
-        before[at], already[at] = _verdict(classify, limits.encoded(at), target[at], task.threshold)
-        free[at] = limits.free(at).any(axis=1)
+        some = limits.take(at)
+        before[at], already[at] = _verdict(classify, some.x, target[at], task.threshold)
+        free[at] = some.free().any(axis=1)
     todo = np.flatnonzero(~already & free)
 
     raw = np.repeat(own[:, None], options, axis=1)
@@ -142,7 +143,7 @@ def explain(
     with (progress or Progress("silent")).bar("counterfactuals", len(blocks)) as bar:
         for at in blocks:
             with threads.block():
-                found = _options(method, task, classify, limits, at, target, before, options, seed)
+                found = _options(method, task, classify, limits.take(at), target[at], before[at], options, seed)
             raw[at], after[at], valid[at] = found
             bar.advance()
 
@@ -162,7 +163,6 @@ def _options(
     task: Task,
     classify: Classify,
     limits: Limits,
-    at: Rows,
     target: Tensor,
     before: Floats,
     options: int,
@@ -170,15 +170,16 @@ def _options(
 ) -> tuple[Floats, Floats, Flags]:
     """The chosen draws for one block of rows; each is told how often those before it changed which feature."""
     draws: list[_Draw] = []
-    changed = np.zeros(limits.own[at].shape)
+    own, within = limits.own, padded(torch.arange(len(limits.own)))
+    whole, changed = limits.take(within.numpy()), np.zeros(own.shape)
     for draw in range(draws_for(options)):
-        draws.append(_draw(method, classify, limits, at, target, before, changed, (seed, draw), task.threshold))
-        changed = changed + ~same(draws[-1].raw, limits.own[at])
+        draws.append(_draw(method, classify, whole, target[within], before, changed, (seed, draw), task.threshold))
+        changed = changed + ~same(draws[-1].raw, own)
         if not draws[-1].drawn:  # all others would be the same
             draws *= draws_for(options)
             break
     raw, after, valid = (np.stack(each, axis=1) for each in list(zip(*draws, strict=True))[:3])
-    order = choose(limits.encoder, limits.own[at], raw, valid, options)
+    order = choose(limits.encoder, own, raw, valid, options)
     return (
         np.take_along_axis(raw, order[:, :, None], axis=1),
         np.take_along_axis(after, order, axis=1),
@@ -196,33 +197,30 @@ class _Draw(NamedTuple):
 def _draw(
     method: Method,
     classify: Classify,
-    limits: Limits,
-    at: Rows,
-    target: Tensor,
-    before: Floats,
-    changed: Floats,
+    limits: Limits,  # of the block, padded
+    target: Tensor,  # the same
+    before: Floats,  # (n,) of the block itself
+    changed: Floats,  # (n, features)
     key: tuple[int, int],
     threshold: float | None,
 ) -> _Draw:
     """One draw for one block of rows; what does not raise the target's probability is not proposed."""
-    within = padded(torch.arange(len(at))).numpy()
-    whole = at[within]
-    x = limits.encoded(whole)
+    rows, more = len(before), len(target) - len(before)
     if hasattr(method, "within"):  # it judges its candidates itself: on exactly what would be returned
         method = method.within(
-            lambda x_cf: limits.encoder.embed(limits.snap(x_cf, whole)).float(),
-            limits.reach(whole),
-            torch.from_numpy(changed[within]).float(),
+            lambda x_cf: limits.encoder.embed(limits.snap(x_cf)).float(),
+            limits.reach(),
+            torch.from_numpy(np.concatenate([changed, changed[:1].repeat(more, axis=0)])).float(),
         )
-    noise = Noise(x, key)
-    x_cf = method.generate(x, target[whole], noise)[: len(at)]
+    noise = Noise(limits.x, key)
+    x_cf = method.generate(limits.x, target, noise)
     if not torch.isfinite(x_cf).all():
         raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
-    raw = limits.snap(x_cf, at)
-    after, valid = _verdict(classify, limits.encoder.embed(raw).float(), target[at], threshold)
-    worse = ~valid & (after <= before[at])
-    own = limits.own[at]
-    return _Draw(np.where(worse[:, None], own, raw), np.where(worse, before[at], after), valid, noise.drawn)
+    raw = limits.snap(x_cf)
+    after, valid = _verdict(classify, limits.encoder.embed(raw).float(), target, threshold)
+    raw, after, valid, own = raw[:rows], after[:rows], valid[:rows], limits.own[:rows]
+    worse = ~valid & (after <= before)
+    return _Draw(np.where(worse[:, None], own, raw), np.where(worse, before, after), valid, noise.drawn)
 
 
 def _notes(limits: Limits, raw: Floats, status: NDArray[np.str_], before: Floats, after: Floats) -> NDArray[np.object_]:
