@@ -138,12 +138,12 @@ def test_foreign_older_and_newer_files_are_named(whole, tmp_path):
 FORGED = [
     ("diffusion times", 10**30, "diffusion times is"),
     ("diffusion hidden", 2**31, "diffusion hidden is 2147483648"),
-    ("classifier hidden", 2**20, "'classifier.network.inputs.weight' is F32 [16, 10], not F32 [1048576, 10]"),
+    ("classifier hidden", 2**14, "'classifier.network.inputs.weight' is F32 [16, 10], not F32 [16384, 10]"),
     ("diffusion blocks", 10**9, "diffusion blocks is"),
     ("diffusion blocks", 64, "has no 'diffusion.network.blocks.4.first.weight'"),
     ("classifier width", 8, "not one of this schema and these classes"),
     ("diffusion tau", [0.5], "diffusion tau is [0.5], not two numbers"),
-    ("diffusion tau", [0.0, 0.5], "two numbers above 0"),
+    ("diffusion tau", [0.0, 0.5], "two numbers from 0.01 to 100"),
     ("classes", ["no"], "classes is ['no'], not a list of 2 to 50"),
     ("classes", ["no", "no"], "not a list of 2 to 50 different"),
     ("classes", ["no", None], "words, numbers or true and false"),
@@ -288,3 +288,19 @@ def test_with_rows_of_one_class_only_the_metrics_say_so(whole, people, tmp_path)
     made = loaded(sealed(content, tensors | {"rows.y": torch.zeros_like(tensors["rows.y"])}), tmp_path)
     with pytest.raises(InputError, match="none of the 64 training rows are of the target class"):
         made.explain(people).evaluate()
+
+
+def test_a_very_large_table_can_be_saved(whole, tmp_path):
+    content, tensors = mutants.opened(whole)
+    content["report"]["rows"] = 5_000_000_000
+    (tmp_path / "a.tdce").write_bytes(sealed(content, tensors))
+    assert tdce.Explainer.load(tmp_path / "a.tdce").report["rows"] == 5_000_000_000
+
+
+def test_classes_of_several_types_come_back(tmp_path):
+    frame = pd.DataFrame({"x": range(30), "y": [1, "1", True] * 10})
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(frame, label="y")
+    made.save(tmp_path / "a.tdce")
+    back = tdce.Explainer.load(tmp_path / "a.tdce").fitted_.classes
+    assert [(type(c), c) for c in back] == [(type(c), c) for c in made.fitted_.classes]
+    assert len(back) == 3

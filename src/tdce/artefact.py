@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from tdce.columns import LARGEST, Floats, Name, plain
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder, Scale
-from tdce.errors import InputError, is_whole, listing
+from tdce.errors import LAST_SEED, MOST, TAU_RANGE, WIDEST, InputError, is_whole, listing
 from tdce.fitting import MAX_CLASSES, Fitted
 from tdce.methods import METHODS, Method
-from tdce.methods.settings import MANY, kinds
+from tdce.methods.settings import kinds
 from tdce.models.classifier import Classifier
 from tdce.schema import Numeric, Schema
 from tdce.sealing import Content, Entry, Tensors, opened, sealed, tensors_of
@@ -50,15 +50,17 @@ OBJECT = Rule("an object", lambda v: isinstance(v, dict))
 NAME = Rule("text or a whole number", lambda v: isinstance(v, str) or is_whole(v))
 CLASSES = Rule(
     f"a list of 2 to {MAX_CLASSES} different words, numbers or true and false",
-    lambda v: isinstance(v, list) and 2 <= len(v) <= MAX_CLASSES and all(map(_is_plain, v)) and len(set(v)) == len(v),
+    lambda v: isinstance(v, list) and 2 <= len(v) <= MAX_CLASSES and all(map(_is_plain, v)) and _differ(v),
 )
 FAVOURABLE = Rule("a class or null", lambda v: v is None or _is_plain(v))
 METHOD = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
-WIDTH, BLOCKS, TIMES = whole_number(1, 2**20), whole_number(1, 64), whole_number(1, 10_000)
+HIDDEN, BLOCKS, TIMES = whole_number(1, WIDEST), whole_number(1, 64), whole_number(1, 10_000)
+COLUMNS, ROWS, STEPS = whole_number(1, 10**9), whole_number(1, 10**12), whole_number(0, MOST)
 SHARE, LOSS = number(0, 1), number(-LARGEST, LARGEST)
-SEED = whole_number(-(2**63), 2**64 - 1)
+SEED = whole_number(0, LAST_SEED)
 TAU = Rule(
-    "two numbers above 0", lambda v: isinstance(v, list) and len(v) == 2 and all(map(number(1e-6, 1e6).holds, v))
+    f"two numbers from {TAU_RANGE[0]:g} to {TAU_RANGE[1]:g}",
+    lambda v: isinstance(v, list) and len(v) == 2 and all(map(number(*TAU_RANGE).holds, v)),
 )
 
 CONTENT = {
@@ -66,18 +68,18 @@ CONTENT = {
     "label": NAME,
     "classes": CLASSES,
     "favourable": FAVOURABLE,
-    "classifier": {"width": WIDTH, "classes": whole_number(2, MAX_CLASSES), "hidden": WIDTH, "blocks": BLOCKS},
-    "diffusion": {"hidden": WIDTH, "blocks": BLOCKS, "times": TIMES, "tau": TAU},
-    "settings": {"hidden": WIDTH, "tau": TAU, "steps": whole_number(1, MANY), "seed": SEED},  # of Explainer(…)
+    "classifier": {"width": COLUMNS, "classes": whole_number(2, MAX_CLASSES), "hidden": HIDDEN, "blocks": BLOCKS},
+    "diffusion": {"hidden": HIDDEN, "blocks": BLOCKS, "times": TIMES, "tau": TAU},
+    "settings": {"hidden": HIDDEN, "tau": TAU, "steps": whole_number(1, MOST), "seed": SEED},  # of Explainer(…)
     "method": {"name": METHOD, "settings": OBJECT},  # all of them, so that other defaults change nothing
     "report": {
-        "rows": whole_number(1, MANY),
+        "rows": ROWS,
         "accuracy": SHARE,
         "commonest_class": SHARE,
         "calibration_error": SHARE,
-        "test_rows": whole_number(1, MANY),
+        "test_rows": ROWS,
         "held_out_loss": {"classifier": LOSS, "diffusion": LOSS},
-        "steps": {"classifier": whole_number(0, MANY), "diffusion": whole_number(0, MANY)},
+        "steps": {"classifier": STEPS, "diffusion": STEPS},
         "seed": SEED,
         "versions": dict.fromkeys(("python", "tdce", "torch", "numpy", "pandas"), TEXT),
     },
@@ -321,6 +323,11 @@ def _filled(name: str, module: Module, tensors: Tensors) -> Module:
     own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
     module.load_state_dict(own)
     return module.eval().requires_grad_(False)
+
+
+def _differ(values: list[Any]) -> bool:
+    """1, "1" and True are three values."""
+    return len({(type(value), value) for value in values}) == len(values)
 
 
 def _is_number(value: Any) -> bool:

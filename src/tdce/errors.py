@@ -18,6 +18,9 @@ WIDEST = 16_384
 
 LAST_SEED = 2**64 - 1
 
+TAU_RANGE = (0.01, 100.0)
+"""Of a temperature of the relaxed categories."""
+
 Choice = TypeVar("Choice", bound=str)
 
 

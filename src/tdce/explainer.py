@@ -17,6 +17,7 @@ from tdce.answer import Answer
 from tdce.columns import Name
 from tdce.errors import (
     LAST_SEED,
+    TAU_RANGE,
     WIDEST,
     InputError,
     file_path,
@@ -62,7 +63,7 @@ class Explainer:
     ) -> None:
         self.method: str | Method = _known(method)
         self.hidden = whole("hidden", hidden, 1, WIDEST)
-        self.tau: tuple[float, float] = several("tau", tau, 2, number, 0.01, 100)
+        self.tau: tuple[float, float] = several("tau", tau, 2, number, *TAU_RANGE)
         self.steps = whole("steps", steps, 1)
         self.seed = whole("seed", seed, 0, LAST_SEED)
         self.progress: Mode = one_of("progress", progress, get_args(Mode))

@@ -20,8 +20,9 @@ from torch import Generator, Tensor
 
 from tdce.columns import Floats
 from tdce.diffusion.noise import Noise
+from tdce.errors import MOST
 from tdce.methods.base import Task, accepted
-from tdce.methods.settings import LEAST, MANY, check
+from tdce.methods.settings import LEAST, check
 
 Rows = NDArray[np.int64]
 SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothing, which in a sparse matrix is no edge
@@ -45,7 +46,7 @@ class FACE:
     graph_: Graph | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check(self, k=(1, MANY), epsilon=(LEAST, 1e6), confidence=(0, 1), rows=(1, MANY))
+        check(self, k=(1, MOST), epsilon=(LEAST, 1e6), confidence=(0, 1), rows=(1, MOST))
 
     def fit(self, task: Task) -> Self:
         task.require_rows("FACE")

@@ -16,11 +16,12 @@ from torch import Tensor
 
 from tdce.diffusion.multinomial import TINY
 from tdce.diffusion.noise import Noise
+from tdce.errors import MOST
 from tdce.limits import Reach
 from tdce.methods.base import Task, Watch, padded, unwatched
 from tdce.methods.neighbours import Typical, nearest
 from tdce.methods.pullback import come_back, restore
-from tdce.methods.settings import LEAST, MANY, check
+from tdce.methods.settings import LEAST, check
 from tdce.methods.tdce import unit
 
 CANDIDATES = 256  # real rows that are tried for a query on the last rung, nearest first
@@ -56,7 +57,7 @@ class TDCE:
     def __post_init__(self) -> None:
         check(
             self, closeness=(0, 1), confidence=(0, 1), ladder=(LEAST, 1), steps=(1, 10_000), guidance=(0, 1e3),
-            sway=(0, 1e3), pull=(0, 1), neighbours=(1, MANY), keep=(0, 1), factors=(1, MANY), spread=(0, 1e3),
+            sway=(0, 1e3), pull=(0, 1), neighbours=(1, MOST), keep=(0, 1), factors=(1, MOST), spread=(0, 1e3),
             length=(LEAST, 1e6),
         )  # fmt: skip
 

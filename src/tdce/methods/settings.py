@@ -7,10 +7,9 @@ from functools import cache, partial
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from tdce.errors import MOST, flag, number, one_of, optional, several, whole
+from tdce.errors import flag, number, one_of, optional, several, whole
 
 LEAST = 1e-6  # of what must be more than nothing
-MANY = MOST
 
 Range = tuple[float, float]
 

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from tdce.diffusion.multinomial import relaxed
 from tdce.diffusion.noise import Noise
-from tdce.errors import number
+from tdce.errors import TAU_RANGE, number
 from tdce.methods.base import Task, Watch, unwatched
-from tdce.methods.settings import LEAST, check
+from tdce.methods.settings import check
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class TDCEPaper:
     watch_: Watch = field(default=unwatched, repr=False)
 
     def __post_init__(self) -> None:
-        check(self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), proximity=(0, 1e3), tau=(LEAST, 1e6))
+        check(self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), proximity=(0, 1e3), tau=TAU_RANGE)
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
