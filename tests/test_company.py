@@ -108,7 +108,7 @@ def test_one_thread_and_two_give_the_same_bits():
     try:
         for count in (1, 2):
             torch.set_num_threads(count)
-            found.append(explainer.explain(people, target=1, n=2, closeness=0.2).to_frame())
+            found.append(explainer.explain(people, target=1, closeness=0.2).to_frame())
     finally:
         torch.set_num_threads(threads)
     pd.testing.assert_frame_equal(*found, check_exact=True)

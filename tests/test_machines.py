@@ -44,9 +44,10 @@ def process(setting: str, *words: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_company_does_not_matter_with_other_instructions_either(setting):
-    done = process(setting, "-m", "pytest", "-p", "no:cacheprovider", "-k", "does_not_matter", HERE / "test_company.py")
+    untrained = "not (counternet or cchvae or revise or clue)"  # those train networks of their own
+    done = process(setting, "-m", "pytest", "-p", "no:cacheprovider", "-k", untrained, HERE / "test_company.py")
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "1 passed" in done.stdout
+    assert "5 passed" in done.stdout
 
 
 def table(rows: int, seed: int) -> pd.DataFrame:
