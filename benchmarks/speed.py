@@ -41,26 +41,30 @@ PARTS = {
 TURNS = 8  # pairs of factors of each shape
 
 
+Shape = tuple[int, int, int, torch.dtype]
+
+
 class Products(TorchDispatchMode):
     """Notes the shape of every matrix product, in order."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.shapes: list[tuple[int, int, int]] = []
-        self.factors: dict[tuple[int, int, int], list[tuple[Tensor, Tensor]]] = {}
+        self.shapes: list[Shape] = []
+        self.factors: dict[Shape, list[tuple[Tensor, Tensor]]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
             a, b = args[-2:]
-            self.shapes.append((a.shape[0], a.shape[1], b.shape[1]))
+            self.shapes.append((a.shape[0], a.shape[1], b.shape[1], a.dtype))
         return func(*args, **(kwargs or {}))
 
     def replay(self) -> None:
         """The same products in the same order and nothing else, the factors of a shape taken from a few in turn: as
         in a network, where no layer has the weights of the last one."""
         if not self.factors:
-            for n, k, m in set(self.shapes):
-                self.factors[n, k, m] = [(torch.randn(n, k), torch.randn(k, m)) for _ in range(TURNS)]
+            for n, k, m, dtype in set(self.shapes):
+                made = [(torch.randn(n, k, dtype=dtype), torch.randn(k, m, dtype=dtype)) for _ in range(TURNS)]
+                self.factors[n, k, m, dtype] = made
         for i, shape in enumerate(self.shapes):
             torch.mm(*self.factors[shape][i % TURNS])
 

@@ -424,8 +424,9 @@ def test_what_a_killed_writer_left_is_swept_by_the_next_write(tmp_path: Path) ->
     done = subprocess.run([sys.executable, "-c", killed, str(tmp_path / "t.csv")], check=False)
     assert done.returncode == -9
     assert len(list(tmp_path.iterdir())) == 1
+    (tmp_path / ".tdce-notes").write_text("of the user's own")
     write_whole(tmp_path / "other.csv", b"new")
-    assert list(tmp_path.iterdir()) == [tmp_path / "other.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".tdce-notes", "other.csv"]
 
 
 def test_the_sweep_leaves_alone_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

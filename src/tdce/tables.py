@@ -28,7 +28,8 @@ from tdce.schema import Categorical, Feature, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
-DRAFT = ".tdce-"  # a file that is being written has a name of its own until it is whole
+DRAFT = ".tdce-"  # a file that is being written has a name of its own until it is whole: this and
+DIGITS = 16  # of a random number
 NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}  # in a column of numbers, these cells are missing too
 TAB = "\t"
 SEPARATORS = {";": "semicolons", TAB: "tabs", ",": "commas", "|": "bars"}
@@ -171,7 +172,7 @@ def _unwritable(path: Path, error: OSError) -> InputError:
 def _draft(folder: Path) -> BinaryIO:
     """A new file, locked as long as its writer has it open, so that the sweep of another process leaves it alone."""
     while True:
-        file = open(folder / f"{DRAFT}{secrets.token_hex(8)}", "xb")  # noqa: SIM115
+        file = open(folder / f"{DRAFT}{secrets.token_hex(DIGITS // 2)}", "xb")  # noqa: SIM115
         with suppress(OSError):  # a file system without locks, where nothing is ever swept
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.path.exists(file.name):
@@ -181,7 +182,7 @@ def _draft(folder: Path) -> BinaryIO:
 
 def _sweep(folder: Path) -> None:
     """Remove the drafts of writers that were killed."""
-    for path in folder.glob(f"{DRAFT}*"):
+    for path in folder.glob(DRAFT + DIGITS * "[0-9a-f]"):
         with suppress(OSError), open(path, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its writer lives
             path.unlink()

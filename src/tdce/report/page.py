@@ -29,6 +29,7 @@ def page(answer: Answer, title: str) -> str:
                 "status": STATUS[line.status],
                 "kind": line.status,
                 "headline": headline(line),
+                "note": "" if line.status == "infeasible" else line.note,  # whose headline has it
                 "changes": [(spoken(name), value(before), value(after)) for name, before, after in line.changes],
                 "before": line.before,
                 "after": line.after,
