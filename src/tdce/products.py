@@ -34,7 +34,12 @@ def product(rows: Tensor, matrix: Tensor) -> Tensor:
     full, square = _padded(rows, ROWS), _padded(matrix.T, WIDTH).T if turned else _padded(matrix, WIDTH)
     if not independent(*square.shape, square.dtype, square.is_contiguous()):
         return exact(rows, matrix, parts=2 if rows.dtype == torch.float64 else 1)
-    out = full @ square if len(full) <= BLOCK else torch.cat([some @ square for some in torch.split(full, BLOCK)])
+    if len(full) <= BLOCK:
+        out = full @ square
+    else:
+        out = full.new_empty(len(full), square.shape[1])
+        for i in range(0, len(full), BLOCK):
+            torch.mm(full[i : i + BLOCK], square, out=out[i : i + BLOCK])
     return out if out.shape == (n, outer) else out[:n, :outer].clone()
 
 
