@@ -19,14 +19,8 @@ import numpy as np
 import pandas as pd
 
 import tdce
+from tdce.machine import OTHERS
 
-SETTINGS = (
-    "ATEN_CPU_CAPABILITY=default",
-    "ATEN_CPU_CAPABILITY=avx2",
-    "MKL_ENABLE_INSTRUCTIONS=SSE4_2",
-    "MKL_ENABLE_INSTRUCTIONS=AVX2",
-    "MKL_CBWR=COMPATIBLE",
-)
 ADDED = ["score_before", "score_after"]
 
 
@@ -58,7 +52,7 @@ def compare(name: str, rows: int, folder: Path) -> None:
     refused = data.frame[(explainer.predict(data.frame) != data.favourable).to_numpy()].head(rows)
     refused.drop(columns=data.label).to_parquet(people)
     first = asked_again("", model, people)
-    for setting in SETTINGS:
+    for setting in OTHERS:
         other = asked_again(setting, model, people)
         differ = ~(first.drop(columns=ADDED) == other.drop(columns=ADDED)) & ~(first.isna() & other.isna())
         gap = np.abs(first[ADDED].to_numpy() - other[ADDED].to_numpy()).max()

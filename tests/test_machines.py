@@ -11,14 +11,8 @@ import pandas as pd
 import pytest
 
 import tdce
+from tdce.machine import OTHERS
 
-SETTINGS = (
-    "ATEN_CPU_CAPABILITY=default",
-    "ATEN_CPU_CAPABILITY=avx2",
-    "MKL_ENABLE_INSTRUCTIONS=SSE4_2",
-    "MKL_ENABLE_INSTRUCTIONS=AVX2",
-    "MKL_CBWR=COMPATIBLE",
-)
 HERE = Path(__file__).parent
 ASK = """
 import sys, pandas as pd, tdce
@@ -42,7 +36,7 @@ def process(setting: str, *words: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", OTHERS)
 def test_company_does_not_matter_with_other_instructions_either(setting):
     untrained = "not (counternet or cchvae or revise or clue)"  # those train networks of their own
     done = process(setting, "-m", "pytest", "-p", "no:cacheprovider", "-k", untrained, HERE / "test_company.py")
@@ -73,7 +67,7 @@ def asked(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
     return folder, pd.read_pickle(folder / "here.pkl")
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", OTHERS)
 def test_other_instructions_give_the_same_values_and_the_same_six_decimals(setting, asked):
     folder, here = asked
     out = folder / f"{setting}.pkl"

@@ -12,6 +12,15 @@ from tdce.products import WIDTH, independent
 
 USUAL = (16, 32, 48, 64, 96, 128, 192, 256)  # widths of networks, where no explainer says which are in use
 
+OTHERS = (
+    "ATEN_CPU_CAPABILITY=default",
+    "ATEN_CPU_CAPABILITY=avx2",
+    "MKL_ENABLE_INSTRUCTIONS=SSE4_2",
+    "MKL_ENABLE_INSTRUCTIONS=AVX2",
+    "MKL_CBWR=COMPATIBLE",
+)
+"""In a process's environment: it then leaves instructions unused that this processor has, as if it were another one."""
+
 
 class Trial(NamedTuple):
     """One shape of a product, as it is multiplied: both widths padded."""
