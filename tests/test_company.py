@@ -62,7 +62,7 @@ def questions(draw):
         "categories": tuple(sizes),
         "classes": draw(st.integers(2, 7)),
         "hidden": draw(st.sampled_from([7, 16, 24])),
-        "rows": draw(st.one_of(st.integers(1, 70), st.integers(71, 200), st.sampled_from([1024, 1025, 1100]))),
+        "rows": draw(st.one_of(st.integers(1, 70), st.integers(71, 900), st.sampled_from([1024, 1025, 1100]))),
         "asked": draw(st.sampled_from([{}, {"closeness": 0.0}, {"n": 3}, {"n": 3, "closeness": 0.0}])),
         "seed": draw(st.integers(0, 2**32 - 1)),
     }
