@@ -18,7 +18,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import pad
 
 WIDTH = 16  # both widths become a multiple of this: every row starts on a new cache line
-ROWS = 64  # and so does the number of rows
+ROWS = 64  # the number of rows becomes a multiple of this
 BLOCK = 1024  # so many are multiplied at a time, so that there are few shapes to try
 TRIED = (64, 128, 320, 704)  # numbers of rows that are compared with a whole block
 DIGITS = 53  # binary ones of a float64
