@@ -24,7 +24,7 @@ EXAMPLES = int(os.environ.get("TDCE_EXAMPLES", "12"))
 
 
 def table(rows: int, numbers: int, categories: tuple[int, ...], seed: int) -> pd.DataFrame:
-    """Half of the numbers have a grid, half have none; some cells of the first category are empty."""
+    """Half of the numbers have a grid, half have none."""
     rng = np.random.default_rng(seed)
     columns = {f"n{i}": rng.normal(size=rows) if i % 2 else rng.integers(0, 50, rows) for i in range(numbers)}
     columns |= {f"c{i}": rng.choice([f"v{k}" for k in range(size)], rows) for i, size in enumerate(categories)}

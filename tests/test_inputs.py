@@ -433,6 +433,7 @@ def test_a_wrong_setting_is_named_at_once(name, value):
         ("n", 101), ("n", True), ("n", np.nan), ("n", 10**400), ("n", None), ("seed", True), ("seed", "1"),
         ("closeness", "0.5"), ("closeness", np.nan), ("closeness", True), ("closeness", 10**400), ("closeness", [[]]),
         ("closeness", -0.1), ("threshold", True), ("threshold", np.inf), ("threshold", 1), ("threshold", [0.5]),
+        ("threshold", 0.9999999),
     ],
 )  # fmt: skip
 def test_a_wrong_question_is_named_at_once(explainer, name, value):

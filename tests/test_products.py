@@ -86,7 +86,6 @@ def test_the_trial_notices_a_product_that_depends_on_the_place(monkeypatch):
         return out
 
     trial = products.independent.__wrapped__
-    assert trial(32, 32, torch.float64, True) in (True, False)
     monkeypatch.setattr(torch.Tensor, "__matmul__", odd)
     assert trial(32, 32, torch.float64, True) is False
 

@@ -35,7 +35,7 @@ from tdce.evaluation import Yardstick
 from tdce.fitting import Fitted, class_number, fit
 from tdce.limits import Limits
 from tdce.methods import METHODS, Explanation, Method, Task, explain
-from tdce.methods.base import blocks_of, probabilities, rounded
+from tdce.methods.base import MARGIN, blocks_of, probabilities, rounded
 from tdce.methods.options import MOST_OPTIONS
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
@@ -113,7 +113,7 @@ class Explainer:
         n = whole("n", n, 1, MOST_OPTIONS)
         seed = whole("seed", seed, 0, LAST_SEED)
         closeness = optional("closeness", closeness, number, 0, 1)
-        threshold = optional("threshold", threshold, number, 0, 1, above=True, below=True)
+        threshold = optional("threshold", threshold, number, 0, 1 - 2 * MARGIN, above=True)
         encoder = fitted.encoder
         limits = Limits(encoder, rows, names("immutable", immutable))
         task = fitted.task(limits.immutable, threshold)
