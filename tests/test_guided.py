@@ -262,7 +262,7 @@ def test_where_no_walk_arrives_the_last_rung_starts_from_a_real_row(scene):
 
 
 def test_where_the_model_accepts_nobody_the_rows_are_best_effort(explainer):
-    answer = explainer.explain(lending.refused(explainer, 5), threshold=0.9999999)
+    answer = explainer.explain(lending.refused(explainer, 5), threshold=0.999998)
     assert set(answer.to_frame()["status"]) <= {"best_effort", "valid"}
     assert (answer.to_frame()["score_after"] >= answer.to_frame()["score_before"]).all()
 
