@@ -16,11 +16,11 @@ from typing import Any
 import pandas as pd
 import torch
 
-from tdce.benchmark.cell import Bench, Cell
-from tdce.benchmark.settings import DATA, chosen
-from tdce.benchmark.tables import columns
 from tdce.evaluation import PAPER
 from tdce.methods import METHODS, TDCE
+from tdce.paper.benchmark.cell import Bench, Cell
+from tdce.paper.benchmark.settings import DATA, chosen
+from tdce.paper.benchmark.summary import columns
 
 RIVALS = tuple(name for name in METHODS if name != "tdce")
 SETTINGS: tuple[dict[str, Any], ...] = (

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import torch
 
-from tdce.benchmark.cell import Bench
-from tdce.benchmark.settings import DATA, chosen
-from tdce.benchmark.tables import ORDER, TITLES, columns
 from tdce.evaluation import PAPER
-from tdce.figures.correlations import SHOWN, correlation
 from tdce.methods import METHODS
+from tdce.paper.benchmark.cell import Bench
+from tdce.paper.benchmark.settings import DATA, chosen
+from tdce.paper.benchmark.summary import ORDER, TITLES, columns
+from tdce.paper.figures.correlations import SHOWN, correlation
 
 RESULTS = Path("results")
 BASELINES = ORDER[:6]

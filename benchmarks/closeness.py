@@ -13,12 +13,12 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from tdce.benchmark.cell import Bench, Cell
-from tdce.benchmark.settings import DATA
-from tdce.benchmark.tables import TITLES
-from tdce.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
 from tdce.methods import TDCE
-from tdce.methods.guided import AIM
+from tdce.methods.tdce import AIM
+from tdce.paper.benchmark.cell import Bench, Cell
+from tdce.paper.benchmark.settings import DATA
+from tdce.paper.benchmark.summary import TITLES
+from tdce.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
 
 DIAL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SHOWN = {

@@ -14,8 +14,8 @@ import pandas as pd
 import torch
 
 import tdce
-from tdce.diffusion.noise import Noise
-from tdce.fidelity import fidelity
+from tdce.noise import Noise
+from tdce.paper.fidelity import fidelity
 
 
 def main(names: list[str]) -> None:

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from tdce import metrics
-from tdce.benchmark.cell import Bench
-from tdce.benchmark.settings import DATA
 from tdce.limits import Limits
 from tdce.methods import TDCE, explain
 from tdce.methods.options import distinct
+from tdce.paper.benchmark.cell import Bench
+from tdce.paper.benchmark.settings import DATA
 
 
 def main() -> None:

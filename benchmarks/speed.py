@@ -24,17 +24,17 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tdce
-from tdce.benchmark.cell import Bench
-from tdce.benchmark.settings import chosen
 from tdce.methods import METHODS, TDCE, Method
+from tdce.paper.benchmark.cell import Bench
+from tdce.paper.benchmark.settings import chosen
 
 PARTS = {
-    "aim (real rows around the query)": ("guided.py", "aim"),
+    "aim (real rows around the query)": ("methods/tdce.py", "aim"),
     "denoiser": ("model.py", "denoised"),
-    "classifier gradient": ("guided.py", "gradient"),
+    "classifier gradient": ("methods/tdce.py", "gradient"),
     "stride (posterior, noise)": ("model.py", "stride"),
     "way back": ("pullback.py", "come_back"),
-    "last rung": ("guided.py", "last_rung"),
+    "last rung": ("methods/tdce.py", "last_rung"),
     "grid and limits": ("limits.py", "snap"),
 }
 

@@ -5,7 +5,7 @@ python benchmarks/theorem.py
 
 import numpy as np
 
-from tdce import theory
+from tdce.paper import theory
 
 PI = np.array([0.2, 0.3, 0.5])
 TAUS = (0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 5.0)

@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 import torch
 
-from tdce.benchmark.cell import Bench, Cell
-from tdce.benchmark.settings import DATA
 from tdce.methods import METHODS
+from tdce.paper.benchmark.cell import Bench, Cell
+from tdce.paper.benchmark.settings import DATA
 
 GRIDS: dict[str, list[dict[str, Any]]] = {
     "wachter": [{}, {"distance": "l2"}, {"loss": "squared"}, {"soften": 0.3}, {"rate": 0.05}],

@@ -10,13 +10,13 @@ import pytest
 
 import tdce
 from tdce import InputError
-from tdce.benchmark import Setting, run
-from tdce.benchmark.cell import Bench, Cell, Measured
-from tdce.benchmark.settings import CHOSEN, PRESETS, chosen
-from tdce.benchmark.tables import Column, Figure, columns, paper_figures, tables
 from tdce.evaluation import MEANING, PAPER, Yardstick
 from tdce.explainer import Explainer
 from tdce.methods import METHODS, Wachter
+from tdce.paper.benchmark import Setting, run
+from tdce.paper.benchmark.cell import Bench, Cell, Measured
+from tdce.paper.benchmark.settings import CHOSEN, PRESETS, chosen
+from tdce.paper.benchmark.summary import Column, Figure, columns, paper_figures, tables
 from tdce.progress import Progress
 
 
@@ -99,7 +99,7 @@ def quick(monkeypatch) -> list[Cell]:
                 made.append(cell)
                 yield Measured(cell, {"validity": float(rows), "l2": 1.0}, np.ones(rows), np.ones(rows))
 
-    running = import_module("tdce.benchmark.run")  # the package has its function under this name
+    running = import_module("tdce.paper.benchmark.run")  # the package has its function under this name
     monkeypatch.setattr(running, "stream", measured)
     monkeypatch.setattr(Bench, "seconds", lambda self, method, rows: made.append("time") or float(self.rows))
     monkeypatch.setattr(running, "products", lambda bench, rows: 1.0)

@@ -7,9 +7,9 @@ import torch
 from torch import Generator
 from torch.nn.functional import one_hot
 
-from tdce.diffusion.noise import Noise
 from tdce.methods import Task
 from tdce.methods.counternet import CounterNet, Network, Predictor, losses
+from tdce.noise import Noise
 from tdce.space import Space
 
 SPACE = Space(2, (3,), {"a": (0,), "b": (1,), "c": (2, 3, 4)})

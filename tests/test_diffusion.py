@@ -11,10 +11,10 @@ from torch import Generator, Tensor
 
 from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.model import TabularDiffusion
-from tdce.diffusion.network import Backbone, TimeEmbedding
-from tdce.diffusion.noise import Noise
 from tdce.diffusion.schedule import Schedule
 from tdce.errors import InputError
+from tdce.network import Backbone, TimeEmbedding
+from tdce.noise import Noise
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import Plan, train

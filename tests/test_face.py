@@ -8,9 +8,9 @@ import torch
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
-from tdce.diffusion.noise import Noise
 from tdce.methods import Task
 from tdce.methods.face import FACE, Part
+from tdce.noise import Noise
 from tdce.space import Space
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tdce.fidelity import fidelity, jensen_shannon
+from tdce.paper.fidelity import fidelity, jensen_shannon
 from tdce.space import Space
 
 

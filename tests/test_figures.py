@@ -19,12 +19,13 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 import tdce
-from tdce import InputError, theory
-from tdce.benchmark.cell import Bench
-from tdce.benchmark.parallel import stream
-from tdce.figures import FIGURES, Work, correlations, kl, make, person, simplex, tau
-from tdce.figures.style import styled
+from tdce import InputError
 from tdce.methods import TDCE
+from tdce.paper import theory
+from tdce.paper.benchmark.cell import Bench
+from tdce.paper.benchmark.parallel import stream
+from tdce.paper.figures import FIGURES, Work, correlations, kl, make, person, simplex, tau
+from tdce.paper.figures.style import styled
 
 KEPT = Path(__file__).parents[1] / "results" / "figures"
 

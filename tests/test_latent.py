@@ -8,10 +8,10 @@ import torch
 from test_wachter import NUMBERS, toy
 from torch.distributions import Categorical, Independent, Normal, OneHotCategorical, kl_divergence
 
-from tdce.diffusion.noise import Noise
 from tdce.methods.cchvae import CCHVAE, shell
 from tdce.methods.latent import Clue, Revise, entropy
 from tdce.methods.vae import VAE, kl
+from tdce.noise import Noise
 from tdce.space import Space
 
 SPACE = Space(2, (3,), {"a": (0,), "b": (1,), "c": (2, 3, 4)})

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tdce.columns import Floats, as_numbers
+from tdce.cells import Floats, as_numbers
 from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.limits import Limits

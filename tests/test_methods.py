@@ -9,8 +9,8 @@ import pytest
 import torch
 
 import tdce
-from tdce.diffusion.noise import Noise
 from tdce.methods import METHODS, Method
+from tdce.noise import Noise
 
 
 @pytest.fixture(scope="module")

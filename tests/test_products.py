@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tdce import products
-from tdce.diffusion.network import linear
+from tdce.network import linear
 
 
 def rows(n: int, width: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:

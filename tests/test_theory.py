@@ -12,7 +12,8 @@ from scipy.integrate import quad
 from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import kstest, logistic
 
-from tdce import InputError, theory
+from tdce import InputError
+from tdce.paper import theory
 
 PI = np.array([0.2, 0.3, 0.5])
 TAUS = (0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 5.0)

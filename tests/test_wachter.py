@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
 from tdce.methods.search import Closest, l1
 from tdce.methods.wachter import Wachter, inverse_mad
+from tdce.noise import Noise
 from tdce.space import Space
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce.columns import Name, same
+from tdce.cells import Name, same
 from tdce.encoder import Encoder
 from tdce.errors import InputError, file_path
 from tdce.methods import Explanation

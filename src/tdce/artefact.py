@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tdce.columns import LARGEST, Floats, Name, plain
+from tdce.cells import LARGEST, Floats, Name, plain
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder, Scale
 from tdce.errors import LAST_SEED, MOST, TAU_RANGE, WIDEST, InputError, is_whole, listing

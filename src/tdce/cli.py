@@ -16,13 +16,13 @@ from rich.text import Text
 
 from tdce import demo as demonstration
 from tdce.answer import Answer
-from tdce.benchmark import DATA, Setting, run
 from tdce.data import catalogue
 from tdce.errors import InputError
 from tdce.evaluation import MEANING
 from tdce.explainer import Explainer
 from tdce.machine import description, trials, usual_widths, widths_of
 from tdce.methods import METHODS
+from tdce.paper.benchmark import DATA, Setting, run
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 from tdce.tables import WRITABLE, Dialect, check_writable, read_table, write_table, write_whole
@@ -194,7 +194,7 @@ def figures(
 
     What was measured for correlations and tau before, in the folder itself or in RESULTS/figures, is drawn again.
     """
-    from tdce.figures import FIGURES, Work, make  # only here: no other command waits for a plotting library
+    from tdce.paper.figures import FIGURES, Work, make  # only here: no other command waits for a plotting library
 
     work = Work(out, data, seeds, rows, results, fresh, workers, Progress(_progress()))
     written = make(_words(only) or tuple(FIGURES), work)

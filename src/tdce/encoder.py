@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from torch import Tensor
 
-from tdce.columns import (
+from tdce.cells import (
     LARGEST,
     Floats,
     Name,

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tdce import metrics
-from tdce.columns import Floats
+from tdce.cells import Floats
 from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.limits import Flags, Limits

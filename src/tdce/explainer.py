@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tdce import artefact
 from tdce.answer import Answer
-from tdce.columns import Name
+from tdce.cells import Name
 from tdce.errors import (
     LAST_SEED,
     TAU_RANGE,

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce.columns import Floats, Name, Value, check_table, is_value, ordered, plain, readable
+from tdce.cells import Floats, Name, Value, check_table, is_value, ordered, plain, readable
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing, shown

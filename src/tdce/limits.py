@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce.columns import Floats, Name, Value, as_numbers, same
+from tdce.cells import Floats, Name, Value, as_numbers, same
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
 from tdce.schema import Categorical, Feature, Numeric

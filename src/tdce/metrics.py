@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce.columns import Floats, same
+from tdce.cells import Floats, same
 from tdce.space import Space
 
 Autoencoder = Callable[[Tensor], Tensor]

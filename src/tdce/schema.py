@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce.columns import (
+from tdce.cells import (
     LARGEST,
     Floats,
     Name,

@@ -16,7 +16,7 @@ from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from tdce.columns import plain
+from tdce.cells import plain
 from tdce.errors import InputError, is_whole
 
 FORMAT = 2

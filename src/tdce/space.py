@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from tdce.columns import Name
+from tdce.cells import Name
 from tdce.schema import Numeric, Schema
 
 

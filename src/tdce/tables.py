@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype
 
-from tdce.columns import NUMBER, PADDED, as_numbers, plain
+from tdce.cells import NUMBER, PADDED, as_numbers, plain
 from tdce.errors import InputError, listing, shown
 from tdce.schema import Categorical, Feature, Numeric, Schema
 

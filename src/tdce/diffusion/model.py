@@ -8,9 +8,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from tdce.diffusion import gaussian, multinomial
-from tdce.diffusion.network import Backbone
-from tdce.diffusion.noise import Noise
 from tdce.diffusion.schedule import Schedule
+from tdce.network import Backbone
+from tdce.noise import Noise
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import History, Plan, train

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
+from tdce.methods.algorithm1 import TDCEPaper
 from tdce.methods.base import Explanation, Method, Task, explain
 from tdce.methods.cchvae import CCHVAE
 from tdce.methods.counternet import CounterNet
 from tdce.methods.face import FACE
-from tdce.methods.guided import TDCE
 from tdce.methods.latent import Clue, Revise
-from tdce.methods.tdce import TDCEPaper
+from tdce.methods.tdce import TDCE
 from tdce.methods.wachter import Wachter
 
 METHODS: dict[str, Callable[..., Method]] = {

@@ -13,12 +13,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tdce.columns import Floats, same
+from tdce.cells import Floats, same
 from tdce.diffusion.model import TabularDiffusion
-from tdce.diffusion.noise import Noise
 from tdce.errors import InputError, listing
 from tdce.limits import Flags, Limits, Rows
 from tdce.methods.options import choose, distinct, draws_for
+from tdce.noise import Noise
 from tdce.products import ROWS
 from tdce.progress import Progress
 from tdce.space import Space

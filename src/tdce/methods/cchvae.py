@@ -13,11 +13,11 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
 from tdce.methods.search import Closest, l1
 from tdce.methods.settings import LEAST, check
 from tdce.methods.vae import VAE
+from tdce.noise import Noise
 
 
 @dataclass(frozen=True)

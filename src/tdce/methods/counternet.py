@@ -16,10 +16,10 @@ from torch import Generator, Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import leaky_relu, mse_loss, one_hot
 
-from tdce.diffusion.network import linear
-from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
 from tdce.methods.settings import LEAST, check
+from tdce.network import linear
+from tdce.noise import Noise
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import Plan, train

@@ -18,11 +18,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from torch import Generator, Tensor
 
-from tdce.columns import Floats
-from tdce.diffusion.noise import Noise
+from tdce.cells import Floats
 from tdce.errors import MOST
 from tdce.methods.base import Task, accepted
 from tdce.methods.settings import LEAST, check
+from tdce.noise import Noise
 
 Rows = NDArray[np.int64]
 SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothing, which in a sparse matrix is no edge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tdce.columns import Floats, same
+from tdce.cells import Floats, same
 from tdce.encoder import Encoder
 from tdce.limits import Flags, Rows
 from tdce.metrics import overlap

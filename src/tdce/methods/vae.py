@@ -8,8 +8,8 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import gaussian_nll_loss
 
-from tdce.diffusion.network import linear
 from tdce.methods.base import Task
+from tdce.network import linear
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import History, Plan, train

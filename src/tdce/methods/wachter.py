@@ -12,10 +12,10 @@ from typing import ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from tdce.diffusion.noise import Noise
 from tdce.methods.base import Task
 from tdce.methods.search import Closest, descend, miss
 from tdce.methods.settings import LEAST, check
+from tdce.noise import Noise
 from tdce.space import Space
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import silu
 
-from tdce.diffusion.network import linear
+from tdce.network import linear
 from tdce.progress import Progress
 from tdce.training import History, Plan, train
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from tdce.diffusion.network import Backbone
+from tdce.network import Backbone
 from tdce.progress import Progress
 from tdce.training import History, Plan, train
 

@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from tdce.errors import InputError, listing
-from tdce.figures import correlations, kl, person, pipeline, simplex, tau
-from tdce.figures.style import save, styled
-from tdce.figures.work import Work
+from tdce.paper.figures import correlations, kl, person, pipeline, simplex, tau
+from tdce.paper.figures.style import save, styled
+from tdce.paper.figures.work import Work
 from tdce.tables import check_writable, make_folder
 from tdce.threads import one_thread
 

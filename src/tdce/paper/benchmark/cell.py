@@ -15,9 +15,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce.benchmark.fingerprint import of_fit
-from tdce.benchmark.settings import PRESETS, chosen
-from tdce.columns import Floats, Name
+from tdce.cells import Floats, Name
 from tdce.data import Dataset, load
 from tdce.diffusion.model import TabularDiffusion
 from tdce.errors import InputError
@@ -26,6 +24,8 @@ from tdce.explainer import Explainer
 from tdce.fitting import Fitted, learned_diffusion
 from tdce.limits import Limits
 from tdce.methods import Explanation, Method, Task, explain
+from tdce.paper.benchmark.fingerprint import of_fit
+from tdce.paper.benchmark.settings import PRESETS, chosen
 from tdce.progress import Progress
 from tdce.schema import Schema
 from tdce.tables import make_folder

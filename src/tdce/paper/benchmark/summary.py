@@ -9,9 +9,9 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from tdce.benchmark.settings import PRESETS
 from tdce.data.sets import SETS
 from tdce.evaluation import PAPER
+from tdce.paper.benchmark.settings import PRESETS
 
 OURS = "tdce"
 HIGHER = {"diversity", "validity"}
@@ -84,7 +84,7 @@ def columns(rows: pd.DataFrame, data: str, masked: str, metrics: Iterable[str]) 
 
 def paper_figures() -> dict[tuple[str, str, str, str], float]:
     """The paper's own figures by data, masked, metric, method."""
-    with files("tdce.benchmark").joinpath("paper.csv").open(encoding="utf-8") as file:
+    with files("tdce.paper.benchmark").joinpath("paper.csv").open(encoding="utf-8") as file:
         known = pd.read_csv(file)
     keys = zip(known["data"], known["masked"], known["metric"], known["method"], strict=True)
     return dict(zip(keys, known["mean"].tolist(), strict=True))

@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from tdce.benchmark.cell import Bench
 from tdce.errors import InputError
+from tdce.paper.benchmark.cell import Bench
 from tdce.progress import Progress
 from tdce.tables import write_whole
 

@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from tdce.figures.style import BLUE, GREEN, ORANGE, PURPLE, bare, new
+from tdce.paper.figures.style import BLUE, GREEN, ORANGE, PURPLE, bare, new
 
 TINTS = {BLUE: "#DCEBF5", ORANGE: "#FCF0D9", GREEN: "#D9F0EA", PURPLE: "#F8EAF1"}
 

@@ -14,7 +14,7 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from tdce.columns import Floats
+from tdce.cells import Floats
 from tdce.products import exact
 
 FREQUENCIES = 128

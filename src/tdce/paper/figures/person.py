@@ -13,10 +13,10 @@ from torch import Tensor
 
 from tdce.data import load
 from tdce.explainer import Explainer
-from tdce.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, new
-from tdce.figures.work import Work
 from tdce.fitting import Fitted
 from tdce.methods import TDCE, TDCEPaper
+from tdce.paper.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, new
+from tdce.paper.figures.work import Work
 from tdce.report.words import spoken
 from tdce.schema import Numeric
 

@@ -18,9 +18,9 @@ from scipy.optimize import minimize_scalar
 from scipy.signal import lfilter
 from scipy.special import digamma, expit, gammaln, logsumexp
 
-from tdce.columns import Floats
-from tdce.diffusion.noise import uniforms
+from tdce.cells import Floats
 from tdce.errors import InputError
+from tdce.noise import uniforms
 
 FAR = 60.0  # e^-60 of an integral over e^-u is nothing
 

@@ -19,14 +19,14 @@ import numpy as np
 import pandas as pd
 import torch
 
-from tdce.benchmark.cell import Bench, Cell, Measured, work
-from tdce.benchmark.fingerprint import of_cell
-from tdce.benchmark.parallel import stream
-from tdce.benchmark.settings import DATA, chosen
-from tdce.benchmark.tables import tables
 from tdce.data.sets import SETS
 from tdce.errors import InputError, is_whole, listing
 from tdce.methods import METHODS
+from tdce.paper.benchmark.cell import Bench, Cell, Measured, work
+from tdce.paper.benchmark.fingerprint import of_cell
+from tdce.paper.benchmark.parallel import stream
+from tdce.paper.benchmark.settings import DATA, chosen
+from tdce.paper.benchmark.summary import tables
 from tdce.progress import Progress
 from tdce.tables import check_writable, make_folder, read_table, write_whole
 from tdce.threads import one_thread

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from tdce.diffusion.model import TabularDiffusion
-from tdce.diffusion.noise import Noise
-from tdce.figures.style import BLUE, GREY, VERMILION, bare, new
-from tdce.figures.work import Work
 from tdce.methods import Task, TDCEPaper
+from tdce.noise import Noise
+from tdce.paper.figures.style import BLUE, GREY, VERMILION, bare, new
+from tdce.paper.figures.work import Work
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.tables import write_whole

@@ -11,16 +11,16 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure, SubFigure
 
-from tdce.benchmark.cell import Bench
-from tdce.benchmark.parallel import stream
-from tdce.benchmark.settings import PRESETS, chosen
-from tdce.benchmark.tables import ORDER
-from tdce.columns import Floats, same
+from tdce.cells import Floats, same
 from tdce.data.sets import SETS
 from tdce.errors import InputError
-from tdce.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, new
-from tdce.figures.work import Work
 from tdce.methods import METHODS, TDCE
+from tdce.paper.benchmark.cell import Bench
+from tdce.paper.benchmark.parallel import stream
+from tdce.paper.benchmark.settings import PRESETS, chosen
+from tdce.paper.benchmark.summary import ORDER
+from tdce.paper.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, new
+from tdce.paper.figures.work import Work
 from tdce.report.words import spoken
 from tdce.schema import Categorical, Numeric, Schema
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tdce import theory
-from tdce.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, new
-from tdce.figures.work import Work
+from tdce.paper import theory
+from tdce.paper.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, new
+from tdce.paper.figures.work import Work
 
 PI = (0.2, 0.3, 0.5)
 TAUS = tuple(np.round(np.geomspace(0.1, 5, 40), 4).tolist())

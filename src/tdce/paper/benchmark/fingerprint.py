@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 
 from tdce import evaluation, fitting
-from tdce.benchmark.settings import PRESETS, chosen
 from tdce.data.sets import SETS
 from tdce.explainer import Explainer
+from tdce.paper.benchmark.settings import PRESETS, chosen
 
 
 def of_fit(data: str, explainer: Explainer) -> str:

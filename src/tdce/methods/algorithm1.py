@@ -1,0 +1,106 @@
+"""TDCE, Algorithm 1 of "Tabular Diffusion Counterfactual Explanations", line by line.
+
+Every loose part of the paper is an argument of `TDCEPaper`; docs/paper.md lists the readings by number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from tdce.diffusion.multinomial import relaxed
+from tdce.errors import TAU_RANGE, number
+from tdce.methods.base import Task, Watch, unwatched
+from tdce.methods.settings import check
+from tdce.noise import Noise
+
+
+@dataclass(frozen=True)
+class TDCEPaper:
+    """Noise the row to a start level, then walk back, each step pulled towards the target class."""
+
+    edition: ClassVar[int] = 1  # raised when its answers change
+    start: float = 0.5  # share of T at which the walk begins: 0 gives the row back, 1 is pure noise  PAPER[7]
+    steps: int | None = 50  # strides of the walk; None takes every one of the T times
+    guidance: float = 1.0  # lambda: weight of the classifier's gradient  PAPER[6]
+    proximity: float = 1.0  # weight of the distance term: 1 as in the equation, 0 as in Algorithm 1  PAPER[3]
+    tau: tuple[float, float] | None = None  # temperature, warm to cool; None: as in training  PAPER[8]
+    through_denoiser: bool = True  # back-propagate through f_dn, or take f_dn(x_t) as a constant plus x_t
+    cat_gradient: Literal["denoised", "noisy"] = "denoised"  # where g_cat is taken  PAPER[5]
+    blend: Literal["noised", "exact"] = "noised"  # what immutable features are blended with on the way  PAPER[2]
+    last_noise: bool = False  # noise in the last step too  PAPER[4]
+    soft_posterior: bool = False  # the relaxed vector itself in Bayes' rule, not its argmax  PAPER[17]
+    task_: Task | None = field(default=None, repr=False)
+    watch_: Watch = field(default=unwatched, repr=False)
+
+    def __post_init__(self) -> None:
+        check(self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), proximity=(0, 1e3), tau=TAU_RANGE)
+
+    def fit(self, task: Task) -> Self:
+        return replace(self, task_=task)
+
+    def closer(self, closeness: float) -> Self:
+        """One dial: 0 starts from pure noise (typical of the target class), 1 from the row itself."""
+        return replace(self, start=1 - number("closeness", closeness, 0, 1))
+
+    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
+        """Algorithm 1."""
+        assert self.task_ is not None, "call fit first"
+        space, diffusion, mutable = self.task_.space, self.task_.diffusion, self.task_.mutable
+        walk, frozen = diffusion.schedule.walk(self.start, self.steps), not mutable.all()
+        x_t = diffusion.noised(x, walk[0][0], noise, self.tau) if walk else x  # line 1
+        for t, s in walk:  # line 2
+            x_0, g_num, g_cat = self.gradients(x_t, t, x, target)  # lines 3, 4
+            self.watch_(t, x_t, x_0)
+            mu, var, log_pi = diffusion.transition(x_t, x_0, t, s, self.soft_posterior)  # line 5
+            num = mu + var * mu.norm(dim=1, keepdim=True) * g_num  # line 6
+            log_pi = log_pi + self.guidance * g_cat  # line 7  PAPER[6]
+            if s > 0 or self.last_noise:
+                num = num + var**0.5 * noise.normal(space.num)  # PAPER[4]
+                cat = relaxed(log_pi, noise.gumbel(space.cat), diffusion.temperature(s, self.tau), space)
+            else:
+                cat = space.softmax(log_pi)
+            x_t = space.join(num, cat)
+            if frozen:
+                original = diffusion.noised(x, s, noise, self.tau) if self.blend == "noised" else x  # PAPER[2]
+                x_t = torch.where(mutable, x_t, original)  # line 8
+        self.watch_(0, x_t, x_t)
+        num, cat = space.split(x_t)
+        return torch.where(mutable, space.join(num, space.one_hot(cat)), x)
+
+    def gradients(self, x_t: Tensor, t: int, x: Tensor, target: Tensor) -> Gradients:
+        """The denoised row and the guided direction: g_num = unit(grad log p) - proximity * unit(grad d)."""
+        assert self.task_ is not None, "call fit first"
+        space, diffusion, classifier = self.task_.space, self.task_.diffusion, self.task_.classifier
+        with torch.enable_grad():
+            at = x_t.detach().requires_grad_()
+            if self.through_denoiser:
+                x_0 = diffusion.denoised(at, t)
+            else:
+                with torch.no_grad():
+                    estimate = diffusion.denoised(at, t)
+                x_0 = estimate + (at - at.detach())
+            log_p = classifier(x_0).log_softmax(dim=1).gather(1, target[:, None]).sum()
+            distance = (x_0 - x)[:, : space.num].square().sum()
+            g_log_p, g_x_0 = torch.autograd.grad(log_p, [at, x_0], retain_graph=True)
+            g_distance = torch.autograd.grad(distance, at)[0] if space.num else torch.zeros_like(at)
+            if self.cat_gradient == "noisy":
+                log_p = classifier(at).log_softmax(dim=1).gather(1, target[:, None]).sum()
+                g_x_0 = torch.autograd.grad(log_p, at)[0]
+        g_num = self.guidance * unit(g_log_p[:, : space.num]) - self.proximity * unit(g_distance[:, : space.num])
+        return Gradients(x_0.detach(), g_num, g_x_0[:, space.num :])
+
+
+class Gradients(NamedTuple):
+    x_0: Tensor  # (n, width) f_dn(x_t)
+    num: Tensor  # (n, num)
+    cat: Tensor  # (n, cat)
+
+
+def unit(gradient: Tensor) -> Tensor:
+    """Each row divided by its norm; a zero gradient stays zero."""
+    length: Tensor = gradient.norm(dim=1, keepdim=True)
+    return gradient / length.clamp_min(1e-12)

@@ -1,0 +1,1 @@
+"""The paper's own work: its benchmark, figures and theorem. The core never imports this."""
