@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from tdce.methods.base import Task
+from tdce.methods.interface import Task
 from tdce.methods.pullback import bisect, come_back, give_back, order_of
 from tdce.space import Space
 

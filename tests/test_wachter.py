@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tdce.methods.base import Task
+from tdce.methods.interface import Task
 from tdce.methods.search import Closest, l1
 from tdce.methods.wachter import Wachter, inverse_mad
 from tdce.noise import Noise
