@@ -365,7 +365,7 @@ def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
     task = fitted.task()
     x = fitted.encoder.encode(lending.refused(made, 64)).float()
     proposal = x.clone()
-    block = list(task.space.columns["housing"])
+    block = list(task.space.places["housing"])
     proposal[:, block] = torch.eye(len(block))[-1]  # the last weight means missing
     settled = restore(task, x, proposal)[:, block]
     assert torch.equal(settled.sum(dim=1), torch.ones(64))

@@ -115,7 +115,7 @@ class Explainer:
         closeness = optional("closeness", closeness, number, 0, 1)
         threshold = optional("threshold", threshold, number, 0, 1 - 2 * MARGIN, above=True)
         encoder = fitted.encoder
-        limits = Limits(encoder, rows, names("immutable", immutable))
+        limits = Limits.of(encoder, rows, names("immutable", immutable))
         task = fitted.task(limits.immutable, threshold)
         goal = self._target(limits, target)
         method = self._method(closeness).fit(task)
@@ -156,8 +156,7 @@ class Explainer:
         `rows=False` leaves the training rows out. `explain` with the default method works without them; methods and
         metrics that need them say so.
         """
-        settings = {"hidden": self.hidden, "tau": self.tau, "steps": self.steps, "seed": self.seed}
-        saved = artefact.Saved(self._fitted(), self._method(None), settings)
+        saved = artefact.Saved(self._fitted(), self._method(None), self.hidden, self.tau, self.steps, self.seed)
         artefact.save(file_path("path", path), saved, flag("rows", rows))
 
     @classmethod
@@ -165,7 +164,9 @@ class Explainer:
         """Read an artefact written by `save`; one that is damaged, changed or of another format is refused."""
         progress = one_of("progress", progress, get_args(Mode))
         saved = artefact.load(file_path("path", path))
-        explainer = cls(saved.method, **saved.settings, progress=progress)
+        explainer = cls(
+            saved.method, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed, progress=progress
+        )
         explainer.fitted_ = saved.fitted
         return explainer
 
@@ -202,7 +203,7 @@ class Explainer:
                 self.yardsticks_[target] = Yardstick.fit(fitted.encoder, fitted.raw, of_target, self.seed)
             yardstick, at = self.yardsticks_[target], (goal == target).numpy()
             part = limits.take(at)
-            near = Limits(
+            near = Limits.of(
                 fitted.encoder, yardstick.frame(yardstick.neighbours(part.own, task.classifier)), limits.immutable
             )
             found_near = explain(method, task, near, goal[at], 1, seed)

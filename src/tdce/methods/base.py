@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tdce.cells import Floats, same
+from tdce.cells import Flags, Floats, Positions, same
 from tdce.diffusion.model import TabularDiffusion
 from tdce.errors import InputError, listing
-from tdce.limits import Flags, Limits, Rows
+from tdce.limits import Limits
 from tdce.methods.options import choose, distinct, draws_for
 from tdce.noise import Noise
 from tdce.products import ROWS
@@ -153,7 +153,7 @@ def explain(
     return Explanation(raw, status, before, after, _notes(limits, raw, status, before, after))
 
 
-def blocks_of(at: Rows) -> list[Rows]:
+def blocks_of(at: Positions) -> list[Positions]:
     """Row numbers, so many at a time as are worked together."""
     return [at[i : i + BLOCK] for i in range(0, len(at), BLOCK)]
 

@@ -110,7 +110,7 @@ class Bench:
         return self.fitted.task(self.immutable(masked))
 
     def explain(self, method: Method, masked: str, frame: pd.DataFrame) -> tuple[Explanation, Limits]:
-        limits = Limits(self.fitted.encoder, frame, self.immutable(masked))
+        limits = Limits.of(self.fitted.encoder, frame, self.immutable(masked))
         return explain(method, self.task(masked), limits, self._targets(len(frame)), seed=self.seed), limits
 
     def diffusion(self, tau: float) -> TabularDiffusion:
