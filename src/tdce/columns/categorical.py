@@ -40,7 +40,7 @@ MOST_ODD_CELLS = 0.05  # in so small a share of the cells, are a column of numbe
 class Categorical(Column):
     """A column of categories. A proposed value is one of `allowed` (by default all of them)."""
 
-    kind = "categorical"
+    kind, numbers = "categorical", 0
     name: Name
     categories: tuple[Value, ...]
     allowed: tuple[Value, ...] | None = None
@@ -49,9 +49,9 @@ class Categorical(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.settle("categories", self.several("categories", self.categories))
+        self._settle("categories", self._several("categories", self.categories))
         if self.allowed is not None:
-            self.settle("allowed", self.several("allowed", self.allowed))
+            self._settle("allowed", self._several("allowed", self.allowed))
         if not self.categories:
             raise InputError(f"{self.name!r}: a categorical column needs at least one category")
         if len(set(self.categories)) < len(self.categories):
@@ -100,8 +100,6 @@ class Categorical(Column):
     def stored(self, dtype: Any) -> Self:
         return replace(self, allowed=_fitting(self.categories if self.allowed is None else self.allowed, dtype))
 
-    numbers = 0
-
     @property
     def weights(self) -> int:
         return len(self.categories) + self.missing
@@ -125,6 +123,7 @@ class LearnedCategories(Learned):
 
     column: Categorical
     shares: Floats  # (categories,) of the table's rows
+    dtype: Any = None
 
     def embed(self, values: Floats) -> Floats:
         missing, size = np.isnan(values), len(self.shares)

@@ -39,7 +39,7 @@ ROWS_PER_LEVEL = 50
 class Numeric(Column):
     """A column of numbers. A proposed value lies in [low, high], on the grid, in the direction."""
 
-    kind = "numeric"
+    kind, numbers = "numeric", 1
     name: Name
     low: float
     high: float
@@ -51,17 +51,17 @@ class Numeric(Column):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.settle("low", self.number("low", self.low))
-        self.settle("high", self.number("high", self.high))
+        self._settle("low", self._number("low", self.low))
+        self._settle("high", self._number("high", self.high))
         if self.low > self.high:
             raise InputError(f"{self.name!r}: low {self.low:.15g} must be at most high {self.high:.15g}")
         if self.step is not None:
-            self.settle("step", self.number("step", self.step))
+            self._settle("step", self._number("step", self.step))
             if self.step < FINEST:
                 least = "positive" if self.step <= 0 else f"at least {FINEST:g}"
                 raise InputError(f"{self.name!r}: step {self.step:.15g} must be {least}, or null for any value")
         if self.levels is not None:
-            self.settle("levels", tuple(self.number("levels", v) for v in self.several("levels", self.levels)))
+            self._settle("levels", tuple(self._number("levels", v) for v in self._several("levels", self.levels)))
         if self.direction not in ("any", "increase", "decrease"):
             raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
         if self.levels is not None and not self.levels:
@@ -146,8 +146,6 @@ class Numeric(Column):
             nearest = np.where(on_grid, nearest, np.ceil(units) if towards == "up" else np.floor(units))
         return np.where(far, values, nearest * numerator / denominator)
 
-    numbers = 1
-
     @property
     def weights(self) -> int:
         """(present, missing), if it may be missing."""
@@ -172,6 +170,7 @@ class LearnedNumbers(Learned):
 
     column: Numeric
     scale: Scale
+    dtype: Any = None
 
     def embed(self, values: Floats) -> Floats:
         missing = np.isnan(values)
