@@ -57,9 +57,9 @@ def test_an_explainer_comes_back_with_its_settings_and_its_answers(explainer, pe
     assert (back.hidden, back.tau, back.steps, back.seed) == (16, (0.6, 0.3), 20, 5)
     assert back.method == explainer.method
     assert back.schema == explainer.schema
-    here, there = (made.explain(people, n=2) for made in (explainer, back))
-    pd.testing.assert_frame_equal(here.to_frame(), there.to_frame(), check_exact=True)
-    assert here.evaluate() == there.evaluate()  # by autoencoders of the explainer's seed
+    before, after = (made.explain(people, n=2) for made in (explainer, back))
+    pd.testing.assert_frame_equal(before.to_frame(), after.to_frame(), check_exact=True)
+    assert before.evaluate() == after.evaluate()  # by autoencoders of the explainer's seed
 
 
 def test_two_fits_of_the_same_table_give_the_same_bytes(whole, tmp_path):

@@ -1,4 +1,4 @@
-"""A kind of column is one class with its file: a third kind, defined here, goes through everything there is."""
+"""A kind of column is one file: a third kind, defined in this one, goes through everything there is."""
 
 from __future__ import annotations
 

@@ -136,6 +136,7 @@ def test_any_value_can_be_written_into_any_row(drawn: tuple[pd.DataFrame, list[A
     encoder = Encoder.fit(frame, Schema.infer(frame[features]))
     raw = np.roll(encoder.read(frame), 1, axis=0)
     written = encoder.write(raw, frame)
+    assert_identical(encoder.write(raw, frame, encoder.read(frame)), written)
     np.testing.assert_array_equal(encoder.read(written), raw)
     assert written.dtypes.equals(frame.dtypes)
     assert written.index.equals(frame.index)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tdce.cells import LARGEST, Floats, plain
+from tdce.cells import LARGEST, Floats, is_number, is_value, plain
 from tdce.columns.base import LARGEST_SCORE, Sizes
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
@@ -44,7 +44,7 @@ def whole_number(low: int, high: int) -> Rule:
 
 
 def number(low: float, high: float) -> Rule:
-    return Rule(f"a number from {low:g} to {high:g}", lambda v: _is_number(v) and low <= v <= high)
+    return Rule(f"a number from {low:g} to {high:g}", lambda v: is_number(v) and low <= v <= high)
 
 
 TEXT = Rule("text", lambda v: isinstance(v, str))
@@ -52,9 +52,9 @@ OBJECT = Rule("an object", lambda v: isinstance(v, dict))
 NAME = Rule("text or a whole number", lambda v: isinstance(v, str) or is_whole(v))
 CLASSES = Rule(
     f"a list of 2 to {MAX_CLASSES} different words, numbers or true and false",
-    lambda v: isinstance(v, list) and 2 <= len(v) <= MAX_CLASSES and all(map(_is_plain, v)) and _differ(v),
+    lambda v: isinstance(v, list) and 2 <= len(v) <= MAX_CLASSES and all(map(is_value, v)) and _differ(v),
 )
-FAVOURABLE = Rule("a class or null", lambda v: v is None or _is_plain(v))
+FAVOURABLE = Rule("a class or null", lambda v: v is None or is_value(v))
 METHOD = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
 HIDDEN, BLOCKS, TIMES = whole_number(1, WIDEST), whole_number(1, 64), whole_number(1, 10_000)
 COLUMNS, ROWS, STEPS = whole_number(1, 10**9), whole_number(1, 10**12), whole_number(0, MOST)
@@ -303,11 +303,3 @@ def _filled(name: str, module: Module, tensors: Tensors) -> Module:
 def _differ(values: list[Any]) -> bool:
     """1, "1" and True are three values."""
     return len({(type(value), value) for value in values}) == len(values)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | bool | int | float)
