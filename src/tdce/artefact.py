@@ -1,7 +1,7 @@
 """A fitted explainer as one file: tensors and JSON under one seal. Reading it runs no code and believes nothing.
 
-`CONTENT` and `_layout` say what a file must look like, `_read` checks it from top to bottom, `load` and `save` both go
-through it: what was saved can be loaded. docs/reliability.md says what the file holds.
+`CONTENT` and `_layout` say what a file must look like (each column names its own arrays), `_read` checks it from top to
+bottom; `load` and `save` both go through it: what was saved can be loaded. docs/reliability.md says what a file holds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import torch
 from torch import Tensor, nn
 
 from tdce.cells import LARGEST, Floats, is_number, is_value, plain
-from tdce.columns.base import LARGEST_SCORE, Sizes
+from tdce.columns.base import Sizes
+from tdce.columns.scale import LARGEST_SCORE
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import LAST_SEED, MOST, TAU_RANGE, WIDEST, InputError, is_whole, listing
@@ -181,7 +182,7 @@ def _tensors(fitted: Fitted, rows: bool) -> Tensors:
 
 
 def _layout(content: Content, schema: Schema) -> dict[str, tuple[str, Sizes]]:
-    """The dtype and shape of every tensor, by its name; those of a feature carry its position."""
+    """The dtype and shape of every tensor, by its name; those of a column carry its position."""
     space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
     layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
     for i, column in enumerate(schema):

@@ -69,7 +69,7 @@ class Limits:
 
     @cached_property
     def choices(self) -> tuple[Choices, ...]:
-        """Of each feature, its own rows' values and the immutable ones apart."""
+        """What may be proposed in each feature, were none of them immutable."""
         return tuple(learned.choices(own) for learned, own in zip(self.columns, self.own.T, strict=True))
 
     def free(self) -> Flags:

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from tdce.cells import LARGEST, Flags, Floats, Name, Value, is_value, readable, same
 from tdce.errors import InputError, listing, shown
 
-LARGEST_SCORE = 1e6  # of an encoded number, in deviations
-
 Arrays = Mapping[str, NDArray[Any]]  # by names in which {} is the column's position
 Sizes = tuple[int | str, ...]  # a size that is a word may be any, but is the same wherever the word appears
 

@@ -63,7 +63,7 @@ class Categorical(Column):
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self:
         present = series.dropna()
-        categories = (0, 1) if holds_numbers(series) else _categories_of(present)
+        categories = (0, 1) if holds_numbers(series) else _categories_of(present)  # all other numbers are numeric
         return cls(plain(series.name), categories, missing=len(present) < len(series))
 
     def describe(self) -> str:
@@ -135,7 +135,7 @@ class LearnedCategories(Learned):
         return x[:, :size]
 
     def unembed(self, x: Floats) -> Floats:
-        return self._values(x.argmax(axis=1))
+        return _largest(x, len(self.shares))
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -154,14 +154,10 @@ class LearnedCategories(Learned):
     def choices(self, own: Floats) -> Subset:
         return Subset(self, own)
 
-    def _values(self, position: Any) -> Floats:
-        """Of the weights at these positions: the last one of all means missing."""
-        return np.where(position == len(self.shares), np.nan, position.astype(np.float64))
-
 
 @dataclass(frozen=True)
 class Subset(Choices):
-    """For each row the categories that the column allows, the same for every row."""
+    """For each row the categories that the column allows."""
 
     learned: LearnedCategories
     own: Floats
@@ -183,12 +179,18 @@ class Subset(Choices):
 
     def snap(self, x: Floats) -> Floats:
         """The largest of the weights that may be 1; where none may be, the row's own value, which then is missing."""
-        values = self.learned._values(np.where(self.allowed, x, -np.inf).argmax(axis=1))
+        values = _largest(np.where(self.allowed, x, -np.inf), len(self.learned.shares))
         return np.where(self.allowed.any(axis=1), values, self.own)
 
     def reach(self) -> tuple[Floats, Floats, Flags]:
         none = np.zeros((len(self.own), 0))
         return none, none, self.allowed
+
+
+def _largest(weights: Floats, size: int) -> Floats:
+    """(n, weights) -> (n,) the position of the largest weight; one after `size` categories means missing."""
+    position = weights.argmax(axis=1)
+    return np.where(position == size, np.nan, position.astype(np.float64))
 
 
 def _categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:

@@ -25,7 +25,7 @@ from tdce.cells import (
     readable,
     row_of,
 )
-from tdce.columns.base import LARGEST_SCORE, Arrays, Choices, Column, Learned, Sizes
+from tdce.columns.base import Arrays, Choices, Column, Learned, Sizes
 from tdce.columns.scale import Scale
 from tdce.errors import InputError, shown
 
@@ -116,8 +116,9 @@ class Numeric(Column):
         return [None if np.isnan(v) else int(v) if whole and float(v).is_integer() else float(v) for v in values]
 
     def stored(self, dtype: Any) -> Self:
-        """In whole numbers only those within the dtype's range; nothing where all cells are missing words or dates."""
-        if not _takes_numbers(dtype):
+        """Whole numbers have their dtype's range; words or dates, all of whose cells are missing, take no number."""
+        flexible = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype)
+        if not flexible and (not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
             return replace(self, immutable=True)
         if not pd.api.types.is_integer_dtype(dtype):
             return self
@@ -159,7 +160,7 @@ class Numeric(Column):
 
     def restored(self, arrays: Arrays) -> LearnedNumbers:
         scale = Scale(*(arrays[name] for name in self.layout()))
-        if not (_increases(scale.raw, 2 * LARGEST, 1 / LARGEST) and _increases(scale.score, LARGEST_SCORE, 0.5)):
+        if not scale.increases:
             raise InputError(f"its scale of {self.name!r} does not increase from number to number")
         return LearnedNumbers(self, scale)
 
@@ -210,6 +211,7 @@ class Interval(Choices):
 
     @cached_property
     def range(self) -> tuple[Floats, Floats]:
+        """The lowest and the highest, (n,) each."""
         column = self.learned.column
         low, high = np.full_like(self.own, column.low), np.full_like(self.own, column.high)
         if column.direction == "increase":
@@ -233,7 +235,8 @@ class Interval(Choices):
         snapped = np.clip(rounded, low, np.maximum(low, high))
         stays = (rounded == own) | (snapped == own) | (low > high)
         if pd.api.types.is_float_dtype(dtype) and dtype.itemsize < 8:
-            snapped = _narrow(snapped, dtype)
+            with np.errstate(over="ignore"):
+                snapped = as_numbers(pd.Series(snapped).astype(dtype))  # as a column of fewer bits gives it back
             stays |= (snapped != column.round(snapped)) | (snapped < low) | (snapped > high)
         if column.missing:
             stays |= np.isnan(self.own) & _says_missing(x)
@@ -284,24 +287,6 @@ def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
     return np.where(np.isnan(values), np.nan, rounded)
 
 
-def _takes_numbers(dtype: Any) -> bool:
-    if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
-        return True
-    return pd.api.types.is_numeric_dtype(dtype) and not pd.api.types.is_bool_dtype(dtype)
-
-
-def _narrow(values: Floats, dtype: Any) -> Floats:
-    """The values as a column of fewer bits gives them back."""
-    with np.errstate(over="ignore"):
-        return as_numbers(pd.Series(values).astype(dtype))
-
-
 def _says_missing(x: Floats) -> Flags:
     """(n, 3) -> (n,) whether the second weight is the larger."""
     return np.asarray(x[:, 1:].argmax(axis=1) == 1)
-
-
-def _increases(knots: Floats, largest: float, apart: float) -> bool:
-    """Whether these are two or more numbers, none too large, the first and the last so far apart."""
-    sane = len(knots) >= 2 and bool((np.abs(knots) <= largest).all())
-    return sane and bool((knots[1:] > knots[:-1]).all()) and bool(knots[-1] - knots[0] >= apart)

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from tdce.cells import LARGEST, Floats
 
 KNOTS = 128
+LARGEST_SCORE = 1e6  # of an encoded number, in deviations
 REACH = 10.0  # so many deviations beyond the data, encoded numbers end: no network has seen anything there
 
 
@@ -51,6 +52,11 @@ class Scale:
         low, high = self.unembed(self.score[[0, -1]] + [-REACH, REACH])
         return float(low), float(high)
 
+    @property
+    def increases(self) -> bool:
+        """Whether it maps a range of numbers to a range of scores, both of a sane size; one from a file may not."""
+        return _increases(self.raw, 2 * LARGEST, 1 / LARGEST) and _increases(self.score, LARGEST_SCORE, 0.5)
+
 
 def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
     """Piecewise linear through the points, with the overall slope beyond them.
@@ -62,3 +68,9 @@ def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
     share = (within - xs[left]) / np.diff(xs)[left]
     inside = np.where(within == xs[-1], ys[-1], ys[left] + share * np.diff(ys)[left])
     return np.asarray(inside + (at - within) * ((ys[-1] - ys[0]) / (xs[-1] - xs[0])))
+
+
+def _increases(knots: Floats, largest: float, apart: float) -> bool:
+    """Whether these are two or more numbers, none too large, the first and the last so far apart."""
+    sane = len(knots) >= 2 and bool((np.abs(knots) <= largest).all())
+    return sane and bool((knots[1:] > knots[:-1]).all()) and bool(knots[-1] - knots[0] >= apart)
