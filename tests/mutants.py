@@ -62,8 +62,8 @@ def refused(made: tdce.Explainer) -> pd.DataFrame:
     """Two people whom it refuses, one with a cell missing."""
     frame = table(400, seed=1).drop(columns="decision")
     frame = frame[(made.predict(frame) == "no").to_numpy()]
-    gone = frame["debt"].isna()
-    return pd.concat([frame[~gone].head(1), frame[gone].head(1)])
+    missing = frame["debt"].isna()
+    return pd.concat([frame[~missing].head(1), frame[missing].head(1)])
 
 
 # ---- bytes, the checksum not redone

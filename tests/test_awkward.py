@@ -79,16 +79,16 @@ def words() -> Asked:
 def strange() -> Asked:
     """Strange names and dtypes, missing cells, columns that are called like those of the answer, extra columns."""
     rng = np.random.default_rng(2)
-    gone = np.arange(SIZE) % 5 == 1
+    missing = np.arange(SIZE) % 5 == 1
     amount = rng.integers(0, 90, SIZE)
     frame = pd.DataFrame({
         "": pd.Series(rng.integers(0, 99, SIZE) / 10, dtype="float32"),
-        0: pd.Series(amount).astype("Int64").mask(gone),
-        "a b": pd.Series(rng.choice(["ü", "v,", 'w"'], SIZE), dtype=object).mask(gone, None),
+        0: pd.Series(amount).astype("Int64").mask(missing),
+        "a b": pd.Series(rng.choice(["ü", "v,", 'w"'], SIZE), dtype=object).mask(missing, None),
         "ü,;": pd.Series(rng.choice(["x", "y"], SIZE), dtype="string[pyarrow]"),
-        'say "hi"': pd.Series(rng.random(SIZE) < 0.5, dtype="boolean").mask(gone),
+        'say "hi"': pd.Series(rng.random(SIZE) < 0.5, dtype="boolean").mask(missing),
         "two\nlines": pd.Series([Decimal(int(v)).scaleb(-2) for v in rng.integers(0, 999, SIZE)], dtype=object),
-        "arrow": pd.Series(rng.integers(0, 99, SIZE) / 4, dtype="double[pyarrow]").mask(gone),
+        "arrow": pd.Series(rng.integers(0, 99, SIZE) / 4, dtype="double[pyarrow]").mask(missing),
         "flag": pd.Series(rng.random(SIZE) < 0.5, dtype="bool[pyarrow]"),
         "row": rng.integers(0, 9, SIZE).astype("uint8"),
         "status": pd.Categorical(rng.choice([30, 4], SIZE)),
@@ -221,8 +221,8 @@ def test_changes_are_the_cells_that_differ(asked: Asked) -> None:
             before, after = own[name].iloc[at], frame[name].iloc[at]
             if repr(before) != repr(after):  # repr: missing is not equal to missing
                 expected.append((own.index[at], at % OPTIONS, name, repr(before), repr(after)))
-    told = changes.assign(before=changes["before"].map(repr), after=changes["after"].map(repr))
-    assert list(told.itertuples(index=False, name=None)) == expected
+    shown = changes.assign(before=changes["before"].map(repr), after=changes["after"].map(repr))
+    assert list(shown.itertuples(index=False, name=None)) == expected
     assert len(expected) > 0
 
 

@@ -15,7 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tdce.encoder import Encoder, Scale
+from tdce.columns.scale import Scale
+from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.schema import Categorical, Numeric, Schema
 from tdce.space import Space
@@ -59,7 +60,7 @@ def column(dtype: Any, size: int, cardinality: int, missing: bool, seed: int) ->
     if missing and dtype not in NEVER_MISSING:
         cells = [
             cells[0],
-            *(None if gone else v for v, gone in zip(cells[1:], rng.random(size - 1) < 0.2, strict=True)),
+            *(None if missing else v for v, missing in zip(cells[1:], rng.random(size - 1) < 0.2, strict=True)),
         ]
     name = str(dtype).split()[0] if isinstance(dtype, str) else dtype
     return pd.Series(cells, dtype=name)
@@ -135,6 +136,7 @@ def test_any_value_can_be_written_into_any_row(drawn: tuple[pd.DataFrame, list[A
     encoder = Encoder.fit(frame, Schema.infer(frame[features]))
     raw = np.roll(encoder.read(frame), 1, axis=0)
     written = encoder.write(raw, frame)
+    assert_identical(encoder.write(raw, frame, encoder.read(frame)), written)
     np.testing.assert_array_equal(encoder.read(written), raw)
     assert written.dtypes.equals(frame.dtypes)
     assert written.index.equals(frame.index)
@@ -294,9 +296,9 @@ def test_a_row_is_named_as_people_write_it(labels: pd.Index, shown: str) -> None
     assert shown in str(error.value)
 
 
-def test_a_column_that_stands_twice_and_a_column_without_values_are_named() -> None:
+def test_a_column_that_appears_twice_and_a_column_without_values_are_named() -> None:
     encoder = Encoder.fit(pd.DataFrame({"a": [1, 2]}))
-    with pytest.raises(InputError, match="column 'a' stands twice"):
+    with pytest.raises(InputError, match="column 'a' appears twice"):
         encoder.encode(pd.DataFrame([[1, 2]], columns=["a", "a"]))
     with pytest.raises(InputError, match="'a' has no value at all"):
         Encoder.fit(pd.DataFrame({"a": [None, None]}), encoder.schema)
@@ -351,10 +353,10 @@ def mixed() -> Space:
     )
 
 
-def test_numbers_stand_first_then_a_block_each() -> None:
+def test_numbers_come_first_then_a_block_each() -> None:
     space = mixed()
     assert (space.num, space.sizes, space.cat, space.width) == (2, (2, 3, 3), 8, 10)
-    assert space.columns == {"a": (0, 2, 3), "b": (4, 5, 6), "c": (1,), "d": (7, 8, 9)}
+    assert space.places == {"a": (0, 2, 3), "b": (4, 5, 6), "c": (1,), "d": (7, 8, 9)}
     assert space.mask(["a", "d"]).nonzero().squeeze(1).tolist() == [0, 2, 3, 7, 8, 9]
     assert not space.mask([]).any()
     assert space.uniform.tolist() == pytest.approx([1 / 2] * 2 + [1 / 3] * 6)

@@ -22,7 +22,8 @@ from typer.testing import CliRunner
 
 import tdce
 from tdce import cli
-from tdce.encoder import REACH, Encoder
+from tdce.columns.scale import REACH
+from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.evaluation import Yardstick
 from tdce.fitting import class_number
@@ -223,7 +224,7 @@ def test_a_column_without_a_value_at_explain_time_is_answered(explainer, dtype):
         ([True, "b", "c", "y"], ["column name True"]),
         ([b"a", "b", "c", "y"], ["column name b'a'"]),
         (pd.Index(["\ud800", "b", "c", "y"], dtype=object), ["column name '\\ud800'"]),
-        (["b", "b", "c", "y"], ["column 'b' stands twice"]),
+        (["b", "b", "c", "y"], ["column 'b' appears twice"]),
     ],
 )  # fmt: skip
 def test_names_that_are_no_names_are_named(no_training, names, words):
@@ -267,7 +268,7 @@ def test_every_finite_number_is_answered_and_its_neighbours_are_not_disturbed(ex
 
 
 def test_numbers_far_out_are_encoded_at_one_place():
-    scale = Encoder.fit(pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0]})).scales["a"]
+    scale = Encoder.fit(pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0]})).columns[0].scale
     low, high = scale.ends
     at = scale.embed(np.array([1.0, 4.0, high, 1e9, 1.7e308, low, -1.7e308, np.nan]))
     assert at[2:5] == pytest.approx(scale.score[-1] + REACH)

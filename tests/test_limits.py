@@ -16,7 +16,7 @@ from tdce.cells import Floats, as_numbers
 from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.limits import Limits
-from tdce.schema import Categorical, Feature, Numeric, Schema
+from tdce.schema import Categorical, Column, Numeric, Schema
 
 ROWS = 12
 HOUSING = ("free", "own", "rent")
@@ -53,7 +53,7 @@ NUMBERS = ["income", "rate", "ratio", "capital", "weight"]
 
 
 @st.composite
-def settings(draw: st.DrawFn, feature: Feature) -> Feature:
+def settings(draw: st.DrawFn, feature: Column) -> Column:
     """The feature as a user might have edited it."""
     immutable = draw(st.sampled_from([False, False, False, True]))
     missing = draw(st.booleans())
@@ -96,7 +96,7 @@ class Case(NamedTuple):
         rng = np.random.default_rng(self.seed)
         frame = pd.DataFrame({name: rows(name, dtype, rng, wild) for name, (dtype, wild) in self.columns.items()})
         encoder = Encoder.fit(TABLE, self.schema)
-        return encoder, frame, Limits(encoder, frame, self.frozen)
+        return encoder, frame, Limits.of(encoder, frame, self.frozen)
 
 
 @st.composite
@@ -115,7 +115,7 @@ def is_on_grid(feature: Numeric, value: float) -> bool:
     return feature.step is None or Decimal(str(value)) % Decimal(str(feature.step)) == 0
 
 
-def broken_rule(feature: Feature, dtype: Any, own: float, new: float) -> str | None:
+def broken_rule(feature: Column, dtype: Any, own: float, new: float) -> str | None:
     """The rule that a changed cell breaks, by a second route than the code under test."""
     if np.isnan(new):
         return "newly missing"
@@ -183,7 +183,7 @@ def test_what_is_not_moved_is_not_changed(case: Case) -> None:
 # By hand
 
 
-def snap(feature: Feature, own: Any, proposals: list[Any], dtype: Any = None) -> list[Any]:
+def snap(feature: Column, own: Any, proposals: list[Any], dtype: Any = None) -> list[Any]:
     """What comes of proposing these values, in turn, to a row that has `own`."""
     if isinstance(feature, Numeric):
         fitted = pd.DataFrame({"x": [*np.linspace(feature.low, feature.high, 9), *([None] * feature.missing)]})
@@ -193,7 +193,7 @@ def snap(feature: Feature, own: Any, proposals: list[Any], dtype: Any = None) ->
     raw = np.array([[feature.categories.index(v) if isinstance(feature, Categorical) else v] for v in proposals], float)
     frame = pd.DataFrame({"x": pd.Series([own], dtype=dtype)})
     at = np.zeros(len(proposals), dtype=np.int64)
-    snapped = Limits(encoder, frame).take(at).snap(encoder.embed(raw))
+    snapped = Limits.of(encoder, frame).take(at).snap(encoder.embed(raw))
     return encoder.write(snapped, frame.iloc[at])["x"].tolist()
 
 
@@ -271,7 +271,7 @@ def test_a_category_that_the_column_cannot_hold_does_not_take_the_others_with_it
 
 def test_the_limits_of_some_rows_are_theirs() -> None:
     encoder = Encoder.fit(table())
-    limits = Limits(encoder, table().head(5))
+    limits = Limits.of(encoder, table().head(5))
     part = limits.take(np.array([False, True, False, True, True]))
     np.testing.assert_array_equal(part.snap(part.x), part.own)
     assert torch.equal(part.x, encoder.embed(part.own).float())
@@ -281,17 +281,17 @@ def test_missing_may_be_filled_but_is_never_proposed() -> None:
     fitted = pd.DataFrame({"a": [1.0, 5.0, None], "b": ["u", "v", None]})
     encoder = Encoder.fit(fitted)
     rows = pd.DataFrame({"a": [5.0, None], "b": ["u", None]})
-    gone = encoder.encode(fitted).flip(0)[[0, 0]]  # proposes missing twice
-    here = encoder.encode(fitted)[[0, 0]]  # proposes 1 and u
-    limits = Limits(encoder, rows)
-    np.testing.assert_array_equal(limits.snap(gone + 0.01)[1], [np.nan, np.nan])
-    assert not np.isnan(limits.snap(gone)[0]).any()
-    assert limits.snap(here).tolist() == [[1, 0], [1, 0]]
+    missing = encoder.encode(fitted).flip(0)[[0, 0]]  # proposes missing twice
+    present = encoder.encode(fitted)[[0, 0]]  # proposes 1 and u
+    limits = Limits.of(encoder, rows)
+    np.testing.assert_array_equal(limits.snap(missing + 0.01)[1], [np.nan, np.nan])
+    assert not np.isnan(limits.snap(missing)[0]).any()
+    assert limits.snap(present).tolist() == [[1, 0], [1, 0]]
 
 
 def test_missing_stays_where_nothing_else_is_allowed() -> None:
     encoder = Encoder.fit(pd.DataFrame({"b": ["u", "v"]}), Schema((Categorical("b", ("u", "v"), allowed=()),)))
-    limits = Limits(encoder, pd.DataFrame({"b": [None]}))
+    limits = Limits.of(encoder, pd.DataFrame({"b": [None]}))
     assert np.isnan(limits.snap(torch.tensor([[1.0, 0.0]]))).all()
     assert not limits.free().any()
 
@@ -310,7 +310,7 @@ def test_a_row_is_kept_if_each_value_is_its_own_or_may_be_proposed() -> None:
         [29, rent, 5], [61, rent, 5], [31.5, rent, 5],  # against direction, range and grid
         [30, free, 5], [30, rent, 6],  # not in the list; frozen
     ]  # fmt: skip
-    assert Limits(encoder, rows).kept(np.array(raw, float)).tolist() == [True] * 3 + [False] * 5
+    assert Limits.of(encoder, rows).kept(np.array(raw, float)).tolist() == [True] * 3 + [False] * 5
 
 
 # What is left to change
@@ -341,37 +341,37 @@ def test_a_row_is_kept_if_each_value_is_its_own_or_may_be_proposed() -> None:
         (Categorical("x", ("own",)), "own", False),
     ],
 )
-def test_a_feature_is_free_if_another_value_may_be_proposed(feature: Feature, own: Any, free: bool) -> None:
+def test_a_feature_is_free_if_another_value_may_be_proposed(feature: Column, own: Any, free: bool) -> None:
     fitted = [feature.low, feature.high] if isinstance(feature, Numeric) else list(feature.categories)
     encoder = Encoder.fit(pd.DataFrame({"x": fitted}), Schema((feature,)))
-    assert Limits(encoder, pd.DataFrame({"x": [own]})).free().tolist() == [[free]]
+    assert Limits.of(encoder, pd.DataFrame({"x": [own]})).free().tolist() == [[free]]
 
 
 def test_the_note_says_why_nothing_can_change() -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"]})
     schema = Schema((Numeric("age", 20, 60, 1, direction="increase"), Categorical("housing", HOUSING, ("rent",))))
     encoder = Encoder.fit(frame, schema)
-    assert Limits(encoder, frame, ["age", "housing"]).note() == "every feature is immutable"
-    assert Limits(encoder, frame, ["age"]).note() == "no other allowed value for housing; immutable: age"
-    assert Limits(encoder, frame).note() == "no other allowed value for age, housing"
-    assert Limits(encoder, frame).free().tolist() == [[True, True], [False, False]]
+    assert Limits.of(encoder, frame, ["age", "housing"]).note() == "every feature is immutable"
+    assert Limits.of(encoder, frame, ["age"]).note() == "no other allowed value for housing; immutable: age"
+    assert Limits.of(encoder, frame).note() == "no other allowed value for age, housing"
+    assert Limits.of(encoder, frame).free().tolist() == [[True, True], [False, False]]
 
 
 @pytest.mark.parametrize("name", ["Age", 0, None, ["age"]])
 def test_an_unknown_immutable_feature_is_named(name: Any) -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"]})
     with pytest.raises(InputError, match=r"immutable: there is no feature .*; known: age, housing"):
-        Limits(Encoder.fit(frame), frame, [name])
+        Limits.of(Encoder.fit(frame), frame, [name])
 
 
 def test_immutable_of_the_schema_and_of_the_question_add_up() -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"], "job": ["a", "b"]})
-    limits = Limits(Encoder.fit(frame, Schema.infer(frame).freeze("job")), frame, ["age"])
+    limits = Limits.of(Encoder.fit(frame, Schema.infer(frame).freeze("job")), frame, ["age"])
     assert limits.immutable == ("age", "job")
 
 
 def test_of_all_rows_only_the_raw_values_are_held() -> None:
-    limits = Limits(Encoder.fit(TABLE, SCHEMA), TABLE)
+    limits = Limits.of(Encoder.fit(TABLE, SCHEMA), TABLE)
     held = [v for v in vars(limits).values() if isinstance(v, np.ndarray | torch.Tensor)]
     assert sum(v.nbytes for v in held) == len(TABLE) * len(SCHEMA) * 8
 

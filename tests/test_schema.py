@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tdce.errors import InputError
-from tdce.schema import Categorical, Feature, Numeric, Schema
+from tdce.schema import Categorical, Column, Numeric, Schema
 
 ODD_NAMES = ["", "a b", "ü,;", 0, -3, 'say "hi"', "it's", "two\nlines", "{curly} %s", " ", "nan", "name"]
 
 
-def infer(values: Any, dtype: Any = None) -> Feature:
+def infer(values: Any, dtype: Any = None) -> Column:
     return Schema.infer(pd.DataFrame({"x": pd.Series(values, dtype=dtype)}))["x"]
 
 
@@ -220,7 +220,7 @@ def test_a_column_of_a_thousand_and_one_words_looks_like_an_identifier() -> None
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "column 'a' stands twice"),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), "column 'a' appears twice"),
         (pd.DataFrame({"a": []}), "the table has no rows"),
         (pd.DataFrame({"label": [1, 2]}), "there is no feature column"),
     ],
@@ -339,7 +339,7 @@ WORDS = {"name": "x", "kind": "categorical", "categories": ["a", "b"]}
         (entry(**{**WORDS, "categories": ["a", "a"]}), ["'x'", "listed twice"]),
         (entry(**WORDS, allowed=["boat"]), ["'x'", "allowed category 'boat' is not one of a, b"]),
         (entry(**WORDS, allowed="ab"), ["'x'", "allowed 'ab' must be a list"]),
-        (json.dumps({"tdce_schema": 1, "features": [NUMBER, WORDS]}), ["column 'x' stands twice"]),
+        (json.dumps({"tdce_schema": 1, "features": [NUMBER, WORDS]}), ["column 'x' appears twice"]),
     ],
 )
 def test_a_wrong_schema_is_named(text: str, words: list[str]) -> None:
@@ -379,7 +379,7 @@ def test_freezing_an_unknown_name_is_refused(name: Any) -> None:
         loan().freeze(name)
 
 
-def test_people_read_a_line_a_feature() -> None:
+def test_people_read_a_line_per_feature() -> None:
     assert loan().describe() == [
         ("age", "numeric", "18 to 75, whole numbers", "increase"),
         ("rate", "numeric", "0.01 to 9.99, steps of 0.01; may be missing", "yes"),

@@ -378,7 +378,7 @@ def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
     task = fitted.task()
     x = fitted.encoder.encode(lending.refused(made, 64)).float()
     proposal = x.clone()
-    block = list(task.space.columns["housing"])
+    block = list(task.space.places["housing"])
     proposal[:, block] = torch.eye(len(block))[-1]  # the last weight means missing
     settled = task.encoder.embed(limits_of(task, x).snap(proposal)).float()[:, block]
     assert torch.equal(settled.sum(dim=1), torch.ones(64))
@@ -434,7 +434,7 @@ def test_the_guidance_goes_on_beyond_a_wanted_probability(scene):
 def test_categories_are_led_to_what_raises_the_probability(scene):
     """By hand: a model that likes the last category of housing, a row that leaves all of them open."""
     task, x, goals = scene
-    k, block = goals.goal(0).of, list(task.space.columns["housing"])
+    k, block = goals.goal(0).of, list(task.space.places["housing"])
 
     def classify(x: Tensor) -> Tensor:
         return torch.stack(

@@ -48,7 +48,9 @@ class Answer:
         judge: Judge,
     ) -> Self:
         names, repeated = limits.encoder.schema.names, np.repeat(np.arange(len(rows)), question.options)
-        written = limits.encoder.write(found.raw.reshape(len(repeated), len(names)), rows.iloc[repeated])
+        written = limits.encoder.write(
+            found.raw.reshape(len(repeated), len(names)), rows.iloc[repeated], found.own[repeated]
+        )
         wanted = np.array([goal.wanted(classes) for goal in question.goals.kinds], dtype=object)
         return cls(
             rows.copy(), written, names, limits.immutable, question, found, wanted[question.goals.which.numpy()],

@@ -1,7 +1,7 @@
 """A fitted explainer as one file: tensors and JSON under one seal. Reading it runs no code and believes nothing.
 
-`CONTENT` and `_layout` say what a file must look like, `_read` checks it from top to bottom, `load` and `save` both go
-through it: what was saved can be loaded. docs/reliability.md says what the file holds.
+`CONTENT` and `_layout` say what a file must look like (each column names its own arrays), `_read` checks it from top to
+bottom; `load` and `save` both go through it: what was saved can be loaded. docs/reliability.md says what a file holds.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import reprlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,15 +17,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tdce.cells import LARGEST, Floats, Name, plain
+from tdce.cells import LARGEST, Floats, is_number, is_value, plain
+from tdce.columns.base import Sizes
+from tdce.columns.scale import LARGEST_SCORE
 from tdce.diffusion.model import TabularDiffusion
-from tdce.encoder import Encoder, Scale
+from tdce.encoder import Encoder
 from tdce.errors import LAST_SEED, MOST, TAU_RANGE, WIDEST, InputError, is_whole, listing
 from tdce.fitting import MAX_CLASSES, Fitted
 from tdce.methods import METHODS, Method
 from tdce.methods.settings import kinds
 from tdce.models.classifier import Classifier
-from tdce.schema import Numeric, Schema
+from tdce.schema import Schema
 from tdce.sealing import Content, Entry, Tensors, opened, sealed, tensors_of
 from tdce.space import Space
 from tdce.tables import write_whole
@@ -42,7 +45,7 @@ def whole_number(low: int, high: int) -> Rule:
 
 
 def number(low: float, high: float) -> Rule:
-    return Rule(f"a number from {low:g} to {high:g}", lambda v: _is_number(v) and low <= v <= high)
+    return Rule(f"a number from {low:g} to {high:g}", lambda v: is_number(v) and low <= v <= high)
 
 
 TEXT = Rule("text", lambda v: isinstance(v, str))
@@ -50,9 +53,9 @@ OBJECT = Rule("an object", lambda v: isinstance(v, dict))
 NAME = Rule("text or a whole number", lambda v: isinstance(v, str) or is_whole(v))
 CLASSES = Rule(
     f"a list of 2 to {MAX_CLASSES} different words, numbers or true and false",
-    lambda v: isinstance(v, list) and 2 <= len(v) <= MAX_CLASSES and all(map(_is_plain, v)) and _differ(v),
+    lambda v: isinstance(v, list) and 2 <= len(v) <= MAX_CLASSES and all(map(is_value, v)) and _differ(v),
 )
-FAVOURABLE = Rule("a class or null", lambda v: v is None or _is_plain(v))
+FAVOURABLE = Rule("a class or null", lambda v: v is None or is_value(v))
 METHOD = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
 HIDDEN, BLOCKS, TIMES = whole_number(1, WIDEST), whole_number(1, 64), whole_number(1, 10_000)
 COLUMNS, ROWS, STEPS = whole_number(1, 10**9), whole_number(1, 10**12), whole_number(0, MOST)
@@ -89,18 +92,20 @@ CONTENT = {
 NOT_KEPT = ("seconds",)  # of the report: two fits of the same table give the same bytes
 
 LARGEST_WEIGHT = 1e3  # a trained one is some hundred times less
-LARGEST_SCORE = 1e6  # of an encoded number, in deviations
 
 Module = TypeVar("Module", bound=nn.Module)
-Sizes = tuple[int | str, ...]  # a size that is a word may be any, but is the same wherever the word stands
 
 
-class Saved(NamedTuple):
-    """What a file holds."""
+@dataclass(frozen=True)
+class Saved:
+    """What a file holds: what was learned, the method, and the settings of the explainer."""
 
     fitted: Fitted
     method: Method
-    settings: dict[str, Any]  # hidden, tau, steps and seed of the explainer
+    hidden: int
+    tau: tuple[float, float]
+    steps: int
+    seed: int
 
 
 def save(path: Path, saved: Saved, rows: bool) -> None:
@@ -145,7 +150,7 @@ def _read(whole: bytes) -> Saved:
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
         raw, y, content["report"],
     )  # fmt: skip
-    return Saved(fitted, method, content["settings"] | {"tau": tuple(content["settings"]["tau"])})
+    return Saved(fitted, method, **content["settings"] | {"tau": tuple(content["settings"]["tau"])})
 
 
 def _content(saved: Saved) -> Content:
@@ -160,7 +165,7 @@ def _content(saved: Saved) -> Content:
         "favourable": fitted.favourable,
         "classifier": fitted.classifier.settings,
         "diffusion": fitted.diffusion.settings,
-        "settings": saved.settings,
+        "settings": {"hidden": saved.hidden, "tau": saved.tau, "steps": saved.steps, "seed": saved.seed},
         "method": {"name": name, "settings": {key: getattr(method, key) for key in kinds(METHODS[name])}},
         "report": {key: value for key, value in fitted.report.items() if key not in NOT_KEPT},
     }
@@ -169,26 +174,19 @@ def _content(saved: Saved) -> Content:
 def _tensors(fitted: Fitted, rows: bool) -> Tensors:
     kept = len(fitted.raw) if rows else 0
     tensors = {"rows.raw": torch.from_numpy(fitted.raw[:kept]), "rows.y": fitted.y[:kept]}
-    for i, feature in enumerate(fitted.encoder.schema):
-        if isinstance(feature, Numeric):
-            tensors[f"scale.{i}.raw"] = torch.from_numpy(fitted.encoder.scales[feature.name].raw)
-            tensors[f"scale.{i}.score"] = torch.from_numpy(fitted.encoder.scales[feature.name].score)
-        else:
-            tensors[f"average.{i}"] = torch.from_numpy(fitted.encoder.averages[feature.name])
+    for i, learned in enumerate(fitted.encoder.columns):
+        tensors |= {name.format(i): torch.from_numpy(array) for name, array in learned.arrays().items()}
     for name, module in (("classifier", fitted.classifier), ("diffusion", fitted.diffusion)):
         tensors |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
     return tensors
 
 
 def _layout(content: Content, schema: Schema) -> dict[str, tuple[str, Sizes]]:
-    """The dtype and shape of every tensor, by its name; those of a feature carry its position."""
+    """The dtype and shape of every tensor, by its name; those of a column carry its position."""
     space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
     layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
-    for i, feature in enumerate(schema):
-        if isinstance(feature, Numeric):
-            layout |= dict.fromkeys((f"scale.{i}.raw", f"scale.{i}.score"), ("F64", (f"knots of {feature.name!r}",)))
-        else:
-            layout[f"average.{i}"] = ("F64", (len(feature.categories),))
+    for i, column in enumerate(schema):
+        layout |= {name.format(i): shape for name, shape in column.layout().items()}
     weights = _weights("classifier", space.width, len(content["classes"]), classifier["hidden"], classifier["blocks"])
     weights |= _weights("diffusion", space.width, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
     weights |= {"classifier.temperature": (), "diffusion.low": (space.num,), "diffusion.high": (space.num,)}
@@ -260,7 +258,7 @@ def _compare(entries: dict[str, Entry], layout: dict[str, tuple[str, Sizes]]) ->
         found = entries[name]
         if len(shape) == len(found.shape):
             pairs = zip(shape, found.shape, strict=True)
-            shape = tuple(sizes.setdefault(size, here) if isinstance(size, str) else size for size, here in pairs)
+            shape = tuple(sizes.setdefault(size, its) if isinstance(size, str) else size for size, its in pairs)
         if found != (dtype, shape):
             raise InputError(f"its tensor {name!r} is {found.dtype} {list(found.shape)}, not {dtype} {list(shape)}")
 
@@ -278,40 +276,18 @@ def _check_weights(tensors: Tensors) -> None:
 
 
 def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
-    """What was learned of each column, by the feature's position."""
-    scales: dict[Name, Scale] = {}
-    averages: dict[Name, Floats] = {}
-    for i, feature in enumerate(schema):
-        if isinstance(feature, Numeric):
-            scale = Scale(tensors[f"scale.{i}.raw"].numpy(), tensors[f"scale.{i}.score"].numpy())
-            if not (_increases(scale.raw, 2 * LARGEST, 1 / LARGEST) and _increases(scale.score, LARGEST_SCORE, 0.5)):
-                raise InputError(f"its scale of {feature.name!r} does not increase from number to number")
-            scales[feature.name] = scale
-        else:
-            average = tensors[f"average.{i}"].numpy()
-            if not ((average >= 0).all() and np.isclose(average.sum(), 1)):
-                raise InputError(f"its shares of the categories of {feature.name!r} do not add up to 1")
-            averages[feature.name] = average
-    return Encoder(schema, scales, averages)
-
-
-def _increases(knots: Floats, largest: float, apart: float) -> bool:
-    """Whether these are two or more numbers, none too large, the first and the last so far apart."""
-    sane = len(knots) >= 2 and bool((np.abs(knots) <= largest).all())
-    return sane and bool((knots[1:] > knots[:-1]).all()) and bool(knots[-1] - knots[0] >= apart)
+    """What was learned of each column, by its position."""
+    return Encoder(tuple(
+        column.restored({name: tensors[name.format(i)].numpy() for name in column.layout()})
+        for i, column in enumerate(schema)
+    ))  # fmt: skip
 
 
 def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor) -> None:
-    """Numbers within their scale, categories by their positions, classes by theirs; missing is fine."""
-    for feature, column in zip(encoder.schema, raw.T, strict=True):
-        values = column[~np.isnan(column)]
-        if isinstance(feature, Numeric):
-            knots = encoder.scales[feature.name].raw
-            fine = (values >= knots[0]) & (values <= knots[-1])
-        else:
-            fine = (values >= 0) & (values < len(feature.categories)) & (values == np.floor(values))
-        if not fine.all():
-            raise InputError(f"its training rows have a value of {feature.name!r} that its scale does not know")
+    """Values that each column knows, classes by their positions; missing is fine."""
+    for learned, values in zip(encoder.columns, raw.T, strict=True):
+        if not learned.knows(values[~np.isnan(values)]).all():
+            raise InputError(f"its training rows have a value of {learned.column.name!r} that its scale does not know")
     if not ((y >= 0) & (y < len(content["classes"]))).all():
         raise InputError("its training rows have a class that is not in its list")
     if len(raw) > content["report"]["rows"]:
@@ -328,11 +304,3 @@ def _filled(name: str, module: Module, tensors: Tensors) -> Module:
 def _differ(values: list[Any]) -> bool:
     """1, "1" and True are three values."""
     return len({(type(value), value) for value in values}) == len(values)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | bool | int | float)

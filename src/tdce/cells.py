@@ -1,4 +1,4 @@
-"""One column of a data frame: its cells as plain values, and the grid or the categories that they show."""
+"""The cells of a data frame as plain values."""
 
 from __future__ import annotations
 
@@ -21,17 +21,10 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Positions = NDArray[np.int64]
 
-LARGEST = 1e150  # a number beyond stands for no real one (a largest float as a mark of missing, say)
-MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
-MAX_LEVELS = 256
-ROWS_PER_LEVEL = 50
+LARGEST = 1e150  # a number beyond means no real one (a largest float as a mark of missing, say)
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-NUMBER_WITH_COMMA = re.compile(r"[+-]?([0-9]+(,[0-9]+)?|,[0-9]+)")
 PADDED = re.compile(r"[+-]?0[0-9]")  # 007 is a code, not the number 7
-FEWEST_NUMBERS = 20  # so many different numbers, with
-MOST_ODD = 3  # so few different words beside them
-MOST_ODD_CELLS = 0.05  # in so small a share of the cells, are a column of numbers with slips in it
 
 
 def check_table(frame: Any) -> None:
@@ -46,7 +39,7 @@ def check_table(frame: Any) -> None:
 
 
 def readable(series: pd.Series[Any]) -> pd.Series[Any]:
-    """The column as pandas can compare its cells: dense, at most 64 bits a number; what it cannot compare is named."""
+    """The column as pandas can compare its cells: dense, numbers of 64 bits at most; others are named."""
     dtype = series.dtype
     if isinstance(dtype, pd.SparseDtype):
         return series.astype(dtype.subtype)
@@ -90,7 +83,7 @@ def check_finite(series: pd.Series[Any], values: Floats, most: float = np.inf) -
         )
 
 
-def same(values: Floats, others: Floats) -> NDArray[np.bool_]:
+def same(values: Floats, others: Floats) -> Flags:
     """Where two arrays of cells say the same; missing is the same as missing."""
     return np.asarray((values == others) | (np.isnan(values) & np.isnan(others)))
 
@@ -107,7 +100,7 @@ def holds_numbers(series: pd.Series[Any]) -> bool:
     if pd.api.types.is_object_dtype(dtype):
         kind = pd.api.types.infer_dtype(series, skipna=True)
         if kind.startswith("mixed"):  # decimals beside floats, or words beside numbers
-            return all(gone or is_number(cell) for cell, gone in zip(series, series.isna(), strict=True))
+            return all(is_number(cell) for cell in series[series.notna()])
         return kind in {"integer", "floating", "decimal"}
     return False
 
@@ -131,76 +124,6 @@ def ordered(values: Iterable[Value]) -> tuple[Value, ...]:
 def plain(value: Any) -> Value:
     """A cell as a plain Python value: numpy scalars unwrapped."""
     return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
-
-
-def step_of(distinct: Floats) -> float | None:
-    """The coarsest decimal grid that all values lie on; with many values also its multiple (5, 25, …)."""
-    for decimals in range(13):
-        units = distinct * 10.0**decimals
-        if np.abs(units).max() > 2.0**52:
-            return 1.0 if (np.rint(distinct) == distinct).all() else None
-        if (np.rint(units) / 10.0**decimals == distinct).all():
-            multiple = int(np.gcd.reduce(np.rint(units).astype(np.int64))) if len(distinct) >= 20 else 1
-            return float(Decimal(multiple).scaleb(-decimals))
-    return None
-
-
-def levels_of(distinct: Floats, step: float | None, rows: int) -> tuple[float, ...] | None:
-    """The few values themselves, where a well-filled column leaves most of its grid empty (e.g. 0, 3103, 5178)."""
-    if step is None or len(distinct) > MAX_LEVELS or len(distinct) * ROWS_PER_LEVEL > rows:
-        return None
-    points_on_grid = (distinct[-1] - distinct[0]) / step + 1
-    return tuple(distinct.tolist()) if 2 * len(distinct) < points_on_grid else None
-
-
-def categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:
-    if isinstance(present.dtype, pd.CategoricalDtype):
-        values = list(present.cat.remove_unused_categories().cat.categories)
-    else:
-        try:
-            values = list(present.unique())
-        except TypeError:
-            raise InputError(f"{present.name!r} holds lists or other nested values; only text, numbers and "
-                             "yes/no are supported") from None  # fmt: skip
-    values = [plain(v) for v in values]
-    for value in values:
-        if not is_value(value):
-            raise InputError(
-                f"{present.name!r} holds {type(value).__name__} ({shown(value, spell=str)}); only text, numbers and "
-                "yes/no are supported: convert it (a date, for instance, to days before today) or drop the column"
-            )
-    if not isinstance(present.dtype, pd.CategoricalDtype):
-        _check_odd_cells(present, values)
-    if len(values) > MAX_CATEGORIES:
-        raise InputError(
-            f"{present.name!r} has {len(values):,} different values in {len(present):,} rows and looks like an "
-            "identifier; drop the column, or convert it to numbers if it holds numbers"
-        )
-    return tuple(values) if isinstance(present.dtype, pd.CategoricalDtype) else ordered(values)
-
-
-def _check_odd_cells(present: pd.Series[Any], values: list[Value]) -> None:
-    """A few words among numbers are slips, and numbers with a comma in them are no words."""
-    odd = _odd(present, values, NUMBER)
-    if odd:
-        strange = present.isin(odd)
-        raise InputError(
-            f"{present.name!r} holds numbers, but has {shown(present[strange].iloc[0])} in row "
-            f"{row_of(present, strange)}; correct the cell, leave it empty if the value is not known, or, if these are "
-            "names and not numbers, give a schema that says categorical (in pandas: astype('category'))"
-        )
-    if odd is None and _odd(present, values, NUMBER_WITH_COMMA) is not None:
-        example = next(v for v in values if "," in str(v))
-        raise InputError(f"{present.name!r} holds numbers with a comma, such as {shown(example)}; if it is decimal, "
-                         "read the table with --decimal , (in pandas: decimal=','), else take it out")  # fmt: skip
-
-
-def _odd(present: pd.Series[Any], values: list[Value], pattern: re.Pattern[str]) -> list[Value] | None:
-    """The values that do not match, if they are few beside many that do, and no codes such as 007; else None."""
-    text = {v: str(v).strip() for v in values}
-    odd = [v for v in values if not pattern.fullmatch(text[v]) or PADDED.match(text[v])]
-    few = len(odd) <= MOST_ODD and len(values) - len(odd) >= FEWEST_NUMBERS and not any(text[v].isdigit() for v in odd)
-    return odd if few and present.isin(odd).mean() <= MOST_ODD_CELLS else None
 
 
 def _is_dictionary(dtype: pd.ArrowDtype) -> bool:

@@ -21,7 +21,6 @@ from tdce.explanation import Explanation, Question, Status
 from tdce.judge import Judge
 from tdce.limits import Limits
 from tdce.models.autoencoder import Autoencoder
-from tdce.schema import Numeric
 
 EDITION = 1  # raised when the same counterfactuals come to be measured differently
 
@@ -118,8 +117,8 @@ class Yardstick:
     def standardised(self, raw: Floats) -> Tensor:
         """(n, num) numbers less their mean, over their deviation; a missing one is at the mean, one far out where the
         encoding ends."""
-        columns = [i for i, f in enumerate(self.encoder.schema) if isinstance(f, Numeric)]
-        low, high = np.array([scale.ends for scale in self.encoder.scales.values()]).reshape(-1, 2).T
+        columns = [i for i, column in enumerate(self.encoder.schema) if column.numbers]
+        low, high = np.array([self.encoder.columns[i].ends for i in columns]).reshape(-1, 2).T
         mean, deviation = np.nanmean(self.raw[:, columns], axis=0), np.nanstd(self.raw[:, columns], axis=0)
         scaled = (raw[:, columns].clip(low, high) - mean) / np.where(deviation > 0, deviation, 1.0)
         return torch.from_numpy(np.nan_to_num(scaled))

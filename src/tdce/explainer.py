@@ -171,8 +171,7 @@ class Explainer:
         `rows=False` leaves the training rows out. `explain` with the default method works without them; methods and
         metrics that need them say so.
         """
-        settings = {"hidden": self.hidden, "tau": self.tau, "steps": self.steps, "seed": self.seed}
-        saved = artefact.Saved(self.fitted, self.chosen_method, settings)
+        saved = artefact.Saved(self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed)
         artefact.save(file_path("path", path), saved, flag("rows", rows))
 
     @classmethod
@@ -180,7 +179,9 @@ class Explainer:
         """Read an artefact written by `save`; one that is damaged, changed or of another format is refused."""
         progress = one_of("progress", progress, get_args(Mode))
         saved = artefact.load(file_path("path", path))
-        explainer = cls(saved.method, **saved.settings, progress=progress)
+        explainer = cls(
+            saved.method, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed, progress=progress
+        )
         explainer.fitted_ = saved.fitted
         return explainer
 

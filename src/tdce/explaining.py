@@ -54,8 +54,7 @@ class Block(NamedTuple):
         limits = self.limits if everyone else self.limits.take(whose)
         if not on_grid_only:
             return limits.snap(x)
-        frozen = [name in limits.immutable for name in limits.encoder.schema.names]
-        return np.where(frozen, limits.own, limits.encoder.unembed(x))
+        return np.where(limits.frozen, limits.own, limits.encoder.unembed(x))
 
 
 def explain(method: Method, limits: Limits, question: Question, progress: Progress | None = None) -> Explanation:

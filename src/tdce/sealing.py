@@ -20,7 +20,7 @@ from tdce.cells import plain
 from tdce.errors import InputError, is_whole
 
 FORMAT = 3
-BEFORE = b'{"__metadata__":{"tdce":"{\\"sha256\\":\\"'  # what stands between the header's length and the digest
+BEFORE = b'{"__metadata__":{"tdce":"{\\"sha256\\":\\"'  # what is between the header's length and the digest
 DIGEST = slice(8 + len(BEFORE), 8 + len(BEFORE) + 64)
 BLANK = "0" * 64  # in the digest's place while it is computed
 
@@ -93,7 +93,7 @@ def strict_json(text: bytes) -> Any:
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("a name appears twice")
     return dict(pairs)
 
 

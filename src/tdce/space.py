@@ -10,39 +10,26 @@ import torch
 from torch import Tensor
 
 from tdce.cells import Name
-from tdce.schema import Numeric, Schema
+from tdce.schema import Schema
 
 
 @dataclass(frozen=True)
 class Space:
-    """Where each feature stands in an encoded row.
-
-    A number that may be missing has, besides its own column, a block of two weights (present, missing).
-    A category that may be missing has one weight more, the last of its block.
-    """
+    """Where each feature is in an encoded row."""
 
     num: int  # columns 0 .. num - 1 are numbers
     sizes: tuple[int, ...]  # then a block of this many weights each
-    columns: dict[Name, tuple[int, ...]]  # the columns of each feature
+    places: dict[Name, tuple[int, ...]]  # the columns of each feature: its numbers, then its weights
 
     @classmethod
     def of(cls, schema: Schema) -> Space:
-        num = sum(isinstance(f, Numeric) for f in schema)
-        sizes: list[int] = []
-        columns: dict[Name, tuple[int, ...]] = {}
+        num = sum(f.numbers for f in schema)
+        places: dict[Name, tuple[int, ...]] = {}
         next_num, next_cat = 0, num
-        for feature in schema:
-            own: list[int] = []
-            size = 2 * feature.missing if isinstance(feature, Numeric) else len(feature.categories) + feature.missing
-            if isinstance(feature, Numeric):
-                own.append(next_num)
-                next_num += 1
-            if size:
-                own += range(next_cat, next_cat + size)
-                sizes.append(size)
-                next_cat += size
-            columns[feature.name] = tuple(own)
-        return cls(num, tuple(sizes), columns)
+        for f in schema:
+            places[f.name] = (*range(next_num, next_num + f.numbers), *range(next_cat, next_cat + f.weights))
+            next_num, next_cat = next_num + f.numbers, next_cat + f.weights
+        return cls(num, tuple(f.weights for f in schema if f.weights), places)
 
     @property
     def cat(self) -> int:
@@ -61,7 +48,7 @@ class Space:
     @cached_property
     def members(self) -> Tensor:
         """(features, width) which columns are whose."""
-        return torch.stack([self.mask([name]) for name in self.columns])
+        return torch.stack([self.mask([name]) for name in self.places])
 
     @cached_property
     def owner(self) -> Tensor:
@@ -74,7 +61,7 @@ class Space:
 
     def gathered(self, values: Tensor) -> Tensor:
         """(n, width) -> (n, features): the sum over each feature's columns."""
-        return values.new_zeros(len(values), len(self.columns)).index_add_(1, self.owner, values)
+        return values.new_zeros(len(values), len(self.places)).index_add_(1, self.owner, values)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(n, width) -> numbers (n, num) and category weights (n, cat)."""
@@ -104,7 +91,7 @@ class Space:
         """(width,) True at the columns of these features."""
         mask = torch.zeros(self.width, dtype=torch.bool)
         for name in names:
-            mask[list(self.columns[name])] = True
+            mask[list(self.places[name])] = True
         return mask
 
     def _each(self, function, cat: Tensor) -> Tensor:  # type: ignore[no-untyped-def]

@@ -24,7 +24,7 @@ from pandas.api.types import is_float_dtype
 
 from tdce.cells import NUMBER, PADDED, as_numbers, plain
 from tdce.errors import InputError, listing, shown
-from tdce.schema import Categorical, Feature, Numeric, Schema
+from tdce.schema import Categorical, Column, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
@@ -224,7 +224,7 @@ def _check_csv(path: Path, suffix: str, dialect: Dialect) -> None:
                 raise ValueError(f"line {lines.line_num} has {len(cells)} cells, the header {len(header)}")
 
 
-def _parse(column: pd.Series[Any], feature: Feature | None, dialect: Dialect) -> pd.Series[Any]:
+def _parse(column: pd.Series[Any], feature: Column | None, dialect: Dialect) -> pd.Series[Any]:
     """Text to whole numbers or numbers, if every cell is one; to the feature's own categories, if it has words. Where
     the feature is a number, cells that are none stay text, for the reader to name."""
     if isinstance(feature, Categorical) and any(isinstance(c, str | bool) for c in feature.categories):
@@ -253,7 +253,7 @@ def _with_odd_cells(column: pd.Series[Any], cells: pd.Series[Any], fits: pd.Seri
     return mixed.reindex(column.index)
 
 
-def _widen(column: pd.Series[Any], feature: Feature | None) -> pd.Series[Any]:
+def _widen(column: pd.Series[Any], feature: Column | None) -> pd.Series[Any]:
     """Whole numbers in a column that knows decimals: make room for them."""
     fractional = isinstance(feature, Numeric) and (feature.step is None or not feature.step.is_integer())
     return column.astype("Float64") if fractional and pd.api.types.is_integer_dtype(column.dtype) else column

@@ -55,7 +55,7 @@ class FACE:
             return replace(self, task_=task)  # nowhere to go, so no graph
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
         nodes = task.x[order[: self.rows].sort().values]
-        features = sum(bool(task.mutable[list(own)].any()) for own in task.space.columns.values())
+        features = sum(bool(task.mutable[list(own)].any()) for own in task.space.places.values())
         parts, edges = {}, []
         for key, at in _groups(nodes, task.mutable).items():
             x = _free(nodes[at], task.mutable)

@@ -65,7 +65,7 @@ def way(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
             p = fitted.classifier(x_0).softmax(dim=1)[0, target].item()
         lines.append(key | {"kind": "probability", "feature": "", "value": p, "change": ""})
         for feature in fitted.encoder.schema:
-            columns = list(fitted.encoder.space.columns[feature.name])
+            columns = list(fitted.encoder.space.places[feature.name])
             if isinstance(feature, Numeric):
                 kind, value = "number", (x_0 - x)[0, columns[0]].item()
             else:

@@ -1,0 +1,141 @@
+"""What a kind of column knows: its settings, what fit learns of it, and what may be proposed to each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, asdict, fields, replace
+from decimal import Decimal
+from numbers import Real
+from typing import Any, ClassVar, Protocol, Self, cast
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tdce.cells import LARGEST, Flags, Floats, Name, Value, is_value, readable, same
+from tdce.errors import InputError, listing, shown
+
+Arrays = Mapping[str, NDArray[Any]]  # by names in which {} is the column's position
+Sizes = tuple[int | str, ...]  # a size that is a word may be any, but is the same wherever the word appears
+
+
+class Column(Protocol):
+    """The settings of one column, which a person may edit; every kind is a frozen dataclass.
+
+    Its raw values are float64, missing as NaN. An encoded row has some numbers and a block of weights of it.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    kind: ClassVar[str]
+    name: Name
+    immutable: bool
+    missing: bool  # whether cells were empty in fit
+
+    @classmethod
+    def infer(cls, series: pd.Series[Any]) -> Self | None: ...  # from cells, not all missing; None: it is another kind
+    def describe(self) -> str: ...  # its values, for people
+    def read(self, series: pd.Series[Any], most: float = ...) -> Floats: ...  # what does not fit is named
+    def cells(self, values: Floats) -> list[Value | None]: ...  # the way back
+    def stored(self, dtype: Any) -> Self: ...  # proposing only what a series of this dtype can hold
+    @property
+    def numbers(self) -> int: ...  # in an encoded row: 0 or 1
+    @property
+    def weights(self) -> int: ...  # in an encoded row: a block of 0 or more
+    def learn(self, values: Floats) -> Learned: ...  # from the raw values of a table, none of them missing
+    def layout(self) -> Mapping[str, tuple[str, Sizes]]: ...  # dtypes and shapes of what was learned, in a file
+    def restored(self, arrays: Arrays) -> Learned: ...  # from such a file; what makes no sense is named
+
+    @property
+    def may_change(self) -> str:
+        """Whether it may, or in which direction; for people."""
+        return "no" if self.immutable else "yes"
+
+    def write(self, values: Floats, own: Floats, series: pd.Series[Any]) -> pd.Series[Any]:
+        """The series, which says `own`, with these values: new cells in its dtype, old ones where they say the same."""
+        changed = ~same(values, own)
+        if not changed.any():
+            return series
+        sparse = isinstance(series.dtype, pd.SparseDtype)
+        column = readable(series) if sparse else series.copy()
+        cells: list[Any] = self.cells(values[changed])
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            new = [c for c in dict.fromkeys(cells) if c is not None and c not in column.cat.categories]
+            column = column.cat.add_categories(new) if new else column
+        elif pd.api.types.is_integer_dtype(column.dtype):
+            cells = [c if c is None else round(c) for c in cells]
+        elif isinstance(next(iter(column.dropna()), None), Decimal):
+            cells = [c if c is None else Decimal(str(c)) for c in cells]
+        column.iloc[np.flatnonzero(changed)] = pd.array(cells, dtype=cast(Any, column.dtype))
+        return column.astype(series.dtype) if sparse else column
+
+    def entry(self) -> dict[str, Any]:
+        """Its entry in a schema's JSON."""
+        return {"kind": self.kind, **asdict(self)}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        cls.check_settings(settings["name"], settings)
+        for each in fields(cls):
+            if each.default is MISSING and each.name not in settings:
+                raise InputError(f"{settings['name']!r}: a {cls.kind} column needs the setting {each.name!r}")
+        return cls(**settings)
+
+    @classmethod
+    def check_settings(cls, name: Name, settings: Mapping[str, Any]) -> None:
+        known = {each.name for each in fields(cls)}
+        for key in settings:
+            if key not in known:
+                raise InputError(f"{name!r}: unknown setting {key!r}; known: {listing(sorted(known))}")
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str | int) or isinstance(self.name, bool) or not is_value(self.name):
+            raise InputError(f"column name {shown(self.name)} must be text or a whole number; rename it")
+        for key in ("immutable", "missing"):
+            if not isinstance(getattr(self, key), bool):
+                raise InputError(f"{self.name!r}: {key} {getattr(self, key)!r} must be true or false")
+
+    def _settle(self, key: str, value: Any) -> None:
+        """Put a setting into its plain form; only for `__post_init__`."""
+        object.__setattr__(self, key, value)
+
+    def _number(self, key: str, value: Any) -> float:
+        if isinstance(value, Real) and not isinstance(value, bool) and abs(cast(float, value)) <= LARGEST:
+            return float(value)
+        raise InputError(f"{self.name!r}: {key} {shown(value)} must be a number")
+
+    def _several(self, key: str, values: Any) -> tuple[Value, ...]:
+        if not isinstance(values, list | tuple) or not all(is_value(v) for v in values):
+            raise InputError(f"{self.name!r}: {key} {shown(values)} must be a list of words, numbers or true and false")
+        return tuple(values)
+
+
+class Learned(Protocol):
+    """A column together with what fit learned of it; a frozen dataclass too."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    column: Column
+    dtype: Any  # of the rows that are asked about; None: not known yet
+
+    def embed(self, values: Floats) -> Floats: ...  # (n,) -> (n, numbers + weights)
+    def unembed(self, x: Floats) -> Floats: ...  # the way back: the largest weight, numbers on the grid
+    @property
+    def ends(self) -> tuple[float, float]: ...  # the raw values beyond which all are encoded the same
+    def knows(self, values: Floats) -> Flags: ...  # whether each can have been in the table, none of them missing
+    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]: ...  # rows with a value that fit never saw
+    def arrays(self) -> Arrays: ...  # as `layout` says
+    def choices(self, own: Floats) -> Choices: ...  # of rows with these values of their own
+
+    def stored(self, dtype: Any, immutable: bool) -> Self:
+        """As the rows that are asked about store it, and immutable if they say so."""
+        dtype = dtype.subtype if isinstance(dtype, pd.SparseDtype) else dtype
+        column = self.column.stored(dtype)
+        return replace(self, column=replace(column, immutable=column.immutable or immutable), dtype=dtype)
+
+
+class Choices(Protocol):
+    """What may be proposed in one column, per row; missing never is."""
+
+    def free(self) -> Flags: ...  # (n,) whether there is any but the row's own value
+    def allows(self, values: Floats) -> Flags: ...  # (n,) whether these are among them
+    def snap(self, x: Floats) -> Floats: ...  # (n, numbers + weights) -> (n,): one of them, or the row's own value
+    def reach(self) -> tuple[Floats, Floats, Flags]: ...  # lowest, highest (n, numbers); which weights may be 1

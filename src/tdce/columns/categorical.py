@@ -1,0 +1,256 @@
+"""Columns of categories: a list of values, some of which may be proposed; encoded as one weight per category."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from tdce.cells import (
+    NUMBER,
+    PADDED,
+    Flags,
+    Floats,
+    Name,
+    Value,
+    holds_numbers,
+    is_value,
+    ordered,
+    plain,
+    readable,
+    row_of,
+)
+from tdce.columns.base import Arrays, Choices, Column, Learned, Sizes
+from tdce.errors import InputError, listing, shown
+
+MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
+
+NUMBER_WITH_COMMA = re.compile(r"[+-]?([0-9]+(,[0-9]+)?|,[0-9]+)")
+FEWEST_NUMBERS = 20  # so many different numbers, with
+MOST_ODD = 3  # so few different words beside them
+MOST_ODD_CELLS = 0.05  # in so small a share of the cells, are a column of numbers with slips in it
+
+
+@dataclass(frozen=True)
+class Categorical(Column):
+    """A column of categories. A proposed value is one of `allowed` (by default all of them)."""
+
+    kind, numbers = "categorical", 0
+    name: Name
+    categories: tuple[Value, ...]
+    allowed: tuple[Value, ...] | None = None
+    immutable: bool = False
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._settle("categories", self._several("categories", self.categories))
+        if self.allowed is not None:
+            self._settle("allowed", self._several("allowed", self.allowed))
+        if not self.categories:
+            raise InputError(f"{self.name!r}: a categorical column needs at least one category")
+        if len(set(self.categories)) < len(self.categories):
+            raise InputError(f"{self.name!r}: a category is listed twice: {listing(self.categories)}")
+        for value in self.allowed or ():
+            if value not in self.categories:
+                raise InputError(f"{self.name!r}: allowed category {value!r} is not one of {listing(self.categories)}")
+
+    @classmethod
+    def infer(cls, series: pd.Series[Any]) -> Self:
+        present = series.dropna()
+        categories = (0, 1) if holds_numbers(series) else _categories_of(present)  # all other numbers are numeric
+        return cls(plain(series.name), categories, missing=len(present) < len(series))
+
+    def describe(self) -> str:
+        text = f"{len(self.categories)} categories: {listing(self.categories, most=6)}"
+        return text if self.allowed is None else f"{text}; only to {listing(self.allowed, most=6)}"
+
+    @cached_property
+    def proposable(self) -> Flags:
+        """Which of the categories may be proposed, one flag each."""
+        return np.array([self.allowed is None or c in self.allowed for c in self.categories], dtype=bool)
+
+    def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
+        """The position of each cell's category."""
+        series = readable(series)
+        positions = {value: float(i) for i, value in enumerate(self.categories)}
+        try:
+            codes, values = pd.factorize(series)
+        except TypeError:
+            raise InputError(f"{self.name!r} holds lists or other nested values, but was fitted with categories: "
+                             f"{listing(self.categories)}") from None  # fmt: skip
+        lookup = np.full(len(values) + 1, np.nan)  # the last one is for code -1, missing
+        for i, value in enumerate(values):
+            if plain(value) not in positions:
+                raise InputError(
+                    f"{self.name!r} has category {shown(value)} in row {row_of(series, codes == i)}, "
+                    f"not seen in fit; known: {listing(self.categories)}"
+                )
+            lookup[i] = positions[plain(value)]
+        return lookup[codes]
+
+    def cells(self, values: Floats) -> list[Value | None]:
+        return [None if np.isnan(v) else self.categories[int(v)] for v in values]
+
+    def stored(self, dtype: Any) -> Self:
+        return replace(self, allowed=_fitting(self.categories if self.allowed is None else self.allowed, dtype))
+
+    @property
+    def weights(self) -> int:
+        return len(self.categories) + self.missing
+
+    def learn(self, values: Floats) -> LearnedCategories:
+        return LearnedCategories(self, np.bincount(values.astype(int), minlength=len(self.categories)) / len(values))
+
+    def layout(self) -> dict[str, tuple[str, Sizes]]:
+        return {"average.{}": ("F64", (len(self.categories),))}
+
+    def restored(self, arrays: Arrays) -> LearnedCategories:
+        shares = arrays["average.{}"]
+        if not ((shares >= 0).all() and np.isclose(shares.sum(), 1)):
+            raise InputError(f"its shares of the categories of {self.name!r} do not add up to 1")
+        return LearnedCategories(self, shares)
+
+
+@dataclass(frozen=True)
+class LearnedCategories(Learned):
+    """Encoded as a block of weights, one per category and, if it may be missing, one more at the end."""
+
+    column: Categorical
+    shares: Floats  # (categories,) of the table's rows
+    dtype: Any = None
+
+    def embed(self, values: Floats) -> Floats:
+        missing, size = np.isnan(values), len(self.shares)
+        x = np.zeros((len(values), size + 1))
+        x[np.arange(len(values)), np.where(missing, size, values).astype(int)] = 1.0
+        if self.column.missing:
+            return x
+        x[missing, :size] = self.shares
+        return x[:, :size]
+
+    def unembed(self, x: Floats) -> Floats:
+        return _largest(x, len(self.shares))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return 0.0, len(self.shares) - 1.0
+
+    def knows(self, values: Floats) -> Flags:
+        return np.asarray((values >= 0) & (values < len(self.shares)) & (values == np.floor(values)))
+
+    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]:
+        for i in np.flatnonzero(np.isin(values, np.flatnonzero(self.shares == 0))).tolist():
+            yield i, f"{self.column.categories[int(values[i])]} was never seen in what was learned"
+
+    def arrays(self) -> Arrays:
+        return {"average.{}": self.shares}
+
+    def choices(self, own: Floats) -> Subset:
+        return Subset(self, own)
+
+
+@dataclass(frozen=True)
+class Subset(Choices):
+    """For each row the categories that the column allows."""
+
+    learned: LearnedCategories
+    own: Floats
+
+    @cached_property
+    def allowed(self) -> Flags:
+        """(n, weights) which of them may be 1: those that may be proposed, and the row's own."""
+        column, missing = self.learned.column, np.isnan(self.own)
+        allowed = np.zeros((len(self.own), len(column.categories) + 1), dtype=bool)
+        allowed[:, :-1] = column.proposable
+        allowed[np.arange(len(self.own)), np.where(missing, len(column.categories), self.own).astype(int)] = True
+        return allowed[:, : column.weights]
+
+    def free(self) -> Flags:
+        return np.asarray(self.learned.column.proposable.sum() - self.allows(self.own) > 0)
+
+    def allows(self, values: Floats) -> Flags:
+        return np.where(np.isnan(values), False, self.learned.column.proposable[np.nan_to_num(values).astype(int)])
+
+    def snap(self, x: Floats) -> Floats:
+        """The largest of the weights that may be 1; where none may be, the row's own value, which then is missing."""
+        values = _largest(np.where(self.allowed, x, -np.inf), len(self.learned.shares))
+        return np.where(self.allowed.any(axis=1), values, self.own)
+
+    def reach(self) -> tuple[Floats, Floats, Flags]:
+        none = np.zeros((len(self.own), 0))
+        return none, none, self.allowed
+
+
+def _largest(weights: Floats, size: int) -> Floats:
+    """(n, weights) -> (n,) the position of the largest weight; one after `size` categories means missing."""
+    position = weights.argmax(axis=1)
+    return np.where(position == size, np.nan, position.astype(np.float64))
+
+
+def _categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:
+    if isinstance(present.dtype, pd.CategoricalDtype):
+        values = list(present.cat.remove_unused_categories().cat.categories)
+    else:
+        try:
+            values = list(present.unique())
+        except TypeError:
+            raise InputError(f"{present.name!r} holds lists or other nested values; only text, numbers and "
+                             "yes/no are supported") from None  # fmt: skip
+    values = [plain(v) for v in values]
+    for value in values:
+        if not is_value(value):
+            raise InputError(
+                f"{present.name!r} holds {type(value).__name__} ({shown(value, spell=str)}); only text, numbers and "
+                "yes/no are supported: convert it (a date, for instance, to days before today) or drop the column"
+            )
+    if not isinstance(present.dtype, pd.CategoricalDtype):
+        _check_odd_cells(present, values)
+    if len(values) > MAX_CATEGORIES:
+        raise InputError(
+            f"{present.name!r} has {len(values):,} different values in {len(present):,} rows and looks like an "
+            "identifier; drop the column, or convert it to numbers if it holds numbers"
+        )
+    return tuple(values) if isinstance(present.dtype, pd.CategoricalDtype) else ordered(values)
+
+
+def _check_odd_cells(present: pd.Series[Any], values: list[Value]) -> None:
+    """A few words among numbers are slips, and numbers with a comma in them are no words."""
+    odd = _odd(present, values, NUMBER)
+    if odd:
+        strange = present.isin(odd)
+        raise InputError(
+            f"{present.name!r} holds numbers, but has {shown(present[strange].iloc[0])} in row "
+            f"{row_of(present, strange)}; correct the cell, leave it empty if the value is not known, or, if these are "
+            "names and not numbers, give a schema that says categorical (in pandas: astype('category'))"
+        )
+    if odd is None and _odd(present, values, NUMBER_WITH_COMMA) is not None:
+        example = next(v for v in values if "," in str(v))
+        raise InputError(f"{present.name!r} holds numbers with a comma, such as {shown(example)}; if it is decimal, "
+                         "read the table with --decimal , (in pandas: decimal=','), else take it out")  # fmt: skip
+
+
+def _odd(present: pd.Series[Any], values: list[Value], pattern: re.Pattern[str]) -> list[Value] | None:
+    """The values that do not match, if they are few beside many that do, and no codes such as 007; else None."""
+    text = {v: str(v).strip() for v in values}
+    odd = [v for v in values if not pattern.fullmatch(text[v]) or PADDED.match(text[v])]
+    few = len(odd) <= MOST_ODD and len(values) - len(odd) >= FEWEST_NUMBERS and not any(text[v].isdigit() for v in odd)
+    return odd if few and present.isin(odd).mean() <= MOST_ODD_CELLS else None
+
+
+def _fitting(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
+    """The categories that a column of this dtype gives back: True and "unknown" are both true as a bool."""
+    if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
+        return categories
+    try:
+        stored = pd.array(list(categories), dtype=dtype)
+        return tuple(c for c, back in zip(categories, stored, strict=True) if back == c)
+    except (TypeError, ValueError, OverflowError, NotImplementedError):
+        if len(categories) == 1:
+            return ()
+    return tuple(c for each in categories for c in _fitting((each,), dtype))  # one of them spoils the whole

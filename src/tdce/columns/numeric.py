@@ -1,0 +1,292 @@
+"""Columns of numbers: a range, a grid and a direction; encoded on a normal scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+from tdce.cells import (
+    LARGEST,
+    Flags,
+    Floats,
+    Name,
+    Value,
+    as_numbers,
+    check_finite,
+    holds_numbers,
+    is_number,
+    plain,
+    readable,
+    row_of,
+)
+from tdce.columns.base import Arrays, Choices, Column, Learned, Sizes
+from tdce.columns.scale import Scale
+from tdce.errors import InputError, shown
+
+Direction = Literal["any", "increase", "decrease"]
+FINEST = 1e-100  # of a grid: so fine a step of a largest number is still counted within a float's range
+MAX_LEVELS = 256
+ROWS_PER_LEVEL = 50
+
+
+@dataclass(frozen=True)
+class Numeric(Column):
+    """A column of numbers. A proposed value lies in [low, high], on the grid, in the direction."""
+
+    kind, numbers = "numeric", 1
+    name: Name
+    low: float
+    high: float
+    step: float | None = None  # 1: whole numbers, 0.01: two decimals, 5: multiples of 5, None: any
+    levels: tuple[float, ...] | None = None  # where the data knows only these few values
+    direction: Direction = "any"
+    immutable: bool = False
+    missing: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._settle("low", self._number("low", self.low))
+        self._settle("high", self._number("high", self.high))
+        if self.low > self.high:
+            raise InputError(f"{self.name!r}: low {self.low:.15g} must be at most high {self.high:.15g}")
+        if self.step is not None:
+            self._settle("step", self._number("step", self.step))
+            if self.step < FINEST:
+                least = "positive" if self.step <= 0 else f"at least {FINEST:g}"
+                raise InputError(f"{self.name!r}: step {self.step:.15g} must be {least}, or null for any value")
+        if self.levels is not None:
+            self._settle("levels", tuple(self._number("levels", v) for v in self._several("levels", self.levels)))
+        if self.direction not in ("any", "increase", "decrease"):
+            raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
+        if self.levels is not None and not self.levels:
+            raise InputError(f"{self.name!r}: levels must name at least one value, or be null")
+
+    @classmethod
+    def infer(cls, series: pd.Series[Any]) -> Self | None:
+        """Any numbers but 0 and 1, which are a choice."""
+        if not holds_numbers(series):
+            return None
+        present = series.dropna()
+        values = as_numbers(present)
+        check_finite(present, values, LARGEST)
+        distinct = np.unique(values)
+        if distinct.tolist() == [0.0, 1.0]:
+            return None
+        low, high, step = float(distinct[0]), float(distinct[-1]), _step_of(distinct)
+        levels = _levels_of(distinct, step, len(values))
+        return cls(plain(series.name), low, high, step, levels, missing=len(present) < len(series))
+
+    def describe(self) -> str:
+        if self.levels is not None:
+            grid = f"{len(self.levels)} levels"
+        elif self.step is None:
+            grid = "any value"
+        else:
+            grid = "whole numbers" if self.step == 1 else f"steps of {self.step:g}"
+        return f"{self.low:.15g} to {self.high:.15g}, {grid}"
+
+    @property
+    def may_change(self) -> str:
+        return super().may_change if self.immutable or self.direction == "any" else self.direction
+
+    def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
+        series = readable(series)
+        if not holds_numbers(series):
+            series = series.astype(object)  # so that a category dtype over numbers shows its numbers
+            bad = np.array([not is_number(v) for v in series], dtype=bool) & series.notna().to_numpy()
+            if bad.any():
+                raise InputError(
+                    f"{self.name!r} must hold numbers ({self.describe()}), but has {shown(series[bad].iloc[0])} in "
+                    f"row {row_of(series, bad)}; correct the cell, or leave it empty if the value is not known"
+                )
+        values = as_numbers(series)
+        check_finite(series, values, most)
+        return values
+
+    def cells(self, values: Floats) -> list[Value | None]:
+        whole = self.step is not None and float(self.step).is_integer()
+        if self.levels is not None:
+            whole = all(float(v).is_integer() for v in self.levels)
+        return [None if np.isnan(v) else int(v) if whole and float(v).is_integer() else float(v) for v in values]
+
+    def stored(self, dtype: Any) -> Self:
+        """Whole numbers have their dtype's range; words or dates, all of whose cells are missing, take no number."""
+        flexible = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype)
+        if not flexible and (not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
+            return replace(self, immutable=True)
+        if not pd.api.types.is_integer_dtype(dtype):
+            return self
+        bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        top = float(bounds.max) if float(bounds.max) <= bounds.max else float(np.nextafter(float(bounds.max), 0))
+        low, high = max(self.low, float(bounds.min)), min(self.high, top)
+        levels = None if self.levels is None else tuple(v for v in self.levels if v.is_integer())
+        if low > high or levels == ():
+            return replace(self, immutable=True)
+        step = 1.0 if self.step is None else float(Decimal(str(self.step)).as_integer_ratio()[0])  # 2.5 -> 5
+        return replace(self, low=low, high=high, step=step, levels=levels)
+
+    def round(self, values: Floats, towards: Literal["nearest", "up", "down"] = "nearest") -> Floats:
+        """The values put on the column's grid; missing values stay missing."""
+        if self.levels is not None:
+            return _round_to_levels(values, np.asarray(sorted(self.levels)), towards)
+        if self.step is None:
+            return np.asarray(values, dtype=np.float64)
+        numerator, denominator = map(float, Decimal(str(self.step)).as_integer_ratio())
+        values = np.asarray(values, dtype=np.float64)
+        far = np.abs(values) > LARGEST  # on any grid, and no longer to be multiplied
+        units = np.where(far, 0.0, values) * denominator / numerator
+        nearest = np.rint(units)
+        if towards != "nearest":
+            on_grid = np.isclose(units, nearest, rtol=1e-12, atol=1e-9)
+            nearest = np.where(on_grid, nearest, np.ceil(units) if towards == "up" else np.floor(units))
+        return np.where(far, values, nearest * numerator / denominator)
+
+    @property
+    def weights(self) -> int:
+        """(present, missing), if it may be missing."""
+        return 2 * self.missing
+
+    def learn(self, values: Floats) -> LearnedNumbers:
+        return LearnedNumbers(self, Scale.fit(values))
+
+    def layout(self) -> dict[str, tuple[str, Sizes]]:
+        return dict.fromkeys(("scale.{}.raw", "scale.{}.score"), ("F64", (f"knots of {self.name!r}",)))
+
+    def restored(self, arrays: Arrays) -> LearnedNumbers:
+        scale = Scale(*(arrays[name] for name in self.layout()))
+        if not scale.increases:
+            raise InputError(f"its scale of {self.name!r} does not increase from number to number")
+        return LearnedNumbers(self, scale)
+
+
+@dataclass(frozen=True)
+class LearnedNumbers(Learned):
+    """Encoded as a number on the scale of the table and, if it may be missing, two weights (present, missing)."""
+
+    column: Numeric
+    scale: Scale
+    dtype: Any = None
+
+    def embed(self, values: Floats) -> Floats:
+        missing = np.isnan(values)
+        number = np.where(missing, 0.0, self.scale.embed(values))
+        return np.column_stack([number, ~missing, missing])[:, : 1 + self.column.weights]
+
+    def unembed(self, x: Floats) -> Floats:
+        values = self.column.round(self.scale.unembed(x[:, 0]))
+        return np.where(_says_missing(x), np.nan, values) if self.column.missing else values
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.scale.ends
+
+    def knows(self, values: Floats) -> Flags:
+        return np.asarray((values >= self.scale.raw[0]) & (values <= self.scale.raw[-1]))
+
+    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]:
+        (low, high), (bottom, top) = self.scale.raw[[0, -1]], self.ends
+        for i in np.flatnonzero((values < low) | (values > high)).tolist():
+            far = "outside" if bottom <= values[i] <= top else "far outside"
+            yield i, f"{values[i]:,.10g} is {far} what was learned, {low:,.10g} to {high:,.10g}"
+
+    def arrays(self) -> Arrays:
+        return dict(zip(self.column.layout(), (self.scale.raw, self.scale.score), strict=True))
+
+    def choices(self, own: Floats) -> Interval:
+        return Interval(self, own)
+
+
+@dataclass(frozen=True)
+class Interval(Choices):
+    """For each row the numbers on the grid from a lowest to a highest one; none if the lowest is above the highest."""
+
+    learned: LearnedNumbers
+    own: Floats
+
+    @cached_property
+    def range(self) -> tuple[Floats, Floats]:
+        """The lowest and the highest, (n,) each."""
+        column = self.learned.column
+        low, high = np.full_like(self.own, column.low), np.full_like(self.own, column.high)
+        if column.direction == "increase":
+            low = np.fmax(low, self.own)
+        elif column.direction == "decrease":
+            high = np.fmin(high, self.own)
+        return column.round(low, "up"), column.round(high, "down")
+
+    def free(self) -> Flags:
+        low, high = self.range
+        return np.asarray((low <= high) & ~((low == high) & (low == self.own)))
+
+    def allows(self, values: Floats) -> Flags:
+        low, high = self.range
+        return np.asarray((values >= low) & (values <= high) & (self.learned.column.round(values) == values))
+
+    def snap(self, x: Floats) -> Floats:
+        column, dtype = self.learned.column, self.learned.dtype
+        (low, high), own = self.range, column.round(self.own)
+        rounded = column.round(self.learned.scale.unembed(x[:, 0]))
+        snapped = np.clip(rounded, low, np.maximum(low, high))
+        stays = (rounded == own) | (snapped == own) | (low > high)
+        if pd.api.types.is_float_dtype(dtype) and dtype.itemsize < 8:
+            with np.errstate(over="ignore"):
+                snapped = as_numbers(pd.Series(snapped).astype(dtype))  # as a column of fewer bits gives it back
+            stays |= (snapped != column.round(snapped)) | (snapped < low) | (snapped > high)
+        if column.missing:
+            stays |= np.isnan(self.own) & _says_missing(x)
+        return np.where(stays, self.own, snapped)
+
+    def reach(self) -> tuple[Floats, Floats, Flags]:
+        (low, high), scale = self.range, self.learned.scale
+        ends = np.clip([low, high], scale.raw[0], scale.raw[-1])
+        ends[:, low > high] = np.nan  # nothing may be proposed
+        ends = np.where(np.isnan(ends), self.own, ends)
+        ends = np.where(np.isnan(ends), 0.0, scale.embed(ends))
+        missing = np.isnan(self.own)
+        weights = np.column_stack([np.ones_like(missing), missing])[:, : self.learned.column.weights]
+        return ends[0][:, None], ends.max(axis=0)[:, None], weights
+
+
+def _step_of(distinct: Floats) -> float | None:
+    """The coarsest decimal grid that all values lie on; with many values also its multiple (5, 25, …)."""
+    for decimals in range(13):
+        units = distinct * 10.0**decimals
+        if np.abs(units).max() > 2.0**52:
+            return 1.0 if (np.rint(distinct) == distinct).all() else None
+        if (np.rint(units) / 10.0**decimals == distinct).all():
+            multiple = int(np.gcd.reduce(np.rint(units).astype(np.int64))) if len(distinct) >= 20 else 1
+            return float(Decimal(multiple).scaleb(-decimals))
+    return None
+
+
+def _levels_of(distinct: Floats, step: float | None, rows: int) -> tuple[float, ...] | None:
+    """The few values themselves, where a well-filled column leaves most of its grid empty (e.g. 0, 3103, 5178)."""
+    if step is None or len(distinct) > MAX_LEVELS or len(distinct) * ROWS_PER_LEVEL > rows:
+        return None
+    points_on_grid = (distinct[-1] - distinct[0]) / step + 1
+    return tuple(distinct.tolist()) if 2 * len(distinct) < points_on_grid else None
+
+
+def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
+    """Up from the top level is infinity and down from the bottom one its negative: there is nothing there."""
+    above = np.searchsorted(levels, values, side="left")
+    below = np.searchsorted(levels, values, side="right")
+    if towards == "up":
+        rounded = np.append(levels, np.inf)[above]
+    elif towards == "down":
+        rounded = np.append(-np.inf, levels)[below]
+    else:
+        above, below = above.clip(max=len(levels) - 1), (below - 1).clip(min=0)
+        rounded = np.where(values - levels[below] <= levels[above] - values, levels[below], levels[above])
+    return np.where(np.isnan(values), np.nan, rounded)
+
+
+def _says_missing(x: Floats) -> Flags:
+    """(n, 3) -> (n,) whether the second weight is the larger."""
+    return np.asarray(x[:, 1:].argmax(axis=1) == 1)
