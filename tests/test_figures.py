@@ -135,7 +135,7 @@ def test_what_was_measured_before_is_drawn_again_without_data(tmp_path, monkeypa
 
 def test_the_command_makes_what_it_is_asked_for(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "tdce.cli", "figures", "--only", "pipeline", "--out", "pictures"],
+        [sys.executable, "-m", "tdce", "figures", "--only", "pipeline", "--out", "pictures"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -661,7 +661,7 @@ def test_half_a_character_in_a_table_is_named_when_it_is_written(tmp_path, endin
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
     """Run a command in a folder of its own, with a small explainer."""
-    monkeypatch.setattr(cli, "Explainer", Small)
+    monkeypatch.setattr(tdce, "Explainer", Small)
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, StrictUndefined
-
 from tdce.report.words import headline, spoken, value
 
 if TYPE_CHECKING:
@@ -22,6 +20,8 @@ STATUS = {
 
 def page(answer: Answer, title: str) -> str:
     """Every row with its options: the sentence, the changes side by side, the model's probability before and after."""
+    from jinja2 import Environment, StrictUndefined  # only here: nobody waits for it who wants no page
+
     people: list[dict[str, Any]] = []
     for i, (label, lines) in enumerate(zip(answer.rows.index, answer.lines(), strict=True)):
         options = [
