@@ -347,4 +347,3 @@ def _read_schema(path: Path) -> Schema:
         return Schema.from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError) as error:
         raise InputError(f"the schema {path} cannot be read: {error}") from None
-
