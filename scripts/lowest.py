@@ -1,4 +1,4 @@
-"""Constraints for `make test-lowest`: the lowest version of all that pyproject.toml asks for; torch and the test tools as pinned."""
+"""Constraints for `make test-lowest`: the lowest versions that pyproject.toml admits; torch and tools as pinned."""
 
 import tomllib
 from pathlib import Path

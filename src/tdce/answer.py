@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,19 +15,8 @@ from tdce.encoder import Encoder
 from tdce.errors import InputError, file_path
 from tdce.methods import Explanation
 from tdce.report.page import page
-from tdce.report.words import sentence
+from tdce.report.words import Line, sentence
 from tdce.tables import check_writable, write_whole
-
-
-class Line(NamedTuple):
-    """One option for one row."""
-
-    status: str
-    target: Any
-    before: float  # the model's probability of the target
-    after: float
-    changes: list[tuple[Name, Any, Any]]  # feature, value before, value after
-    note: str
 
 
 class Answer:
@@ -139,7 +128,7 @@ class Answer:
         """Write a page that needs nothing else: the changes of every row, in words and as a table."""
         where = file_path("path", path)
         check_writable(where, endings=None)
-        write_whole(where, page(self, title).encode())
+        write_whole(where, page(self.rows[list(self.encoder.schema.names)], self.lines(), title).encode())
 
     def _written(self) -> pd.DataFrame:
         repeated = self.rows.iloc[np.repeat(np.arange(len(self.rows)), self.options)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tdce.report.words import headline, spoken, value
+import pandas as pd
 
-if TYPE_CHECKING:
-    from tdce.answer import Answer
+from tdce.report.words import Line, headline, spoken, value
 
 STATUS = {
     "valid": "would be accepted",
@@ -18,12 +18,16 @@ STATUS = {
 }
 
 
-def page(answer: Answer, title: str) -> str:
+def page(
+    rows: pd.DataFrame,  # the features as the user gave them
+    lines: list[list[Line]],  # by row, then by option
+    title: str,
+) -> str:
     """Every row with its options: the sentence, the changes side by side, the model's probability before and after."""
     from jinja2 import Environment, StrictUndefined  # only here: nobody waits for it who wants no page
 
     people: list[dict[str, Any]] = []
-    for i, (label, lines) in enumerate(zip(answer.rows.index, answer.lines(), strict=True)):
+    for i, label in enumerate(rows.index):
         options = [
             {
                 "status": STATUS[line.status],
@@ -34,12 +38,13 @@ def page(answer: Answer, title: str) -> str:
                 "before": line.before,
                 "after": line.after,
             }
-            for line in lines
+            for line in lines[i]
         ]
-        now = [(spoken(n), value(answer.rows[n].iloc[i])) for n in answer.encoder.schema.names]
+        now = [(spoken(name), value(rows[name].iloc[i])) for name in rows]
         people.append({"label": label, "options": options, "features": now})
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
         files("tdce.report").joinpath("page.html").read_text(encoding="utf-8")
     )
-    counts = {STATUS[k]: v for k, v in answer.counts().items()}
+    found = Counter(line.status for options in lines for line in options)
+    counts = {STATUS[status]: count for status, count in sorted(found.items())}
     return template.render(title=title, people=people, counts=counts)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-if TYPE_CHECKING:
-    from tdce.answer import Line
+from tdce.cells import Name
+
+
+class Line(NamedTuple):
+    """One option for one row."""
+
+    status: str
+    target: Any
+    before: float  # the model's probability of the target
+    after: float
+    changes: list[tuple[Name, Any, Any]]  # feature, value before, value after
+    note: str
 
 
 def sentence(line: Line) -> str:
