@@ -115,7 +115,9 @@ def products_table(bench: Bench, sizes: list[int]) -> None:
     print("|---" * 6 + "|")
     made = {"defaults": TDCE(), "as in the tables": chosen("tdce", bench.name)}
     ready = {name: method.fit(bench.task("no")) for name, method in made.items()}
-    runs = {(name, n): partial(bench.explanation, ready[name], "no", queries(bench, n)) for name in ready for n in sizes}
+    runs = {
+        (name, n): partial(bench.explanation, ready[name], "no", queries(bench, n)) for name in ready for n in sizes
+    }
     memory = {key: (run(), peak())[1] for key, run in runs.items()}  # before the products, which need some of their own
     for (name, n), run in runs.items():
         seconds = best(run, 2)

@@ -239,7 +239,8 @@ def test_the_free_bounds_at_a_temperature_of_three_tenths():
 @pytest.mark.parametrize("k", [2, 3, 5, 10, 50])
 def test_the_bounds_without_x_min_hold_and_the_tight_ones_lie_within(k, tau):
     for pi in laws(k):
-        found, free, tight = theory.divergence(pi, tau, 20_000), theory.free_bounds(pi, tau), theory.tight_bounds(pi, tau)
+        found = theory.divergence(pi, tau, 20_000)
+        free, tight = theory.free_bounds(pi, tau), theory.tight_bounds(pi, tau)
         assert tight.lower - 4 * found.error <= found.value <= tight.upper + 4 * found.error
         assert free.lower <= tight.lower + 1e-9 < tight.upper <= free.upper + 1e-9
         assert free.upper - free.lower == pytest.approx(k * math.log(k) + math.log(pi.max() / pi.min()))

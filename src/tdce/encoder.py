@@ -216,7 +216,7 @@ def _read(feature: Feature, series: pd.Series[Any], most: float = np.inf) -> Flo
         return _read_numbers(feature, series, most)
     positions = {value: float(i) for i, value in enumerate(feature.categories)}
     try:
-        codes, values = pd.factorize(series)
+        codes, values = pd.factorize(series.to_numpy() if series.dtype == object else series)  # for pandas 2
     except TypeError:
         raise InputError(f"{feature.name!r} holds lists or other nested values, but was fitted with categories: "
                          f"{listing(feature.categories)}") from None  # fmt: skip
