@@ -47,7 +47,7 @@ def _named(name: str) -> Iterator[str]:
     if name not in RETURNED and not is_dataclass(found) and found is not tdce.InputError:
         yield _signature(name, found)
     yield _text(found)
-    if is_dataclass(found):
+    if inspect.isclass(found) and is_dataclass(found):
         yield _fields(found, "field")
     for member, value in vars(found).items() if inspect.isclass(found) else ():
         if not member.startswith("_") and isinstance(value, property | classmethod | Callable):

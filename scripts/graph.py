@@ -92,9 +92,9 @@ def drawing(found: Iterable[Import]) -> str:
         down[name] = direct.union(*(down[other] for other in direct))
     lines = ["flowchart TD"]
     for name in reversed(down):
-        direct = [imported for importer, imported in edges if importer == name]
-        needed = [a for a in direct if not any(a in down[b] for b in direct)]
-        lines += [f"    {name} {'-.->' if edges[name, other] else '-->'} {other}" for other in sorted(needed)]
+        near = sorted(imported for importer, imported in edges if importer == name)
+        needed = [a for a in near if not any(a in down[b] for b in near)]
+        lines += [f"    {name} {'-.->' if edges[name, other] else '-->'} {other}" for other in needed]
     return "\n".join(lines)
 
 
@@ -145,9 +145,10 @@ def _imported(tree: ast.AST, known: Iterable[str], lazy: bool = False) -> Iterat
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import):
             yield from ((name.name, lazy) for name in node.names if name.name in known)
-        elif isinstance(node, ast.ImportFrom) and node.module in known:
-            whole = [f"{node.module}.{name.name}" for name in node.names]
-            yield from ((name if name in known else node.module, lazy) for name in whole)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module in known:
+            for name in node.names:
+                whole = f"{node.module}.{name.name}"
+                yield whole if whole in known else node.module, lazy
         else:
             yield from _imported(node, known, lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
