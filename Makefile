@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+LOWEST := .venv-lowest
+PIP := pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all lint clean
+.PHONY: demo test test-all test-lowest lint docs clean
 
 demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
@@ -15,6 +17,13 @@ test: lint
 test-all: lint
 	$(BIN)/pytest -m "slow or not slow"
 
+test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
+	$(LOWEST)/bin/pytest -n 2 --dist loadfile
+
+docs: $(STAMP)  # what is made from the code: docs/api.md, and the drawing in CONTRIBUTING.md
+	$(BIN)/python scripts/api.py
+	$(BIN)/python scripts/graph.py
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -22,9 +31,16 @@ lint: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt "pip>=25.1"
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt --group dev -e .
+	$(BIN)/$(PIP) -c constraints.txt "pip>=25.1"
+	$(BIN)/$(PIP) -c constraints.txt --group dev -e ".[paper]"
 	touch $(STAMP)
 
+$(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python scripts/lowest.py > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/$(PIP) "pip>=25.1"
+	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) demo .pytest_cache .mypy_cache .ruff_cache

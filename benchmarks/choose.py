@@ -20,7 +20,7 @@ from tdce.evaluation import PAPER
 from tdce.methods import METHODS, TDCE
 from tdce.paper.benchmark.cell import Bench, Cell
 from tdce.paper.benchmark.settings import DATA, chosen
-from tdce.paper.benchmark.summary import columns
+from tdce.paper.benchmark.summary import contests
 
 RIVALS = tuple(name for name in METHODS if name != "tdce")
 SETTINGS: tuple[dict[str, Any], ...] = (
@@ -59,9 +59,9 @@ def points(rows: pd.DataFrame, data: str, ours: str) -> tuple[int, int]:
     won = last = 0
     part = rows[rows["method"].isin([*RIVALS, ours])]
     for masked in ("no", "yes"):
-        for column in columns(part, data, masked, [m for m in PAPER if masked == "no" or m != "js"]):
-            won += column.standing(ours) != "lost"
-            last += column.ranking()[-1] == ours
+        for contest in contests(part, data, masked, [m for m in PAPER if masked == "no" or m != "js"]):
+            won += contest.standing(ours) != "lost"
+            last += contest.ranking()[-1] == ours
     return won, last
 
 

@@ -14,7 +14,7 @@ from tdce.evaluation import PAPER
 from tdce.methods import METHODS
 from tdce.paper.benchmark.cell import Bench
 from tdce.paper.benchmark.settings import DATA, chosen
-from tdce.paper.benchmark.summary import ORDER, TITLES, columns
+from tdce.paper.benchmark.summary import ORDER, TITLES, contests
 from tdce.paper.figures.correlations import SHOWN, correlation
 
 RESULTS = Path("results")
@@ -28,8 +28,8 @@ def means(rows: pd.DataFrame, metrics: list[str]) -> None:
         print(f"\n{metric}\n| data | masked | " + " | ".join((*BASELINES, *TDCE)) + " |\n" + "|---" * 10 + "|")
         for data in DATA:
             for masked in ("no", "yes"):
-                (column,) = columns(rows, data, masked, [metric])
-                shown = " | ".join(f"{column.figures[m].mean:.3f}" for m in (*BASELINES, *TDCE))
+                (contest,) = contests(rows, data, masked, [metric])
+                shown = " | ".join(f"{contest.figures[m].mean:.3f}" for m in (*BASELINES, *TDCE))
                 print(f"| {TITLES[data]} | {masked} | {shown} |")
 
 
@@ -39,13 +39,13 @@ def cells(rows: pd.DataFrame) -> None:
     for ours in TDCE:
         part = rows[rows["method"].isin((*BASELINES, ours))]
         found = [
-            column
+            contest
             for data in DATA
             for masked in ("no", "yes")
-            for column in columns(part, data, masked, [m for m in PAPER if masked == "no" or m != "js"])
+            for contest in contests(part, data, masked, [m for m in PAPER if masked == "no" or m != "js"])
         ]
-        last = sum(column.ranking()[-1] == ours for column in found)
-        standings = Counter(column.standing(ours) for column in found)
+        last = sum(contest.ranking()[-1] == ours for contest in found)
+        standings = Counter(contest.standing(ours) for contest in found)
         print(f"| {ours} | {standings['first']} | {standings['within']} | {last} | {len(found)} |")
 
 
@@ -81,7 +81,7 @@ def scores() -> None:
     found = {"target class": bench.fitted.raw[(bench.fitted.y == bench.target).numpy()]}
     for method in ("tdce", "tdce, default", "tdce_paper", "wachter"):
         made = METHODS["tdce"]() if method == "tdce, default" else chosen(method, "lcd")
-        found[method] = bench.explain(made.fit(bench.task("no")), "no", bench.queries)[0].raw[:, 0]
+        found[method] = bench.explanation(made.fit(bench.task("no")), "no", bench.queries)[0].raw[:, 0]
     print("\nLCD, seed 0: deviation of the FICO score, its correlation with the interest rate")
     for name, raw in found.items():
         print(f"{name}: {raw[:, pair[1]].std():.0f}, {correlation(raw[:, pair])[0, 1]:.2f}")

@@ -104,7 +104,7 @@ def methods_table(bench: Bench, sizes: list[int]) -> None:
         for n in sizes:
             frame = queries(bench, n)
             few = n <= 1000
-            seconds = best(lambda frame=frame, ready=ready: bench.explain(ready, "no", frame), 2 if few else 1, few)
+            seconds = best(lambda frame=frame, ready=ready: bench.explanation(ready, "no", frame), 2 if few else 1, few)
             cells.append(f"{100 * seconds / n:.4f}")
         print(f"| {name} | {prepare:.1f} | {' | '.join(cells)} |", flush=True)
 
@@ -115,7 +115,9 @@ def products_table(bench: Bench, sizes: list[int]) -> None:
     print("|---" * 6 + "|")
     made = {"defaults": TDCE(), "as in the tables": chosen("tdce", bench.name)}
     ready = {name: method.fit(bench.task("no")) for name, method in made.items()}
-    runs = {(name, n): partial(bench.explain, ready[name], "no", queries(bench, n)) for name in ready for n in sizes}
+    runs = {
+        (name, n): partial(bench.explanation, ready[name], "no", queries(bench, n)) for name in ready for n in sizes
+    }
     memory = {key: (run(), peak())[1] for key, run in runs.items()}  # before the products, which need some of their own
     for (name, n), run in runs.items():
         seconds = best(run, 2)
@@ -133,9 +135,9 @@ def parts_table(bench: Bench, rows: int) -> None:
     print(f"\n### {bench.name}: where the time goes, {rows:,} rows, defaults\n")
     print("| part | share of the time |\n|---|---|")
     ready, frame = TDCE().fit(bench.task("no")), queries(bench, rows)
-    bench.explain(ready, "no", frame)  # the first call also judges the training rows, once
+    bench.explanation(ready, "no", frame)  # the first call also judges the training rows, once
     profile = cProfile.Profile()
-    profile.runcall(bench.explain, ready, "no", frame)
+    profile.runcall(bench.explanation, ready, "no", frame)
     stats: Any = pstats.Stats(profile)
     for part, (file, function) in PARTS.items():
         inside = [v[3] for (path, _, name), v in stats.stats.items() if path.endswith(file) and name == function]
@@ -148,7 +150,7 @@ def threads_table(bench: Bench, rows: int) -> None:
     ready, frame, before = TDCE().fit(bench.task("no")), queries(bench, rows), torch.get_num_threads()
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        print(f"| {threads} | {100 * best(lambda: bench.explain(ready, 'no', frame), 3) / rows:.4f} |", flush=True)
+        print(f"| {threads} | {100 * best(lambda: bench.explanation(ready, 'no', frame), 3) / rows:.4f} |", flush=True)
     torch.set_num_threads(before)
 
 

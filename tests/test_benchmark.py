@@ -16,7 +16,7 @@ from tdce.methods import METHODS, Wachter
 from tdce.paper.benchmark import Setting, run
 from tdce.paper.benchmark.cell import Bench, Cell, Measured
 from tdce.paper.benchmark.settings import CHOSEN, PRESETS, chosen
-from tdce.paper.benchmark.summary import Column, Figure, columns, paper_figures, tables
+from tdce.paper.benchmark.summary import Contest, Figure, contests, markdown, paper_figures
 from tdce.progress import Progress
 
 
@@ -248,7 +248,7 @@ def test_the_tables_mark_the_best_and_the_second_and_count_what_is_lost():
         *[("lcd", m, "no", s, "validity", v) for s in (0, 1)
           for m, v in (("wachter", 0.5), ("face", 0.9), ("tdce", 1.0))],
     )  # fmt: skip
-    text = tables(rows)
+    text = markdown(rows)
     assert "**1.00** ± 0.10 <small>0.34</small>" in text  # the paper's Wachter has 0.34 on LCD
     assert "<u>2.00</u> ± 0.10 <small>0.59</small>" in text
     assert "3.00 ± 0.10" in text
@@ -256,8 +256,8 @@ def test_the_tables_mark_the_best_and_the_second_and_count_what_is_lost():
         "`tdce` is first in 1 of 2 cells, within one standard deviation of the first in 0 more, and last in 0." in text
     )
     assert "- LCD: lost l2 to wachter (2.0 against 1.0)." in text
-    (column,) = columns(rows, "lcd", "no", ["validity"])
-    assert column.ranking() == ["tdce", "face", "wachter"]
+    (contest,) = contests(rows, "lcd", "no", ["validity"])
+    assert contest.ranking() == ["tdce", "face", "wachter"]
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_the_tables_mark_the_best_and_the_second_and_count_what_is_lost():
     ],
 )
 def test_a_column_is_first_within_one_deviation_of_the_first_or_lost(metric, own, best, standing):
-    assert Column(metric, {"tdce": Figure(*own), "face": Figure(*best)}).standing("tdce") == standing
+    assert Contest(metric, {"tdce": Figure(*own), "face": Figure(*best)}).standing("tdce") == standing
 
 
 def test_the_papers_figures_are_those_that_it_prints():

@@ -23,7 +23,7 @@ from tdce.cli import app
 
 def run(*words: object, cwd: Path, stdout=subprocess.PIPE, preexec_fn=None, **env: str):
     return subprocess.run(
-        [sys.executable, "-m", "tdce.cli", *map(str, words)], stdout=stdout, stderr=subprocess.PIPE,
+        [sys.executable, "-m", "tdce", *map(str, words)], stdout=stdout, stderr=subprocess.PIPE,
         cwd=cwd, env=os.environ | {"COLUMNS": "100"} | env, text=True, check=False, preexec_fn=preexec_fn,
     )  # fmt: skip
 
@@ -181,7 +181,7 @@ class Small(tdce.Explainer):
 
 def test_an_artefact_without_rows_explains_and_says_what_it_cannot(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "Explainer", Small)
+    monkeypatch.setattr(tdce, "Explainer", Small)
     members(60, 0).to_csv("few.csv", index=False)
     fit = ["fit", "few.csv", "--label", "bleibt?", "--without-rows", "--out", "m.tdce"]
     for words in (fit, ["explain", "m.tdce", "few.csv", "--out", "out.csv"]):
@@ -341,7 +341,7 @@ def test_workers_end_with_the_command_that_started_them(tmp_path, sent, to_all, 
 def start(*words: object, cwd: Path) -> subprocess.Popen[str]:
     """A command in a process group of its own, as a terminal would start it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tdce.cli", *map(str, words)],
+        [sys.executable, "-m", "tdce", *map(str, words)],
         cwd=cwd, env=os.environ | {"PYTHONUNBUFFERED": "1"}, text=True, start_new_session=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # in the background it is ignored

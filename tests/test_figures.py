@@ -135,7 +135,7 @@ def test_what_was_measured_before_is_drawn_again_without_data(tmp_path, monkeypa
 
 def test_the_command_makes_what_it_is_asked_for(tmp_path):
     done = subprocess.run(
-        [sys.executable, "-m", "tdce.cli", "figures", "--only", "pipeline", "--out", "pictures"],
+        [sys.executable, "-m", "tdce", "figures", "--only", "pipeline", "--out", "pictures"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -153,7 +153,7 @@ def test_the_lines_of_kl_are_those_of_the_theory(tmp_path, monkeypatch):
     assert [p.name for p in written] == ["kl.csv", "kl.png", "kl.svg"]
     line = pd.read_csv(written[0]).iloc[0]
     pi = np.array(kl.PI)
-    assert line["kl"] == pytest.approx(theory.kl(pi, 0.3, 5_000).value, rel=1e-5)
+    assert line["kl"] == pytest.approx(theory.divergence(pi, 0.3, 5_000).value, rel=1e-5)
     assert (line["tight_lower"], line["tight_upper"]) == pytest.approx(theory.tight_bounds(pi, 0.3), rel=1e-5)
     assert line["printed_upper"] < 0 < line["supplement_upper"]
 
@@ -232,7 +232,7 @@ def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(
     assert set(shares["a"]) == {"checking_account"}  # the mask of german is a number: the first category is shown
     assert shares.groupby(["masked", "method"])["value"].sum().to_numpy() == pytest.approx(1)
     bench = work.bench(0)
-    found, _ = bench.explain(TDCE().fit(bench.task("no")), "no", bench.queries)
+    found, _ = bench.explanation(TDCE().fit(bench.task("no")), "no", bench.queries)
     names = list(bench.fitted.encoder.schema.names)
     own = found.raw[:, 0][:, names.index("checking_account")]
     ours = shares[(shares["method"] == "tdce, default") & (shares["masked"] == "no")]

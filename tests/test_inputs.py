@@ -662,7 +662,7 @@ def test_half_a_character_in_a_table_is_named_when_it_is_written(tmp_path, endin
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., str]:
     """Run a command in a folder of its own, with a small explainer."""
-    monkeypatch.setattr(cli, "Explainer", Small)
+    monkeypatch.setattr(tdce, "Explainer", Small)
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> str:
@@ -718,9 +718,9 @@ def test_cells_of_every_kind_beside_each_other_are_answered_or_named():
             told.append(str(error))
 
     for pair in itertools.combinations_with_replacement(cells, 2):
-        values = np.empty(2, dtype=object)
+        values = pd.Series([None, None], dtype=object)
         for i, cell in enumerate(pair):
-            values[i] = cell
+            values.array[i] = cell
         ask(lambda values=values: encoder.encode(pd.DataFrame({"a": values, "b": "x"})))
         ask(lambda values=values: encoder.encode(pd.DataFrame({"a": 1.0, "b": values})))
         ask(lambda values=values: Schema.infer(pd.DataFrame({"a": values})))

@@ -25,6 +25,7 @@ from tdce.errors import InputError
 from tdce.schema import Categorical, Numeric, Schema
 from tdce.tables import check_writable, make_folder, read_table, write_table, write_whole
 
+TEXT = str(pd.Series(["a"]).dtype)  # str, or object before pandas 3
 AWKWARD = ["Jürgen Müller", "a, b; c", 'say "hi"', "two\nlines", "old\rmac", "dos\r\nline", "'", "\ttab ", "#", "日本"]
 
 
@@ -47,7 +48,7 @@ def refusal(path: Path) -> str:
 def everything() -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "text": pd.Series([*AWKWARD[:9], None], dtype="str"),
+            "text": pd.Series([*AWKWARD[:9], None], dtype=TEXT),
             "Straße, 1": range(10),
             "code": [f"00{i}" for i in range(10)],
             "whole": pd.array([1, None, -3, 4, 5, 6, 7, 8, 9, 2**63 - 1], dtype="Int64"),
@@ -66,10 +67,9 @@ def test_what_is_written_is_read_back_to_the_last_bit(tmp_path: Path, ending: st
     path = tmp_path / f"a b ü{ending}"
     before = everything()
     write_table(path, before)
+    words = {"text": "string", "code": "string"}
     pd.testing.assert_frame_equal(
-        read_table(path).astype({"text": "str", "code": "str"}),
-        before.astype({"Straße, 1": "Int64"}),
-        check_exact=True,
+        read_table(path).astype(words), before.astype({"Straße, 1": "Int64"} | words), check_exact=True
     )
     pd.testing.assert_frame_equal(before, everything())
 
@@ -121,19 +121,19 @@ def test_the_index_is_not_written(tmp_path: Path) -> None:
         (["1.5", "", "2"], "Float64", [1.5, None, 2.0]),
         (["1e3", ".5", "5."], "Float64", [1000, 0.5, 5]),
         (["9223372036854775807"], "Int64", [2**63 - 1]),
-        (["007", "008"], "str", ["007", "008"]),  # codes
-        (["7", "008"], "str", ["7", "008"]),
-        (["-05"], "str", ["-05"]),
-        (["12345678901234567890"], "str", ["12345678901234567890"]),  # an identifier, cut short as a float
-        (["NA", "none", "u"], "str", ["NA", "none", "u"]),  # words beside a word
-        (["None", "None"], "str", ["None", "None"]),
-        (["12", "u"], "str", ["12", "u"]),
-        (["1,5"], "str", ["1,5"]),
-        (["inf", "1"], "str", ["inf", "1"]),
-        (["٣", "1"], "str", ["٣", "1"]),  # a digit, but none that is parsed
-        (["0x10"], "str", ["0x10"]),
-        (["True", "False"], "str", ["True", "False"]),
-        (["2024-01-02"], "str", ["2024-01-02"]),
+        (["007", "008"], TEXT, ["007", "008"]),  # codes
+        (["7", "008"], TEXT, ["7", "008"]),
+        (["-05"], TEXT, ["-05"]),
+        (["12345678901234567890"], TEXT, ["12345678901234567890"]),  # an identifier, cut short as a float
+        (["NA", "none", "u"], TEXT, ["NA", "none", "u"]),  # words beside a word
+        (["None", "None"], TEXT, ["None", "None"]),
+        (["12", "u"], TEXT, ["12", "u"]),
+        (["1,5"], TEXT, ["1,5"]),
+        (["inf", "1"], TEXT, ["inf", "1"]),
+        (["٣", "1"], TEXT, ["٣", "1"]),  # a digit, but none that is parsed
+        (["0x10"], TEXT, ["0x10"]),
+        (["True", "False"], TEXT, ["True", "False"]),
+        (["2024-01-02"], TEXT, ["2024-01-02"]),
     ],
 )
 def test_a_column_is_numeric_if_every_cell_is_a_number(
@@ -196,8 +196,8 @@ def test_the_kinds_of_the_schema_win(tmp_path: Path) -> None:
         "other": [5, 6],
     }
     assert frame.dtypes.astype(str).to_dict() == {
-        "code": "str", "flag": "bool", "mixture": "object", "level": "Int64", "rate": "Float64", "ratio": "Float64",
-        "count": "Int64", 0: "str", "other": "Int64",
+        "code": TEXT, "flag": "bool", "mixture": "object", "level": "Int64", "rate": "Float64", "ratio": "Float64",
+        "count": "Int64", 0: TEXT, "other": "Int64",
     }  # fmt: skip
 
 

@@ -43,6 +43,8 @@ def readable(series: pd.Series[Any]) -> pd.Series[Any]:
     dtype = series.dtype
     if isinstance(dtype, pd.SparseDtype):
         return series.astype(dtype.subtype)
+    if str(dtype) == "null[pyarrow]":  # whose missing cells pandas 2 takes for a value
+        return series.astype(object)
     if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize > 8:
         with np.errstate(over="ignore"):
             return series.astype(np.float64)

@@ -1,4 +1,7 @@
-"""The command line: each command reads files, calls one public function and writes whole files."""
+"""The command line: each command reads files, calls one public function and writes whole files.
+
+What needs torch is imported by the command that needs it, so that the others answer at once.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,22 @@ import signal
 import sys
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tdce import demo as demonstration
-from tdce.answer import Answer
+import tdce
 from tdce.data import catalogue
-from tdce.errors import InputError
-from tdce.evaluation import MEANING
-from tdce.evaluation import evaluate as measure
-from tdce.explainer import Explainer
-from tdce.machine import description, trials, usual_widths, widths_of
-from tdce.methods import METHODS
-from tdce.paper.benchmark import DATA, Setting, run
+from tdce.errors import InputError, require_paper
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 from tdce.tables import WRITABLE, Dialect, check_writable, read_table, write_table, write_whole
+
+if TYPE_CHECKING:
+    from tdce.answer import Answer
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -37,10 +36,10 @@ TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A table: .csv,
 RowsPath = Annotated[Path, typer.Argument(metavar="ROWS", help="The rows to explain: .csv, .csv.gz or .parquet")]
 ModelPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="What `tdce fit` wrote")]
 Immutable = Annotated[str, typer.Option(help="Columns that never change, with commas between")]
-Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals a row")]
+Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals per row")]
 Closeness = Annotated[float | None, typer.Option(help="From 0, typical of the target class, to 1, nearest to the row")]
-Sep = Annotated[str, typer.Option(help="What stands between the cells of a CSV file: one character, or tab")]
-Decimal = Annotated[str, typer.Option(help="What stands before the decimals in a CSV file: . or ,")]
+Sep = Annotated[str, typer.Option(help="What separates the cells of a CSV file: one character, or tab")]
+Decimal = Annotated[str, typer.Option(help="What precedes the decimals in a CSV file: . or ,")]
 Threshold = Annotated[float | None, typer.Option(help="Probability at which the answer counts as a yes")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
@@ -64,7 +63,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="A folder for the rows, the page and the fitted explainer")] = Path("demo"),
 ) -> None:
     """The whole story on embedded data: fit, explain five refused applicants, write a page."""
-    demonstration.run(out, Console(), _progress())
+    from tdce.demo import run
+
+    run(out, Console(), _progress())
 
 
 @app.command()
@@ -85,7 +86,7 @@ def fit(
     dialect = Dialect(sep, decimal)
     given = None if schema is None else _read_schema(schema)
     frame = read_table(table, given, dialect)
-    explainer = Explainer(seed=seed, progress=_progress())
+    explainer = tdce.Explainer(seed=seed, progress=_progress())
     explainer.fit(frame, label, favourable, given, _names(immutable, frame.columns))
     explainer.save(out, rows=not without_rows)
     report = explainer.report
@@ -114,7 +115,7 @@ def explain(
     """Say for each row what would have to be different."""
     check_writable(out, (*WRITABLE, PAGE))
     dialect = Dialect(sep, decimal)
-    explainer = Explainer.load(model, progress=_progress())
+    explainer = tdce.Explainer.load(model, progress=_progress())
     frame = read_table(rows, explainer.schema, dialect)
     answer = explainer.explain(
         frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
@@ -141,13 +142,16 @@ def evaluate(
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
 ) -> None:
     """Measure the explanations of ROWS by the paper's metrics and some more."""
+    from tdce.evaluation import MEANING
+    from tdce.evaluation import evaluate as measured
+
     dialect = Dialect(sep, decimal)
-    explainer = Explainer.load(model, progress=_progress())
+    explainer = tdce.Explainer.load(model, progress=_progress())
     frame = read_table(rows, explainer.schema, dialect)
     answer = explainer.explain(
         frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
     )  # fmt: skip
-    found = measure(explainer, answer)
+    found = measured(explainer, answer)
     if not found:
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
     if json:
@@ -163,8 +167,8 @@ def evaluate(
 
 @app.command()
 def bench(
-    data: Annotated[str, typer.Option(help="Data sets, with commas between")] = ",".join(DATA),
-    methods: Annotated[str, typer.Option(help="Methods, with commas between")] = ",".join(METHODS),
+    data: Annotated[str, typer.Option(help="Data sets, with commas between (default: the paper's four)")] = "",
+    methods: Annotated[str, typer.Option(help="Methods, with commas between (default: all)")] = "",
     masked: Annotated[str, typer.Option(help="both, yes or no: with one feature masked")] = "both",
     seeds: Annotated[int, typer.Option(min=1, help="How many")] = 5,
     rows: Annotated[int, typer.Option(min=1, help="Unfavourable test rows, at most")] = 1000,
@@ -172,10 +176,14 @@ def bench(
     workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each")] = 2,
 ) -> None:
     """Run the paper's experiment and write benchmark.csv, tables.md and environment.json."""
+    require_paper("tdce bench", "sklearn")
+    from tdce.methods import METHODS
+    from tdce.paper.benchmark import DATA, Setting, run
+
     if masked not in ("both", "yes", "no"):
         raise InputError(f"masked {masked!r} must be both, yes or no")
     kinds = ("no", "yes") if masked == "both" else (masked,)
-    setting = Setting(_words(data), _words(methods), kinds, seeds, rows, out, workers)
+    setting = Setting(_words(data) or DATA, _words(methods) or tuple(METHODS), kinds, seeds, rows, out, workers)
     run(setting, Progress(_progress()))
     Console().print(f"Written: {out / 'benchmark.csv'}, {out / 'tables.md'}", highlight=False, soft_wrap=True)
 
@@ -195,7 +203,8 @@ def figures(
 
     What was measured for correlations and tau before, in the folder itself or in RESULTS/figures, is drawn again.
     """
-    from tdce.paper.figures import FIGURES, Work, make  # only here: no other command waits for a plotting library
+    require_paper("tdce figures", "matplotlib", "sklearn")
+    from tdce.paper.figures import FIGURES, Work, make
 
     work = Work(out, data, seeds, rows, results, fresh, workers, Progress(_progress()))
     written = make(_words(only) or tuple(FIGURES), work)
@@ -215,7 +224,7 @@ def schema(
     if out is not None:
         check_writable(out, endings=None)
     if table.suffix == ".tdce":
-        found = Explainer.load(table).schema
+        found = tdce.Explainer.load(table).schema
     else:
         frame = read_table(table, dialect=Dialect(sep, decimal))
         if label is not None and label not in frame.columns:
@@ -246,7 +255,9 @@ def check(
     model: Annotated[Path | None, typer.Argument(metavar="[NAME.tdce]", help="What `tdce fit` wrote")] = None,
 ) -> None:
     """Try whether this machine's products keep rows apart: those of NAME.tdce, or those of a usual size."""
-    fitted = None if model is None else Explainer.load(model).fitted_
+    from tdce.machine import description, trials, usual_widths, widths_of
+
+    fitted = None if model is None else tdce.Explainer.load(model).fitted_
     widths = usual_widths() if fitted is None else widths_of([fitted.classifier, fitted.diffusion])
     table = Table("inner width", "outer width", "numbers", "way", box=None, pad_edge=False)
     found = trials(widths)
@@ -337,7 +348,3 @@ def _read_schema(path: Path) -> Schema:
         return Schema.from_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError) as error:
         raise InputError(f"the schema {path} cannot be read: {error}") from None
-
-
-if __name__ == "__main__":
-    main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Iterable
+from importlib.util import find_spec
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,6 +23,9 @@ TAU_RANGE = (0.01, 100.0)
 """Of a temperature of the relaxed categories."""
 
 Choice = TypeVar("Choice", bound=str)
+
+EXTRA = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
+"""The libraries of the extra `tdce[paper]`: as they are imported, and as they are called."""
 
 
 class InputError(ValueError):
@@ -93,6 +97,13 @@ def file_path(name: str, value: Any) -> Path:
     if isinstance(text, str) and "\0" not in text:
         return Path(text)
     raise InputError(f"{name} is {shown(value)}; it must be the name of a file")
+
+
+def require_paper(what: str, *modules: str) -> None:
+    """An error that names the way out where one of the extra's libraries is not installed."""
+    for module in modules:
+        if find_spec(module) is None:
+            raise InputError(f"{what} needs {EXTRA[module]}; install it with `pip install 'tdce[paper]'`")
 
 
 def shown(value: Any, most: int = 80, spell: Callable[[Any], str] = repr) -> str:

@@ -6,11 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Literal, Protocol, get_args
-
-from rich.console import Console
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as RichProgress
+from typing import Any, Literal, Protocol, get_args
 
 from tdce.errors import one_of
 
@@ -37,9 +33,12 @@ class Progress:
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Bar]:
         if self.mode == "bar":
-            with RichProgress(
-                TextColumn("{task.description:<28}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"),
-                TimeElapsedColumn(), TextColumn("{task.fields[text]}"), console=Console(stderr=True),
+            from rich import console, progress  # only here: nobody waits for them who sees no bar
+
+            text = progress.TextColumn
+            with progress.Progress(
+                text("{task.description:<28}"), progress.BarColumn(), text("{task.percentage:>3.0f}%"),
+                progress.TimeElapsedColumn(), text("{task.fields[text]}"), console=console.Console(stderr=True),
             ) as rich:  # fmt: skip
                 task = rich.add_task(title, total=total, text="")
                 yield _RichBar(rich, task)
@@ -58,11 +57,11 @@ class _Silent:
 
 
 class _RichBar:
-    def __init__(self, rich: RichProgress, task: object) -> None:
+    def __init__(self, rich: Any, task: object) -> None:
         self.rich, self.task = rich, task
 
     def advance(self, text: str = "") -> None:
-        self.rich.update(self.task, advance=1, text=text)  # type: ignore[arg-type]
+        self.rich.update(self.task, advance=1, text=text)
 
 
 class _Lines:

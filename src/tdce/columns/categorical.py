@@ -80,7 +80,7 @@ class Categorical(Column):
         series = readable(series)
         positions = {value: float(i) for i, value in enumerate(self.categories)}
         try:
-            codes, values = pd.factorize(series)
+            codes, values = pd.factorize(series.to_numpy() if series.dtype == object else series)  # for pandas 2
         except TypeError:
             raise InputError(f"{self.name!r} holds lists or other nested values, but was fitted with categories: "
                              f"{listing(self.categories)}") from None  # fmt: skip

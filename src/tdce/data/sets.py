@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from tdce.data import rows
+from tdce.data.rows import adult_paper, gmc_paper, law_paper, lcd_full, lcd_paper
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ ADULT = Table(
             mask="male_flag",
             immutable=("age", "white_flag", "male_flag", "us_native_flag"),
             flags=ADULT_FLAGS,
-            prepare=rows.adult_paper,
+            prepare=adult_paper,
             notes=(
                 "The paper counts 9 numeric and 2 categorical features, but Adult has six numbers: four "
                 "categories became 0/1 flags that count as numbers, and final_weight, education and "
@@ -156,7 +156,7 @@ GMC = Table(
             features=GMC_FEATURES,
             mask="age",
             immutable=("age",),
-            prepare=rows.gmc_paper,
+            prepare=gmc_paper,
             notes=(
                 "Complete rows only (48,144), and of those all 3,351 delinquent ones with as many others "
                 "drawn at random. The paper's 15,000 rows for training cannot be reached with this file of "
@@ -198,7 +198,7 @@ LAW = Table(
             features=LAW_FEATURES,
             mask="race",
             immutable=("sex", "race"),
-            prepare=rows.law_paper,
+            prepare=law_paper,
             notes=(
                 "All 2,293 who failed, with as many who passed drawn at random. The paper uses 5,502 / 1,000 "
                 "/ 1,000 rows and does not say how they were chosen; balancing is our reading, and 4,586 "
@@ -231,13 +231,13 @@ LCD = Table(
         "full": Preset(
             features=LCD_FEATURES,
             mask="loan_term",
-            prepare=rows.lcd_full,
+            prepare=lcd_full,
             notes=f"All loans, unbalanced, with the FICO score at application. {LCD_PLACEHOLDERS}",
         ),
         "paper": Preset(
             features=LCD_PAPER_FEATURES,
             mask="loan_term",
-            prepare=rows.lcd_paper,
+            prepare=lcd_paper,
             notes=(
                 "12,000 of the 12,496 loans that have a last FICO score, drawn at random, unbalanced: the "
                 "paper's sizes. That score, pulled after the loan was made, stands in place of the one at "

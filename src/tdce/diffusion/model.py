@@ -141,7 +141,7 @@ class TabularDiffusion(nn.Module):
             hard = self.space.one_hot(soft)
             true = multinomial.posterior(hard, cat, a_t, a_s, self.uniform, self.space)
             model = multinomial.posterior(hard, self.space.softmax(logits), a_t, a_s, self.uniform, self.space)
-            total = total + CATEGORY_WEIGHT * times * multinomial.kl(true, model).mean() / len(self.space.sizes)
+            total = total + CATEGORY_WEIGHT * times * multinomial.divergence(true, model).mean() / len(self.space.sizes)
         return total
 
     def fit(self, x: Tensor, held_out: Tensor, plan: Plan, seed: int, progress: Progress) -> History:

@@ -34,6 +34,6 @@ def relaxed(log_pi: Tensor, gumbel: Tensor, tau: Level, space: Space) -> Tensor:
     return space.softmax((log_pi + gumbel) / tau)
 
 
-def kl(log_p: Tensor, log_q: Tensor) -> Tensor:
+def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
     """(n,) KL(p || q), summed over the blocks."""
     return (log_p.exp() * (log_p - log_q)).sum(dim=1)

@@ -13,12 +13,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 from torch import Generator, Tensor
 
 from tdce.cells import Floats, Positions
-from tdce.errors import MOST
+from tdce.errors import MOST, require_paper
 from tdce.goal import Goal, Goals
 from tdce.methods.interface import Query, Search, Task, task_of
 from tdce.methods.settings import LEAST, check
@@ -50,7 +48,10 @@ class FACE:
         check(self, k=(1, MOST), epsilon=(LEAST, 1e6), confidence=(0, 1), rows=(1, MOST))
 
     def fit(self, task: Task) -> Self:
+        from scipy.sparse import csr_array  # only here, as below: no other method waits for these libraries
+
         task.require_rows("FACE")
+        require_paper("FACE", "sklearn")
         if not task.mutable.any():
             return replace(self, task_=task)  # nowhere to go, so no graph
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
@@ -104,7 +105,7 @@ class FACE:
 class Graph:
     nodes: Tensor  # (m, width) rows
     parts: dict[bytes, Part]  # by the values of the immutable columns: no edge leads from one to another
-    edges: csr_array[Any, Any]  # (m, m) lengths
+    edges: Any  # (m, m) lengths, a sparse matrix
     score: Tensor  # (m, classes) the model's, of the nodes
     paths: dict[Goal, tuple[Floats, Positions]] = field(default_factory=dict)  # by goal, found when first needed
 
@@ -164,7 +165,7 @@ class Part:
 
 def _finder(x: Floats, algorithm: str) -> Any:
     """Who is near whom among these rows."""
-    from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]  # only FACE waits for this library
+    from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]
 
     return NearestNeighbors(algorithm=algorithm).fit(x)
 
@@ -182,9 +183,11 @@ def _free(x: Tensor, mutable: Tensor) -> Floats:
     return free
 
 
-def _nearest_source(graph: csr_array[Any, Any], sources: Positions) -> tuple[Floats, Positions]:
+def _nearest_source(graph: Any, sources: Positions) -> tuple[Floats, Positions]:
     """For each node the shortest path to any of the sources, and which one that is."""
     if len(sources) == 0:
         return np.full(graph.shape[0], np.inf), np.zeros(graph.shape[0], dtype=np.int64)
+    from scipy.sparse.csgraph import dijkstra
+
     cost, _, source = dijkstra(graph, directed=False, indices=sources, min_only=True, return_predecessors=True)
     return cost, source.astype(np.int64)

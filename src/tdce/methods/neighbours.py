@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import rankdata
+from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from tdce.cells import Floats
 from tdce.goal import Goal, Goals
 from tdce.judge import rounded
 from tdce.methods.interface import Task
@@ -74,13 +76,22 @@ def separation(task: Task, goal: Goal) -> Tensor:
 
     def make() -> Tensor:
         inside = meeting(task, goal).numpy()
-        rank, n_in, n_out = rankdata(task.x[:, : task.space.num].numpy(), axis=0), inside.sum(), (~inside).sum()
+        rank, n_in, n_out = ranks(task.x[:, : task.space.num].numpy()), inside.sum(), (~inside).sum()
         auc = (rank[inside].sum(axis=0) - n_in * (n_in + 1) / 2) / max(n_in * n_out, 1)  # Mann and Whitney's U
         apart = np.abs(2 * auc - 1)
         known = n_in > 0 and n_out > 0 and apart.any()
         return torch.from_numpy(apart / apart.max() if known else np.ones_like(apart)).float()
 
     return task.once(("separation", goal), make)
+
+
+def ranks(x: NDArray[Any]) -> Floats:
+    """(m, num) the place of each value in its column, from 1; equal values share the mean of their places."""
+    places = np.empty(x.shape)
+    for i, column in enumerate(x.T):
+        ordered = np.sort(column)
+        places[:, i] = (ordered.searchsorted(column) + ordered.searchsorted(column, side="right") + 1) / 2
+    return places
 
 
 def main_directions(task: Task, goal: Goal, confidence: float, factors: int) -> Tensor:

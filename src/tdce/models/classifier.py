@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from scipy.optimize import minimize_scalar
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
@@ -31,6 +30,8 @@ class Classifier(nn.Module):
         self, x: Tensor, y: Tensor, held_out_x: Tensor, held_out_y: Tensor, plan: Plan, seed: int, progress: Progress
     ) -> History:
         """Train on rows and class numbers, then calibrate by one temperature (Guo et al. 2017)."""
+        from scipy.optimize import minimize_scalar  # only here: explaining does not wait for it
+
         history = train(
             self,
             lambda module, index, _: cross_entropy(module(x[index]), y[index]),

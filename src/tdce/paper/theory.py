@@ -82,7 +82,7 @@ def draws(pi: Floats, tau: float, count: int, seed: int = 0) -> Floats:
 # Their divergence
 
 
-def kl(pi: Floats, tau: float, count: int = 200_000, seed: int = 0) -> Estimate:
+def divergence(pi: Floats, tau: float, count: int = 200_000, seed: int = 0) -> Estimate:
     """KL(p_GS || p) by Monte Carlo; by the identity only E[K (logsumexp(y) - max y) - x . log pi] needs it."""
     pi, tau = _checked(pi, tau)
     y = _perturbed(pi, count, seed) / tau

@@ -7,7 +7,6 @@ from importlib.resources import files
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
 
 from tdce.explanation import Line, Status
 from tdce.report.words import headline, spoken, value
@@ -23,6 +22,8 @@ STATUS = {
 def page(rows: pd.DataFrame, lines: list[list[Line]], title: str) -> str:
     """Every row (its features) with its options: the sentence, the changes side by side, the model's probability before
     and after."""
+    from jinja2 import Environment, StrictUndefined  # only here: nobody waits for it who wants no page
+
     people: list[dict[str, Any]] = []
     for i, (label, options) in enumerate(zip(rows.index, lines, strict=True)):
         now = [(spoken(name), value(rows[name].iloc[i])) for name in rows.columns]

@@ -111,7 +111,7 @@ class Bench:
     def task(self, masked: str) -> Task:
         return self.fitted.task(self.immutable(masked))
 
-    def explain(self, method: Method, masked: str, frame: pd.DataFrame) -> tuple[Explanation, Limits]:
+    def explanation(self, method: Method, masked: str, frame: pd.DataFrame) -> tuple[Explanation, Limits]:
         limits = Limits.of(self.fitted.encoder, frame, self.immutable(masked))
         return explain(method, limits, self.question(len(frame))), limits
 
@@ -130,9 +130,9 @@ class Bench:
         """Fit the method, explain the queries and their neighbours, and take every metric."""
         made = (method or chosen(cell.method, cell.data)).fit(task or self.task(cell.masked))
         began = time.perf_counter()
-        found, limits = self.explain(made, cell.masked, self.queries)
+        found, limits = self.explanation(made, cell.masked, self.queries)
         seconds = time.perf_counter() - began
-        found_near, near = self.explain(made, cell.masked, self.near)
+        found_near, near = self.explanation(made, cell.masked, self.near)
         values = self.yardstick.measure(limits, found, near.own, found_near)
         values |= {"rows": len(self.queries), "seconds": seconds}
         moved = self.yardstick.standardised(found.raw[:, 0]) - self.yardstick.standardised(limits.own)
@@ -143,12 +143,12 @@ class Bench:
         """Best of three after a warm-up, for `rows` queries, on the calling process's threads."""
         made = method.fit(self.task("no"))
         frame = pd.concat([self.queries] * (-(-rows // len(self.queries)))).head(rows)
-        self.explain(made, "no", frame)
+        self.explanation(made, "no", frame)
         return min(self._timed(made, frame) for _ in range(repeats))
 
     def _timed(self, made: Method, frame: pd.DataFrame) -> float:
         began = time.perf_counter()
-        self.explain(made, "no", frame)
+        self.explanation(made, "no", frame)
         return time.perf_counter() - began
 
 

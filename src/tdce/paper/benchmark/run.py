@@ -26,7 +26,7 @@ from tdce.paper.benchmark.cell import Bench, Cell, Measured, work
 from tdce.paper.benchmark.fingerprint import of_cell
 from tdce.paper.benchmark.parallel import stream
 from tdce.paper.benchmark.settings import DATA, chosen
-from tdce.paper.benchmark.summary import tables
+from tdce.paper.benchmark.summary import markdown
 from tdce.progress import Progress
 from tdce.tables import check_writable, make_folder, read_table, write_whole
 from tdce.threads import one_thread
@@ -96,7 +96,7 @@ def run(setting: Setting, progress: Progress) -> pd.DataFrame:
             bar.advance(" ".join(map(str, measured.cell)))
     store.compare()
     _time(setting, store, progress)
-    write_whole(setting.out / "tables.md", tables(store.frame()).encode())
+    write_whole(setting.out / "tables.md", markdown(store.frame()).encode())
     if todo:  # tables alone can be made again anywhere
         write_whole(setting.out / "environment.json", (json.dumps(environment(), indent=2) + "\n").encode())
     return store.frame()

@@ -25,7 +25,7 @@ class Figure(NamedTuple):
     deviation: float
 
 
-class Column(NamedTuple):
+class Contest(NamedTuple):
     """One metric on one data set, masked or not: the figure of each method."""
 
     metric: str
@@ -51,7 +51,7 @@ class Column(NamedTuple):
         return round(self.figures[method].mean, self.digits)
 
 
-def tables(rows: pd.DataFrame) -> str:
+def markdown(rows: pd.DataFrame) -> str:
     """Markdown: unmasked, masked, each with the metrics that the paper leaves out, and times."""
     seeds = rows.loc[rows["metric"] == "validity", "seed"].nunique()
     parts = [
@@ -71,14 +71,14 @@ def tables(rows: pd.DataFrame) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def columns(rows: pd.DataFrame, data: str, masked: str, metrics: Iterable[str]) -> list[Column]:
+def contests(rows: pd.DataFrame, data: str, masked: str, metrics: Iterable[str]) -> list[Contest]:
     """Mean and deviation over seeds."""
     part = rows[(rows["data"] == data) & (rows["masked"] == masked)]
     out = []
     for metric in metrics:
         groups = part[part["metric"] == metric].groupby("method")["value"]
         figures = {str(method): Figure(float(v.mean()), float(v.std(ddof=0))) for method, v in groups}
-        out.append(Column(metric, figures))
+        out.append(Contest(metric, figures))
     return out
 
 
@@ -95,20 +95,20 @@ def _table(rows: pd.DataFrame, masked: str, metrics: Iterable[str], printed: boo
     arrows = [f"{m} {'↑' if m in HIGHER else '↓'}" for m in metrics]
     lines = [f"| data | method | {' | '.join(arrows)} |", "|---" * (2 + len(metrics)) + "|"]
     for d in _present(rows["data"], TITLES):
-        found = columns(rows, d, masked, metrics)
+        found = contests(rows, d, masked, metrics)
         for method in _present(rows["method"], ORDER):
-            if any(method in column.figures for column in found):
+            if any(method in contest.figures for contest in found):
                 cells = [_cell(c, method, known.get((d, masked, c.metric, _in_paper(method)))) for c in found]
                 lines.append(f"| {TITLES[d]} | {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _cell(column: Column, method: str, printed: float | None) -> str:
-    if method not in column.figures:
+def _cell(contest: Contest, method: str, printed: float | None) -> str:
+    if method not in contest.figures:
         return "–"
-    best = list(dict.fromkeys(column.shown(m) for m in column.ranking()))
-    style = dict(zip(best, ("**{}**", "<u>{}</u>"), strict=False)).get(column.shown(method), "{}")
-    mean, deviation = (f"{v:.{column.digits}f}" for v in column.figures[method])
+    best = list(dict.fromkeys(contest.shown(m) for m in contest.ranking()))
+    style = dict(zip(best, ("**{}**", "<u>{}</u>"), strict=False)).get(contest.shown(method), "{}")
+    mean, deviation = (f"{v:.{contest.digits}f}" for v in contest.figures[method])
     small = "" if printed is None else f" <small>{printed:g}</small>"
     return f"{style.format(mean)} ± {deviation}{small}"
 
@@ -118,15 +118,15 @@ def _says(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
     standings, last, lines = Counter[str](), 0, []
     for d in _present(rows["data"], TITLES):
         lost = []
-        for column in columns(rows, d, masked, metrics):
-            if OURS not in column.figures or len(column.figures) < 2:
+        for contest in contests(rows, d, masked, metrics):
+            if OURS not in contest.figures or len(contest.figures) < 2:
                 continue
-            ranking, standing = column.ranking(), column.standing(OURS)
+            ranking, standing = contest.ranking(), contest.standing(OURS)
             standings[standing] += 1
             last += ranking[-1] == OURS
             if standing == "lost":
                 lost.append(
-                    f"{column.metric} to {ranking[0]} ({column.shown(OURS)} against {column.shown(ranking[0])})"
+                    f"{contest.metric} to {ranking[0]} ({contest.shown(OURS)} against {contest.shown(ranking[0])})"
                 )
         lines.append(f"- {TITLES[d]}: " + (f"lost {', '.join(lost)}." if lost else "no column lost."))
     if not standings:
@@ -146,10 +146,10 @@ def _differs(rows: pd.DataFrame, masked: str) -> str:
         """Ours (theirs), over the data sets and methods that both have."""
         pairs = []
         for d in _present(rows["data"], TITLES):
-            (column,) = columns(rows, d, masked, [metric])
+            (contest,) = contests(rows, d, masked, [metric])
             for m in methods:
-                if m in column.figures and (d, masked, metric, _in_paper(m)) in known:
-                    pairs.append((column.figures[m].mean, known[d, masked, metric, _in_paper(m)]))
+                if m in contest.figures and (d, masked, metric, _in_paper(m)) in known:
+                    pairs.append((contest.figures[m].mean, known[d, masked, metric, _in_paper(m)]))
         ours, theirs = (sum(values) / len(values) for values in zip(*pairs, strict=True))
         return f"{ours:.2f} ({theirs:.2f})"
 
@@ -185,12 +185,12 @@ def _times(rows: pd.DataFrame) -> str:
     known = paper_figures()
     lines = ["| data | " + " | ".join(methods) + " |", "|---" * (1 + len(methods)) + "|"]
     for d in _present(rows["data"], TITLES):
-        (column,) = columns(rows, d, "no", ["seconds_per_100"])
+        (contest,) = contests(rows, d, "no", ["seconds_per_100"])
         cells = []
         for method in methods:
             paper = known.get((d, "no", "seconds_per_100", _in_paper(method)))
             small = "" if paper is None else f" <small>{paper:g}</small>"
-            cells.append(f"{column.shown(method):.3f}{small}" if method in column.figures else "–")
+            cells.append(f"{contest.shown(method):.3f}{small}" if method in contest.figures else "–")
         lines.append(f"| {TITLES[d]} | " + " | ".join(cells) + " |")
     note = (
         "One process, one thread, every method on the same 256 rows (repeated where there are fewer), best of three "

@@ -72,7 +72,7 @@ def measured(bench: Bench) -> Iterator[tuple[int, str, str, Lines]]:
         lines = [line for name, raw in beside.items() for line in _lines(bench, key | {"method": name}, raw, target)]
         for method in SHOWN:
             made = TDCE() if method == DEFAULT else chosen(method, bench.name)
-            found, limits = bench.explain(made.fit(bench.task(masked)), masked, bench.queries)
+            found, limits = bench.explanation(made.fit(bench.task(masked)), masked, bench.queries)
             asked = found.status[:, 0] != "already"
             raw, own = found.raw[asked, 0], limits.own[asked]
             lines += _lines(bench, key | {"method": method}, raw, target)

@@ -20,7 +20,7 @@ def measure(work: Work) -> pd.DataFrame:
     pi, lines = np.array(PI), []
     for tau in TAUS:
         log_x_min = float(theory.draws(pi, tau, COUNT).min())  # the x_min that the paper's bounds speak of
-        found = theory.kl(pi, tau, COUNT)
+        found = theory.divergence(pi, tau, COUNT)
         pairs = {
             "printed": theory.printed_bounds(len(pi), tau, log_x_min),
             "supplement": theory.supplement_bounds(len(pi), tau, log_x_min),

@@ -1,0 +1,156 @@
+"""The package as it is installed: light to import, whole, drawn and described as it is."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from email.parser import Parser
+from importlib.metadata import version
+from pathlib import Path
+
+import api
+import graph
+import lending
+import numpy as np
+import pytest
+from scipy.stats import rankdata
+
+import tdce
+from tdce import InputError
+from tdce.methods.neighbours import ranks
+
+ROOT = Path(__file__).parents[1]
+
+
+def python(code: str, *words: object, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run code in a process of its own, as a command if there are words."""
+    argv = f"import sys; sys.argv[1:] = {[str(word) for word in words]!r}\n"
+    return subprocess.run([sys.executable, "-c", argv + code], cwd=cwd, capture_output=True, text=True, check=False)
+
+
+COMMAND = """
+import atexit
+atexit.register(lambda: print("loaded:", *sorted(sys.modules.keys() & {"torch", "matplotlib", "sklearn"})))
+from tdce.cli import main
+main()
+"""
+
+
+def test_importing_tdce_waits_for_no_library():
+    done = python("import tdce; print(sorted(sys.modules.keys() & {'torch', 'pandas', 'numpy', 'rich', 'typer'}))")
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["data"], ["schema", "t.csv"]], ids=" ".join)
+def test_a_command_that_needs_no_torch_does_not_load_it(words, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,u\n2,v\n", encoding="utf-8")
+    done = python(COMMAND, *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].split() == ["loaded:"]
+
+
+def test_an_explainer_waits_for_no_library_of_the_paper_and_for_no_statistics():
+    done = python("import tdce; tdce.Explainer; print(*sys.modules)")
+    loaded = set(done.stdout.split())
+    assert "torch" in loaded
+    assert not loaded & {"scipy.stats", "scipy.optimize", "scipy.sparse", "matplotlib", "sklearn", "rich", "jinja2"}
+
+
+@pytest.mark.parametrize(
+    ("words", "hidden", "library"),
+    [
+        (["bench", "--data", "german"], "sklearn", "scikit-learn"),
+        (["figures", "--only", "kl"], "matplotlib", "matplotlib"),
+        (["figures", "--only", "kl"], "sklearn", "scikit-learn"),
+    ],
+)
+def test_a_command_that_needs_the_extra_says_how_to_get_it(words, hidden, library, tmp_path):
+    done = python(f"sys.modules[{hidden!r}] = None\n" + COMMAND, *words, "--out", "out", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == f"tdce: tdce {words[0]} needs {library}; install it with `pip install 'tdce[paper]'`\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_face_says_how_to_get_what_it_needs(monkeypatch):
+    explainer = tdce.Explainer("face", hidden=8, steps=5, progress="silent").fit(lending.table(60), "decision", "yes")
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(InputError, match=r"FACE needs scikit-learn; install it with `pip install 'tdce\[paper\]'`"):
+        explainer.explain(lending.table(5))
+
+
+def test_every_public_name_is_there_and_known_to_editors():
+    assert {name: getattr(tdce, name).__name__ for name in tdce.__all__} == {name: name for name in tdce.__all__}
+    assert {*tdce.__all__, "__version__"} <= set(dir(tdce))
+    assert tdce.__version__ == version("tdce")
+    with pytest.raises(AttributeError, match="module 'tdce' has no attribute 'explane'"):
+        tdce.explane  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'explane'"):
+        exec("from tdce import explane")
+
+
+def test_a_module_is_there_without_being_imported_by_name():
+    done = python("import tdce; print(tdce.methods.METHODS['face'].__name__)")
+    assert done.stdout == "FACE\n"
+
+
+def test_the_package_is_a_command():
+    done = subprocess.run([sys.executable, "-m", "tdce", "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Usage: python -m tdce" in done.stdout
+
+
+def test_ranks_are_those_of_scipy():
+    assert ranks(np.array([[10.0], [30.0], [20.0], [20.0]])).T.tolist() == [[1, 4, 2.5, 2.5]]
+    x = np.random.default_rng(0).integers(0, 40, (500, 3)).astype("float32")
+    np.testing.assert_array_equal(ranks(x), rankdata(x, axis=0))
+    assert ranks(x[:, :0]).shape == (500, 0)
+
+
+def test_imports_go_one_way():
+    found = graph.imports()
+    assert graph.order((i.importer, i.imported) for i in found)  # an error would name a cycle
+    assert graph.order(graph.rooms(found))
+
+
+def test_a_cycle_would_be_found(tmp_path):
+    (tmp_path / "tdce").mkdir()
+    for name, text in {
+        "__init__": "", "a": "from tdce import b", "b": "def late():\n    import tdce.c", "c": "from tdce.a import x",
+    }.items():  # fmt: skip
+        (tmp_path / "tdce" / f"{name}.py").write_text(text, encoding="utf-8")
+    found = graph.imports(tmp_path / "tdce")
+    assert found == [("tdce.a", "tdce.b", False), ("tdce.b", "tdce.c", True), ("tdce.c", "tdce.a", False)]
+    with pytest.raises(ValueError, match="cycle"):
+        graph.order((i.importer, i.imported) for i in found)
+    assert graph.drawing(found[:2]) == "flowchart TD\n    a --> b\n    b -.-> c"
+
+
+def test_nothing_but_the_commands_knows_the_papers_work():
+    paper = [i for i in graph.imports() if graph.room(i.imported) == "paper" and graph.room(i.importer) != "paper"]
+    assert {i.importer for i in paper} == {"tdce.cli"}
+    assert all(i.lazy for i in paper)
+
+
+def test_the_drawing_and_the_counts_are_those_of_the_code():
+    page = graph.PAGE.read_text(encoding="utf-8")
+    assert page == graph.renewed(page), "run `make docs`"
+
+
+def test_the_api_page_is_that_of_the_code():
+    assert sorted(api.NAMES) == sorted(tdce.__all__)
+    assert api.PAGE.read_text(encoding="utf-8") == api.page(), "run `make docs`"
+
+
+@pytest.mark.slow
+def test_the_wheel_has_all_files_and_says_their_licences(tmp_path):
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT]
+    subprocess.run(command, check=True, env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
+        names = wheel.namelist()
+        meta = Parser().parsestr(wheel.read(f"tdce-{tdce.__version__}.dist-info/METADATA").decode())
+    for path in (ROOT / "src").rglob("*"):
+        assert path.is_dir() or path.suffix == ".pyc" or str(path.relative_to(ROOT / "src")) in names
+    assert meta["License-Expression"] == "Apache-2.0 AND CC-BY-4.0"
+    assert meta.get_all("License-File") == ["LICENSE", "src/tdce/data/LICENCE.txt"]
+    assert all(f"tdce-{tdce.__version__}.dist-info/licenses/{name}" in names for name in meta.get_all("License-File"))
+    assert meta.get_all("Provides-Extra") == ["paper"]
