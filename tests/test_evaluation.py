@@ -117,6 +117,9 @@ def test_the_distance_to_the_class_counts_the_categories(yardstick):
     own = [[10, RENT], [10, RENT]]
     values = measured(yardstick, own, found, own, found)
     assert values["realism"] == pytest.approx((2 + 0) / 2)
+    # All own, of the class one in four: JS of (1, 0) and (1/4, 3/4), whose middle is (5/8, 3/8)
+    bits = np.log2(8 / 5), 1 / 4 * np.log2(2 / 5) + 3 / 4 * np.log2(2)
+    assert values["js"] == pytest.approx(sum(bits) / 2)
     by_hand = explained([[[10, RENT]], [[30, RENT]]], "valid", "valid")
     alone = Yardstick(yardstick.encoder, TRAINED, np.arange(8) == 7, *[yardstick.of_all] * 3)  # (30, own) alone
     values = measured(alone, own, by_hand, own, by_hand)
