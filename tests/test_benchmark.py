@@ -183,12 +183,17 @@ def test_cells_of_which_nothing_is_known_are_measured_again_and_others_are_named
     rows = run(setting(tmp_path), Progress("lines"))
     assert made == [Cell("german", "wachter", "no", 0), "time"]
     said = capsys.readouterr().err
-    assert "1 of 2 cells are measured again: 0 are of other rows, settings or editions, of 1 it is not known" in said
-    assert "1 of 2 cells are left as they are" in said
-    kept = rows[rows["value"] == 0.5]
-    assert set(kept["method"]) == {"face"}  # of the old cell not even a metric stays that the new one does not have
-    assert len(kept) == 3
-    assert "l2_common" not in set(rows.loc[rows["method"] == "face", "metric"])  # other rows are not compared
+    tally = "0 are of other rows, settings or editions, of 1 it is not known"
+    assert said.splitlines()[:2] == [
+        f"1 of 2 cells are measured again: {tally}",
+        f"1 of 2 cells are left as they are, beside the new ones: {tally}",
+    ]
+    left, new = (rows[rows["method"] == m].set_index("metric")["value"].to_dict() for m in ("face", "wachter"))
+    assert left == {"im1": 0.5, "l2": 0.5, "validity": 0.5}  # other rows are not compared: no l2_common
+    assert {k: new[k] for k in ("validity", "l2", "l2_common", "common_rows")} == {
+        "validity": 20, "l2": 1, "l2_common": 1, "common_rows": 20,
+    }  # fmt: skip
+    assert "im1" not in new  # of the old cell not even a metric stays that the new one does not have
 
 
 def test_a_fitted_explainer_of_other_settings_is_not_used_again(tmp_path, monkeypatch):
