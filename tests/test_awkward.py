@@ -267,7 +267,7 @@ def test_no_rows_have_an_empty_answer(plain: tuple[tdce.Explainer, pd.DataFrame]
     explainer, rows = plain
     answer = explainer.explain(rows.head(0), n=OPTIONS)
     frame = answer.to_frame()
-    assert (len(answer), answer.counts(), answer.sentences(), answer.lines()) == (0, {}, [], [])
+    assert (len(answer), answer.counts(), answer.sentences(), answer.lines) == (0, {}, [], [])
     assert list(frame.columns) == [*rows.columns, *ADDED]
     assert frame[rows.columns].dtypes.equals(rows.dtypes)
     assert answer.changes().empty

@@ -27,9 +27,9 @@ from tdce.errors import InputError
 from tdce.evaluation import Yardstick
 from tdce.fitting import class_number
 from tdce.methods import METHODS, TDCE
-from tdce.methods.options import MOST_OPTIONS, choose, distinct
 from tdce.metrics import option_spread, overlap
 from tdce.models.autoencoder import Autoencoder
+from tdce.options import MOST_OPTIONS, choose, distinct
 from tdce.schema import Categorical, Numeric, Schema
 from tdce.tables import Dialect, read_table, write_table
 

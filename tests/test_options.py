@@ -9,7 +9,7 @@ import tdce
 from tdce import metrics
 from tdce.encoder import Encoder
 from tdce.methods import METHODS
-from tdce.methods.options import choose, distinct
+from tdce.options import choose, distinct
 
 
 @pytest.fixture(scope="module")
@@ -25,34 +25,34 @@ def answer(explainer) -> tdce.Answer:
 def test_all_are_valid_and_nearly_all_rows_have_as_many_as_asked(answer):
     frame = answer.to_frame()
     assert (frame["status"] == "valid").all()
-    features = list(answer.encoder.schema.names)
+    features = list(answer.features)
     different = frame.groupby("row")[features].apply(lambda rows: len(rows.drop_duplicates()))
     assert (different == 3).mean() > 0.9
     noted = frame.loc[frame["note"] != "", "row"].unique()
     assert set(noted) == set(different.index[different < 3])
 
 
-def test_the_nearest_comes_first(answer):
-    x = answer.encoder.embed(answer.encoder.read(answer.rows)).numpy()[:, None]
-    n, options, features = answer.explanation.raw.shape
-    x_cf = answer.encoder.embed(answer.explanation.raw.reshape(-1, features)).numpy().reshape(n, options, -1)
+def test_the_nearest_comes_first(answer, explainer):
+    encoder, found = explainer.fitted.encoder, answer.found.raw
+    x = encoder.encode(answer.rows).numpy()[:, None]
+    n, options, features = found.shape
+    x_cf = encoder.embed(found.reshape(-1, features)).numpy().reshape(n, options, -1)
     away = np.square(x_cf - x).sum(axis=2)
     assert (np.diff(away, axis=1) >= 0).all()
 
 
 def test_they_are_about_different_features(answer, explainer):
-    own = answer.encoder.read(answer.rows)
-    spread = metrics.option_spread(own, answer.explanation.raw)
+    spread = metrics.option_spread(answer.found.own, answer.found.raw)
     assert spread > 0.4
-    assert answer.evaluate()["option_spread"] == pytest.approx(spread)
-    assert "option_spread" not in explainer.explain(answer.rows.head(5)).evaluate()
+    assert tdce.evaluate(explainer, answer)["option_spread"] == pytest.approx(spread)
+    assert "option_spread" not in tdce.evaluate(explainer, explainer.explain(answer.rows.head(5)))
 
 
 def test_a_method_that_draws_nothing_works_once_and_says_that_its_options_are_alike(explainer, monkeypatch):
     calls = []
     kind = METHODS["wachter"]
-    real = kind.generate
-    monkeypatch.setattr(kind, "generate", lambda *a: calls.append(1) or real(*a))
+    real = kind.search
+    monkeypatch.setattr(kind, "search", lambda *a: calls.append(1) or real(*a))
     alike = tdce.Explainer("wachter", progress="silent")
     alike.fitted_ = explainer.fitted_
     frame = alike.explain(lending.refused(explainer, 10), n=3).to_frame()

@@ -3,7 +3,22 @@
 from tdce.answer import Answer
 from tdce.data import Dataset, load
 from tdce.errors import InputError
+from tdce.evaluation import evaluate
 from tdce.explainer import Explainer
+from tdce.goal import AtLeast, Between, Not
 from tdce.schema import Categorical, Numeric, Schema
 
-__all__ = ["Answer", "Categorical", "Dataset", "Explainer", "InputError", "Numeric", "Schema", "load"]
+__all__ = [
+    "Answer",
+    "AtLeast",
+    "Between",
+    "Categorical",
+    "Dataset",
+    "Explainer",
+    "InputError",
+    "Not",
+    "Numeric",
+    "Schema",
+    "evaluate",
+    "load",
+]

@@ -18,6 +18,8 @@ from tdce.errors import InputError, shown
 Name = Hashable  # in practice str or int: what a data frame calls a column
 Value = str | bool | int | float
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Positions = NDArray[np.int64]
 
 LARGEST = 1e150  # a number beyond stands for no real one (a largest float as a mark of missing, say)
 MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier

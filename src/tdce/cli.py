@@ -19,6 +19,7 @@ from tdce.answer import Answer
 from tdce.data import catalogue
 from tdce.errors import InputError
 from tdce.evaluation import MEANING
+from tdce.evaluation import evaluate as measure
 from tdce.explainer import Explainer
 from tdce.machine import description, trials, usual_widths, widths_of
 from tdce.methods import METHODS
@@ -146,7 +147,7 @@ def evaluate(
     answer = explainer.explain(
         frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
     )  # fmt: skip
-    found = answer.evaluate()
+    found = measure(explainer, answer)
     if not found:
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
     if json:

@@ -36,12 +36,12 @@ def run(out: Path, console: Console, progress: Mode) -> None:
 
     people = data.part("test")
     refused = people[explainer.predict(people) != data.favourable]
-    measured = explainer.explain(refused).evaluate()
+    measured = evaluate(explainer, explainer.explain(refused))
     refused = refused.head(PEOPLE)
     answer = explainer.explain(refused)
     say(f"\nFive whom the model refuses. What would have to be different for a “{data.favourable}”?")
     say(f"Never touched: {', '.join(spoken(name) for name in explainer.schema.immutable)}.")
-    for label, (line,) in zip(refused.index, answer.lines(), strict=True):
+    for label, (line,) in zip(refused.index, answer.lines, strict=True):
         say(f"\nApplicant {label}: {headline(line)}", style="bold")
         for change in line.changes:
             say(f"  - {bullet(*change)}")

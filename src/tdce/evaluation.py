@@ -11,11 +11,15 @@ import torch
 from torch import Tensor
 
 from tdce import metrics
-from tdce.cells import Floats
+from tdce.answer import Answer
+from tdce.cells import Flags, Floats
 from tdce.encoder import Encoder
-from tdce.errors import InputError
-from tdce.limits import Flags, Limits
-from tdce.methods.base import Classify, Explanation
+from tdce.errors import InputError, listing
+from tdce.explainer import Explainer
+from tdce.explaining import explain
+from tdce.explanation import Explanation, Question, Status
+from tdce.judge import Judge
+from tdce.limits import Limits
 from tdce.models.autoencoder import Autoencoder
 from tdce.schema import Numeric
 
@@ -41,6 +45,46 @@ MEANING = {
     "option_spread": ("high", "how far a row's options change different features: 1 less their overlap"),
 }
 """Each metric's good direction and what it says."""
+
+
+def evaluate(explainer: Explainer, answer: Answer) -> dict[str, float]:
+    """The paper's metrics and some more (docs/metrics.md), over the first option of every row that needed one.
+
+    `explainer` is the one that gave the answer. The first call trains three small autoencoders per target class; every
+    call explains the nearest training rows too, for the instability.
+    """
+    fitted, question = explainer.fitted, answer.question
+    if fitted.encoder.schema.names != answer.features:
+        raise InputError(f"the answer is about other columns ({listing(answer.features)}) than this explainer "
+                         f"({listing(fitted.encoder.schema.names)}); give the one that made it")  # fmt: skip
+    task = fitted.task(answer.immutable)
+    task.require_rows("evaluate")
+    method = explainer.chosen_method.fit(task)
+    limits = Limits.of(fitted.encoder, answer.rows, answer.immutable)
+    wanted = question.goals.towards(task.judge.score(limits.own))
+    groups = []
+    for target in sorted(set(wanted.tolist())):
+        yardstick = _yardstick(explainer, target)
+        of_target = wanted == target
+        at = of_target.numpy()
+        near = Limits.of(
+            fitted.encoder, yardstick.frame(yardstick.neighbours(limits.own[at], task.judge)), answer.immutable
+        )
+        again = Question(question.goals.take(of_target), 1, question.seed, question.closeness)
+        found_near = explain(method, near, again)
+        groups.append((at.sum(), yardstick.measure(limits.take(at), answer.found.take(at), near.own, found_near)))
+    groups = [(rows, measured) for rows, measured in groups if measured]
+    total = sum(rows for rows, _ in groups)
+    return {k: sum(rows * m[k] for rows, m in groups) / total for k in (groups[0][1] if groups else {})}
+
+
+def _yardstick(explainer: Explainer, target: int) -> Yardstick:
+    """Learned when first needed, and kept with what the explainer learned."""
+    fitted, key = explainer.fitted, ("yardstick", target, explainer.seed)
+    if key not in fitted.memo:
+        fitted.memo[key] = Yardstick.fit(fitted.encoder, fitted.raw, (fitted.y == target).numpy(), explainer.seed)
+    made: Yardstick = fitted.memo[key]
+    return made
 
 
 @dataclass(frozen=True)
@@ -84,9 +128,9 @@ class Yardstick:
         """(n, width) standardised numbers and one-hot categories: where distances over all features are taken."""
         return torch.cat([self.standardised(raw), self.encoder.space.split(self.encoder.embed(raw))[1]], dim=1)
 
-    def neighbours(self, raw: Floats, classify: Classify) -> Floats:
+    def neighbours(self, raw: Floats, judge: Judge) -> Floats:
         """For each query the nearest other training row that the model puts in the same class."""
-        own, theirs = (classify(self.encoder.embed(r).float()).argmax(dim=1).numpy() for r in (raw, self.raw))
+        own, theirs = (judge.predict(rows).numpy() for rows in (raw, self.raw))
         points, rows = self.whole(raw), self.whole(self.raw)
         near = np.empty_like(raw)
         for k in np.unique(own):  # a loop over classes
@@ -94,7 +138,7 @@ class Yardstick:
             if len(among) == 0:
                 near[asked] = raw[asked]
                 continue
-            index = among[metrics.nearest(points[asked], rows[among], k=2)[1].numpy()]
+            index = among[metrics.nearest_rows(points[asked], rows[among], k=2)[1].numpy()]
             itself = (rows[index[:, 0]] == points[asked]).all(dim=1).numpy()
             near[asked] = self.raw[np.where(itself, index[:, -1], index[:, 0])]
         return near
@@ -104,7 +148,7 @@ class Yardstick:
 
     def measure(self, limits: Limits, found: Explanation, near: Floats, found_near: Explanation) -> dict[str, float]:
         """All metrics of the first option of each row that was not in the target class already."""
-        asked = found.status[:, 0] != "already"
+        asked = found.status[:, 0] != Status.ALREADY
         raw, raw_cf = limits.own[asked], found.raw[asked, 0]
         if len(raw) == 0:
             return {}
@@ -120,7 +164,7 @@ class Yardstick:
             "js": metrics.js(self.encoder.space, encoded, self.encoder.embed(self.raw[self.target])),
             "im1": im1.mean().item(),
             "im2": im2.mean().item(),
-            "validity": metrics.validity(found.status[asked, 0] == "valid"),
+            "validity": metrics.validity(found.status[asked, 0] == Status.VALID),
             "im1_median": im1.median().item(),
             "im2_median": im2.median().item(),
             "sparsity": metrics.sparsity(raw, raw_cf),

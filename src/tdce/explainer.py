@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, Self, get_args
 
 import numpy as np
 import pandas as pd
-import torch
-from torch import Tensor
 
 from tdce import artefact
 from tdce.answer import Answer
-from tdce.cells import Name
+from tdce.cells import Floats, Name
 from tdce.errors import (
     LAST_SEED,
     TAU_RANGE,
@@ -31,12 +28,15 @@ from tdce.errors import (
     shown,
     whole,
 )
-from tdce.evaluation import Yardstick
+from tdce.explaining import explain
+from tdce.explanation import Question
 from tdce.fitting import Fitted, class_number, fit
+from tdce.goal import STANDOFF, AtLeast, Class, Goal, Goals
+from tdce.judge import Judge, rounded
 from tdce.limits import Limits
-from tdce.methods import METHODS, Explanation, Method, Task, explain
-from tdce.methods.base import MARGIN, blocks_of, probabilities, rounded
-from tdce.methods.options import MOST_OPTIONS
+from tdce.methods import METHODS, Method
+from tdce.methods.interface import task_of
+from tdce.options import MOST_OPTIONS
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 
@@ -47,8 +47,14 @@ class Explainer:
     >>> explainer = Explainer().fit(frame, label="risk", favourable="good")
     >>> answer = explainer.explain(refused, immutable=["age"])
 
-    The classifier that is explained is trained by `fit`. `method` is a name of `tdce.methods.METHODS` or
-    a method with settings of its own, e.g. `TDCEPaper(start=0.6)`. `progress` is auto, bar, lines or silent.
+    The classifier that is explained is trained by `fit`.
+
+    - `method`: a name of `tdce.methods.METHODS`, or a method with settings of its own, e.g. `TDCEPaper(start=0.6)`.
+    - `hidden`: width of the classifier's and of the diffusion model's layers.
+    - `tau`: temperature of the diffusion model's relaxed categories, at the noisy end and at the clean end.
+    - `steps`: training steps of the diffusion model, at most; small tables get fewer.
+    - `seed`: of everything that is trained.
+    - `progress`: auto (a bar on a terminal, else lines), bar, lines or silent.
     """
 
     def __init__(
@@ -67,7 +73,16 @@ class Explainer:
         self.steps = whole("steps", steps, 1)
         self.seed = whole("seed", seed, 0, LAST_SEED)
         self.progress: Mode = one_of("progress", progress, get_args(Mode))
-        self.yardsticks_: dict[int, Yardstick] = {}  # by target class, learned when first needed
+
+    def __repr__(self) -> str:
+        method = repr(self.method)
+        if not hasattr(self, "fitted_"):
+            return f"<Explainer by {method}, not fitted>"
+        fitted = self.fitted_
+        return (
+            f"<Explainer by {method} of {fitted.label!r} ({listing(fitted.classes, most=4)}), "
+            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows learned>"
+        )
 
     def fit(
         self,
@@ -86,7 +101,6 @@ class Explainer:
             frame, label, favourable, schema, names("immutable", immutable),
             self.hidden, self.tau, self.steps, self.seed, Progress(self.progress),
         )  # fmt: skip
-        self.yardsticks_ = {}
         return self
 
     def explain(
@@ -101,11 +115,16 @@ class Explainer:
     ) -> Answer:
         """What would have to be different for the model to say `target` (by default the favourable class).
 
-        `n` options a row, at most 100; `immutable` features besides those of the schema; `closeness` from 0 (typical of
-        the target class) to 1 (as close as possible; None: the method's own setting); `threshold`: the probability at
-        which the answer counts as the target (None: when it is the most probable class).
+        - `target`: a class, or a goal: `AtLeast("good", 0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`; or a list
+          with one of these per row.
+        - `n`: options per row, at most 100.
+        - `immutable`: features that stay, besides those of the schema.
+        - `seed`: the same seed gives the same answer.
+        - `closeness`: from 0 (typical of the target class) to 1 (as close as possible); None: the method's own setting.
+        - `threshold`: the probability at which the answer counts as the target; None: when it is the most probable
+          class.
         """
-        fitted = self._fitted()
+        fitted = self.fitted
         if not isinstance(rows, pd.DataFrame):
             raise InputError(
                 f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
@@ -113,42 +132,38 @@ class Explainer:
         n = whole("n", n, 1, MOST_OPTIONS)
         seed = whole("seed", seed, 0, LAST_SEED)
         closeness = optional("closeness", closeness, number, 0, 1)
-        threshold = optional("threshold", threshold, number, 0, 1 - 2 * MARGIN, above=True)
-        encoder = fitted.encoder
-        limits = Limits(encoder, rows, names("immutable", immutable))
-        task = fitted.task(limits.immutable, threshold)
-        goal = self._target(limits, target)
-        method = self._method(closeness).fit(task)
-        explanation = explain(method, task, limits, goal, n, seed, Progress(self.progress))
-        return Answer(
-            rows,
-            encoder,
-            explanation,
-            np.array(fitted.classes, dtype=object)[goal.numpy()],
-            partial(self._measure, method, task, limits, goal, explanation, seed),
-        )
+        threshold = optional("threshold", threshold, number, 0, 1 - 2 * STANDOFF, above=True)
+        method = self.chosen_method
+        if closeness is not None and not method.has_dial:
+            raise InputError(f"{type(method).__name__} has no closeness to set; leave it out")
+        limits = Limits.of(fitted.encoder, rows, names("immutable", immutable))
+        task = fitted.task(limits.immutable)
+        question = Question(self._goals(task.judge, limits.own, target, threshold), n, seed, closeness)
+        ready = method.fit(task)
+        found = explain(ready, limits, question, Progress(self.progress))
+        return Answer.of(rows, limits, question, found, fitted.classes, task_of(ready).judge)
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The explained model's probability of each class, one column a class, to six decimals as in every answer."""
-        fitted = self._fitted()
-        p = rounded(probabilities(fitted.classifier, fitted.encoder.encode(rows).float()))
+        """The explained model's probability of each class, one column per class, to six decimals as in every answer."""
+        fitted = self.fitted
+        p = rounded(Judge(fitted.model).score(fitted.encoder.read(rows)))
         return pd.DataFrame(p.numpy(), index=rows.index, columns=list(fitted.classes))
 
     def predict(self, rows: pd.DataFrame) -> pd.Series[Any]:
         """The explained model's most probable class."""
         p = self.predict_proba(rows)
         best = p.to_numpy().argmax(axis=1)
-        return pd.Series([p.columns[i] for i in best], index=rows.index, name=self._fitted().label)
+        return pd.Series([p.columns[i] for i in best], index=rows.index, name=self.fitted.label)
 
     @property
     def schema(self) -> Schema:
-        return self._fitted().encoder.schema
+        return self.fitted.encoder.schema
 
     @property
     def report(self) -> dict[str, Any]:
         """Rows, accuracy beside that of always saying the commonest class, calibration error, versions; after `fit`
         also its seconds, which an artefact does not keep."""
-        return self._fitted().report
+        return self.fitted.report
 
     def save(self, path: str | os.PathLike[str], rows: bool = True) -> None:
         """Write all that was learned to one file: tensors and JSON, no code, under one checksum.
@@ -157,7 +172,7 @@ class Explainer:
         metrics that need them say so.
         """
         settings = {"hidden": self.hidden, "tau": self.tau, "steps": self.steps, "seed": self.seed}
-        saved = artefact.Saved(self._fitted(), self._method(None), settings)
+        saved = artefact.Saved(self.fitted, self.chosen_method, settings)
         artefact.save(file_path("path", path), saved, flag("rows", rows))
 
     @classmethod
@@ -169,69 +184,49 @@ class Explainer:
         explainer.fitted_ = saved.fitted
         return explainer
 
-    def _fitted(self) -> Fitted:
+    @property
+    def fitted(self) -> Fitted:
+        """All that `fit` learned."""
         if not hasattr(self, "fitted_"):
             raise InputError("this explainer has learned nothing yet: call fit(frame, label=…) or Explainer.load(…)")
         return self.fitted_
 
-    def _method(self, closeness: float | None) -> Method:
-        if isinstance(self.method, str) and self.method not in METHODS:
-            raise InputError(f"there is no method {self.method!r}; known: {listing(METHODS)}")
-        method = METHODS[self.method]() if isinstance(self.method, str) else self.method
-        if closeness is None:
-            return method
-        if not hasattr(method, "closer"):
-            raise InputError(f"{type(method).__name__} has no closeness to set; leave it out")
-        return method.closer(closeness)  # type: ignore[no-any-return]
+    @property
+    def chosen_method(self) -> Method:
+        """The method with its settings."""
+        if not isinstance(self.method, str):
+            return self.method
+        return METHODS[one_of("method", self.method, METHODS)]()
 
-    def _measure(
-        self,
-        method: Method,
-        task: Task,
-        limits: Limits,
-        goal: Tensor,
-        found: Explanation,
-        seed: int,
-    ) -> dict[str, float]:
-        """The metrics of an explanation; the nearest training rows are explained too, for the instability."""
-        fitted, groups = self._fitted(), []
-        task.require_rows("evaluate")
-        for target in sorted(set(goal.tolist())):
-            if target not in self.yardsticks_:
-                of_target = (fitted.y == target).numpy()
-                self.yardsticks_[target] = Yardstick.fit(fitted.encoder, fitted.raw, of_target, self.seed)
-            yardstick, at = self.yardsticks_[target], (goal == target).numpy()
-            part = limits.take(at)
-            near = Limits(
-                fitted.encoder, yardstick.frame(yardstick.neighbours(part.own, task.classifier)), limits.immutable
-            )
-            found_near = explain(method, task, near, goal[at], 1, seed)
-            groups.append((at.sum(), yardstick.measure(part, found.take(at), near.own, found_near)))
-        groups = [(rows, metrics) for rows, metrics in groups if metrics]
-        total = sum(rows for rows, _ in groups)
-        return {k: sum(rows * m[k] for rows, m in groups) / total for k in (groups[0][1] if groups else {})}
+    def _goals(self, judge: Judge, raw: Floats, target: Any, threshold: float | None) -> Goals:
+        """One goal per row: the one asked for, else the favourable class, else the other of two."""
+        classes, favourable = self.fitted.classes, self.fitted.favourable
 
-    def _target(self, limits: Limits, target: Any) -> Tensor:
-        """(n,) class numbers: the one asked for, else the favourable one, else the other of two."""
-        fitted = self._fitted()
-        if target is None:
-            target = fitted.favourable
-        if target is not None:
-            return torch.full((len(limits.own),), class_number(target, fitted.classes, "target"))
-        if len(fitted.classes) > 2:
-            raise InputError(f"there are {len(fitted.classes)} classes and no favourable one: name a target, one of "
-                             f"{listing(fitted.classes)}")  # fmt: skip
-        blocks = blocks_of(np.arange(len(limits.own)))
-        with torch.no_grad():
-            said = [fitted.classifier(limits.take(at).x).argmax(dim=1) for at in blocks]
-        return 1 - torch.cat([torch.zeros(0, dtype=torch.long), *said])
+        def goal(wanted: Any) -> Goal:
+            named: Goal = Class(wanted) if threshold is None else AtLeast(wanted, threshold)
+            if isinstance(wanted, Class):
+                if threshold is not None:
+                    raise InputError(f"threshold {threshold:g} goes with a class, not with {wanted}; leave it out")
+                named = wanted
+            return named.numbered(lambda value: class_number(value, classes, "target"))
+
+        if isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index):
+            if len(target) != len(raw):
+                raise InputError(f"target has {len(target)} goals for {len(raw)} rows; give one, or one per row")
+            return Goals.of([goal(each) for each in target])
+        if target is not None or favourable is not None:
+            return Goals.all(goal(favourable if target is None else target), len(raw))
+        if len(classes) > 2:
+            raise InputError(f"there are {len(classes)} classes and no favourable one: name a target, one of "
+                             f"{listing(classes)}")  # fmt: skip
+        return Goals((goal(classes[0]), goal(classes[1])), 1 - judge.predict(raw))
 
 
 def _known(method: Any) -> str | Method:
     """A method's name or a method with settings; anything else is named before it is trained for."""
     if isinstance(method, str):
         one_of("method", method, METHODS)
-    elif isinstance(method, type) or not all(callable(getattr(method, part, None)) for part in ("fit", "generate")):
+    elif isinstance(method, type) or not isinstance(method, Method):
         raise InputError(f"method is {shown(method)}; it must be one of {listing(METHODS)}, or one with settings, "
                          "e.g. TDCE(closeness=0.5)")  # fmt: skip
     return method  # type: ignore[no-any-return]

@@ -18,8 +18,10 @@ from tdce.cells import Floats, Name, Value, check_table, is_value, ordered, plai
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing, shown
-from tdce.methods import Task
+from tdce.judge import Judge
+from tdce.methods.interface import Task
 from tdce.models.classifier import Classifier
+from tdce.models.model import OnEncoded
 from tdce.progress import Progress
 from tdce.schema import Schema
 from tdce.space import Space
@@ -50,13 +52,17 @@ class Fitted:
     def x(self) -> Tensor:
         return self.encoder.embed(self.raw).float()
 
-    def task(self, immutable: Iterable[Name] = (), threshold: float | None = None) -> Task:
+    @cached_property
+    def model(self) -> OnEncoded:
+        """What decides."""
+        return OnEncoded(self.classifier, self.encoder.embed, self.classes)
+
+    def task(self, immutable: Iterable[Name] = ()) -> Task:
         """The task of explaining this classifier while these features stay."""
-        encoder = self.encoder
+        mutable = ~self.encoder.space.mask(immutable)
         return Task(
-            encoder.space, self.classifier, self.diffusion, ~encoder.space.mask(immutable),
-            self.x, self.y, lambda x: encoder.embed(encoder.unembed(x)).float(), self.report["seed"], self.memo,
-            threshold,
+            self.encoder, Judge(self.model), self.classifier, self.diffusion, mutable,
+            self.x, self.y, self.report["seed"], self.memo,
         )  # fmt: skip
 
 

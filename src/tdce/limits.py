@@ -12,16 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce.cells import Floats, Name, Value, as_numbers, same
+from tdce.cells import Flags, Floats, Name, Positions, Value, as_numbers, same
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
 from tdce.schema import Categorical, Feature, Numeric
-
-Flags = NDArray[np.bool_]
-Rows = NDArray[np.int64]
 
 
 class Reach(NamedTuple):
@@ -57,11 +53,15 @@ class Limits:
             for f, dtype in zip(encoder.schema, self.dtypes, strict=True)
         )
 
+    @classmethod
+    def of(cls, encoder: Encoder, rows: pd.DataFrame, immutable: Iterable[Name] = ()) -> Limits:
+        return cls(encoder, rows, immutable)
+
     @property
     def immutable(self) -> tuple[Name, ...]:
         return tuple(f.name for f in self.features if f.immutable)
 
-    def take(self, at: Flags | Rows) -> Limits:
+    def take(self, at: Flags | Positions) -> Limits:
         """The limits of some of the rows."""
         part = copy.copy(self)
         part.own = self.own[at]

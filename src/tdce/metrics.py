@@ -95,7 +95,7 @@ def option_spread(raw: Floats, raw_cf: Floats) -> float:
 
 def realism(x_cf: Tensor, target_rows: Tensor) -> float:
     """The mean distance from a counterfactual to the nearest real row of the target class. Lower is better."""
-    return _mean(nearest(x_cf, target_rows)[0])
+    return _mean(nearest_rows(x_cf, target_rows)[0])
 
 
 def copies(raw_cf: Floats, raw_rows: Floats) -> float:
@@ -104,7 +104,7 @@ def copies(raw_cf: Floats, raw_rows: Floats) -> float:
     return float(np.mean([row.tobytes() in known for row in np.nan_to_num(raw_cf, nan=-np.inf) + 0.0]))
 
 
-def nearest(points: Tensor, rows: Tensor, k: int = 1) -> tuple[Tensor, Tensor]:
+def nearest_rows(points: Tensor, rows: Tensor, k: int = 1) -> tuple[Tensor, Tensor]:
     """(n, k) distances and positions of the k nearest rows, some points at a time."""
     k = min(k, len(rows))
     found = [torch.cdist(some, rows).topk(k, largest=False) for some in torch.split(points, 256)]

@@ -26,25 +26,22 @@ class Noise:
 
     At every row the draws are exactly N(0, 1) over seeds, and successive draws are independent. Two rows share their
     noise in so far as they are closer than `length`; a tiny length makes the noise of different rows independent.
-    `key` is the seed and the number of the option; each `stream` of a key is a field of its own.
+    Each `part` of a seed is a noise of its own.
     """
 
-    def __init__(self, x: Tensor, key: tuple[int, int], length: float = 1e-3, stream: int = 0) -> None:
-        self.x, self.key, self.length = x, key, length
-        self.drawn = False  # whether anything was
-        self._stream, self._read = (key[0], key[1] + (stream << 32)), 0
+    def __init__(self, x: Tensor, seed: int, part: int = 0, length: float = 1e-3) -> None:
+        self.x, self.seed, self.part, self.length = x, seed, part, length
+        self._read = 0
         omega = self._normals(x.shape[1], FREQUENCIES) / length
         phase = exact(x.double(), omega)  # double: at a tiny length the phases are large
         self._features = torch.cat([phase.cos(), phase.sin()], dim=1).float() / math.sqrt(FREQUENCIES)
 
     def field(self, stream: int, length: float, at: Tensor | None = None) -> Noise:
-        """Another stream of the same key, with a length of its own, over some or all of the rows."""
-        self.drawn = True
-        return Noise(self.x if at is None else self.x[at], self.key, length, stream)
+        """Another stream of the same part, with a length of its own, over some or all of the rows."""
+        return Noise(self.x if at is None else self.x[at], self.seed, self.part + (stream << 32), length)
 
     def normal(self, width: int) -> Tensor:
         """(n, width) the next draw."""
-        self.drawn = True
         return exact(self._features, self._normals(2 * FREQUENCIES, width))
 
     def uniform(self, width: int) -> Tensor:
@@ -59,7 +56,7 @@ class Noise:
     def _normals(self, rows: int, columns: int) -> Tensor:
         """The next numbers of the stream."""
         first, self._read = self._read, self._read + rows * columns
-        return _normals(self._stream, first, rows * columns).view(rows, columns)
+        return _normals((self.seed, self.part), first, rows * columns).view(rows, columns)
 
 
 @lru_cache(maxsize=256)  # every block of rows reads the same stream

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from tdce.methods.algorithm1 import TDCEPaper
-from tdce.methods.base import Explanation, Method, Task, explain
 from tdce.methods.cchvae import CCHVAE
 from tdce.methods.counternet import CounterNet
 from tdce.methods.face import FACE
+from tdce.methods.interface import Method, Query, Search, Task
 from tdce.methods.latent import Clue, Revise
 from tdce.methods.tdce import TDCE
 from tdce.methods.wachter import Wachter
@@ -29,11 +29,11 @@ __all__ = [
     "TDCE",
     "Clue",
     "CounterNet",
-    "Explanation",
     "Method",
+    "Query",
     "Revise",
+    "Search",
     "TDCEPaper",
     "Task",
     "Wachter",
-    "explain",
 ]

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from tdce.diffusion.multinomial import relaxed
-from tdce.errors import TAU_RANGE, number
-from tdce.methods.base import Task, Watch, unwatched
+from tdce.errors import TAU_RANGE
+from tdce.goal import Goals
+from tdce.methods.interface import Query, Search, Task, Watch, task_of, unwatched
 from tdce.methods.settings import check
 from tdce.noise import Noise
 
@@ -23,6 +24,8 @@ class TDCEPaper:
     """Noise the row to a start level, then walk back, each step pulled towards the target class."""
 
     edition: ClassVar[int] = 1  # raised when its answers change
+    random: ClassVar[bool] = True
+    has_dial: ClassVar[bool] = True  # 0 starts from pure noise (typical of the target class), 1 from the row itself
     start: float = 0.5  # share of T at which the walk begins: 0 gives the row back, 1 is pure noise  PAPER[7]
     steps: int | None = 50  # strides of the walk; None takes every one of the T times
     guidance: float = 1.0  # lambda: weight of the classifier's gradient  PAPER[6]
@@ -40,20 +43,23 @@ class TDCEPaper:
         check(self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), proximity=(0, 1e3), tau=TAU_RANGE)
 
     def fit(self, task: Task) -> Self:
+        task.lead("tdce_paper")
         return replace(self, task_=task)
 
-    def closer(self, closeness: float) -> Self:
-        """One dial: 0 starts from pure noise (typical of the target class), 1 from the row itself."""
-        return replace(self, start=1 - number("closeness", closeness, 0, 1))
+    def search(self, query: Query, noise: Noise) -> Search:
+        """It asks the judge nothing on its way."""
+        start = self.start if query.closeness is None else 1 - query.closeness
+        return self.walk(query.x, query.goals, noise, start)
+        yield  # makes it a search
 
-    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
+    def walk(self, x: Tensor, goals: Goals, noise: Noise, start: float) -> Tensor:
         """Algorithm 1."""
-        assert self.task_ is not None, "call fit first"
-        space, diffusion, mutable = self.task_.space, self.task_.diffusion, self.task_.mutable
-        walk, frozen = diffusion.schedule.walk(self.start, self.steps), not mutable.all()
+        task = task_of(self)
+        space, diffusion, mutable = task.space, task.diffusion, task.mutable
+        walk, frozen = diffusion.schedule.walk(start, self.steps), not mutable.all()
         x_t = diffusion.noised(x, walk[0][0], noise, self.tau) if walk else x  # line 1
         for t, s in walk:  # line 2
-            x_0, g_num, g_cat = self.gradients(x_t, t, x, target)  # lines 3, 4
+            x_0, g_num, g_cat = self.gradients(x_t, t, x, goals)  # lines 3, 4
             self.watch_(t, x_t, x_0)
             mu, var, log_pi = diffusion.transition(x_t, x_0, t, s, self.soft_posterior)  # line 5
             num = mu + var * mu.norm(dim=1, keepdim=True) * g_num  # line 6
@@ -71,10 +77,10 @@ class TDCEPaper:
         num, cat = space.split(x_t)
         return torch.where(mutable, space.join(num, space.one_hot(cat)), x)
 
-    def gradients(self, x_t: Tensor, t: int, x: Tensor, target: Tensor) -> Gradients:
+    def gradients(self, x_t: Tensor, t: int, x: Tensor, goals: Goals) -> Gradients:
         """The denoised row and the guided direction: g_num = unit(grad log p) - proximity * unit(grad d)."""
-        assert self.task_ is not None, "call fit first"
-        space, diffusion, classifier = self.task_.space, self.task_.diffusion, self.task_.classifier
+        task = task_of(self)
+        space, diffusion, guide = task.space, task.diffusion, task.lead("tdce_paper")
         with torch.enable_grad():
             at = x_t.detach().requires_grad_()
             if self.through_denoiser:
@@ -83,12 +89,12 @@ class TDCEPaper:
                 with torch.no_grad():
                     estimate = diffusion.denoised(at, t)
                 x_0 = estimate + (at - at.detach())
-            log_p = classifier(x_0).log_softmax(dim=1).gather(1, target[:, None]).sum()
+            log_p = -goals.loss(guide(x_0)).sum()
             distance = (x_0 - x)[:, : space.num].square().sum()
             g_log_p, g_x_0 = torch.autograd.grad(log_p, [at, x_0], retain_graph=True)
             g_distance = torch.autograd.grad(distance, at)[0] if space.num else torch.zeros_like(at)
             if self.cat_gradient == "noisy":
-                log_p = classifier(at).log_softmax(dim=1).gather(1, target[:, None]).sum()
+                log_p = -goals.loss(guide(at)).sum()
                 g_x_0 = torch.autograd.grad(log_p, at)[0]
         g_num = self.guidance * unit(g_log_p[:, : space.num]) - self.proximity * unit(g_distance[:, : space.num])
         return Gradients(x_0.detach(), g_num, g_x_0[:, space.num :])

@@ -13,8 +13,8 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from tdce.methods.base import Task
-from tdce.methods.search import Closest, l1
+from tdce.methods.descent import Closest, l1
+from tdce.methods.interface import Query, Search, Task
 from tdce.methods.settings import LEAST, check
 from tdce.methods.vae import VAE
 from tdce.noise import Noise
@@ -25,6 +25,8 @@ class CCHVAE:
     """The closest row among those of the first ring, around the mean of q(z | x, immutable), that holds a flip."""
 
     edition: ClassVar[int] = 1  # raised when its answers change
+    random: ClassVar[bool] = True
+    has_dial: ClassVar[bool] = False
     candidates: int = 32  # points a ring
     rings: int = 16
     width: float = 0.5  # of a ring
@@ -40,18 +42,17 @@ class CCHVAE:
         return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden, given=~task.mutable))
 
     @torch.no_grad()
-    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
-        task, vae, k = self.task_, self.vae_, self.candidates
-        assert task is not None, "call fit first"
-        assert vae is not None
-        closest, mu = Closest(task, x, target, l1), vae.encode(x)[0]
+    def search(self, query: Query, noise: Noise) -> Search:
+        x, vae, k = query.x, self.vae_, self.candidates
+        assert vae is not None, "call fit first"
+        closest, mu = Closest(query, l1), vae.encode(x)[0]
         x_cf, condition = x, x.repeat_interleave(k, dim=0)
         for ring in range(self.rings):
             done = closest.found
             if done.all():
                 break
             z = mu[:, None] + shell(noise, k, self.latent, self.width * ring, self.width * (ring + 1))
-            closest.offer(vae.decode(z.flatten(0, 1), condition).view(len(x), k, -1))
+            yield from closest.offer(vae.decode(z.flatten(0, 1), condition).view(len(x), k, -1))
             x_cf = torch.where(done[:, None], x_cf, closest.x_cf)  # a later ring never replaces an earlier find
         return x_cf
 

@@ -7,7 +7,6 @@ KDD 2023. The generator sees what the predictor sees in a row, and answers in on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple, Self
 
@@ -16,8 +15,10 @@ from torch import Generator, Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import leaky_relu, mse_loss, one_hot
 
-from tdce.methods.base import Task
+from tdce.judge import Judge
+from tdce.methods.interface import Query, Search, Task, task_of
 from tdce.methods.settings import LEAST, check
+from tdce.models.model import OnEncoded
 from tdce.network import linear
 from tdce.noise import Noise
 from tdce.progress import Progress
@@ -29,7 +30,7 @@ HELD_OUT = 0.1  # share of the rows by which training stops
 
 @dataclass(frozen=True)
 class CounterNet:
-    """It explains its own predictor, `classifier_`, and not the classifier of the task.
+    """It explains its own predictor, and not the model of the task that it is fitted to.
 
     Weights, widths, batch and rate are those of the authors' code. Beyond the paper, the generator is told the target,
     so that there may be more than two classes, sees the row besides its latents, and learns on hard categories, for
@@ -38,6 +39,8 @@ class CounterNet:
     """
 
     edition: ClassVar[int] = 1  # raised when its answers change
+    random: ClassVar[bool] = False
+    has_dial: ClassVar[bool] = False
     lambda_1: float = 1.0  # of the prediction loss
     lambda_2: float = 0.2  # of the validity loss
     lambda_3: float = 0.1  # of the proximity loss
@@ -58,12 +61,6 @@ class CounterNet:
             generator=(1, 4096), steps=(1, 1_000_000), batch=(1, 1_000_000), rate=(LEAST, 1),
         )  # fmt: skip
 
-    @property
-    def classifier_(self) -> Callable[[Tensor], Tensor]:
-        """What is explained: encoded rows (n, width) -> logits (n, classes)."""
-        assert self.network_ is not None, "call fit first"
-        return self.network_.predictor
-
     def fit(self, task: Task) -> Self:
         task.require_rows("CounterNet")
         draw = Generator().manual_seed(task.seed)
@@ -71,9 +68,8 @@ class CounterNet:
         held_out, rows = order.tensor_split([int(len(order) * HELD_OUT)])
         if len(held_out) < 5:
             held_out = rows = order
-        with torch.no_grad():
-            classes = task.classifier(task.x[:1]).shape[1]  # of which some may be missing in y
-        predictor = Predictor(task.space.width, classes, self.encoder, self.predictor, draw)
+        classes = task.judge.model.classes  # of which some may be missing in y
+        predictor = Predictor(task.space.width, len(classes), self.encoder, self.predictor, draw)
         network = Network(task.space, predictor, self.generator, self.sees_row, self.straight_through, draw)
 
         def loss(module: nn.Module, index: Tensor, draw: Generator) -> Tensor:
@@ -88,15 +84,17 @@ class CounterNet:
             lambda module: loss(module, held_out, Generator().manual_seed(task.seed)),
             len(rows), plan, task.seed, Progress("silent"), "CounterNet",
         )  # fmt: skip
-        return replace(self, task_=task, network_=network)
+        own = replace(task, judge=Judge(OnEncoded(predictor, task.encoder.embed, classes)), guide=predictor)
+        return replace(self, task_=own, network_=network)
 
-    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
-        """One forward pass; nothing is drawn."""
-        assert self.task_ is not None, "call fit first"
+    def search(self, query: Query, noise: Noise) -> Search:
+        """One forward pass; nothing is drawn, and nobody asked."""
         assert self.network_ is not None, "call fit first"
-        space = self.task_.space
+        space, mutable, x = task_of(self).space, task_of(self).mutable, query.x
+        target = query.goals.towards(self.network_.predictor(x).softmax(dim=1))
         num, cat = space.split(self.network_(x, target))
-        return torch.where(self.task_.mutable, space.join(num, space.one_hot(cat)), x)
+        return torch.where(mutable, space.join(num, space.one_hot(cat)), x)
+        yield  # makes it a search
 
 
 class Losses(NamedTuple):

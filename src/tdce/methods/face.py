@@ -13,18 +13,17 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from torch import Generator, Tensor
 
-from tdce.cells import Floats
+from tdce.cells import Floats, Positions
 from tdce.errors import MOST
-from tdce.methods.base import Task, accepted
+from tdce.goal import Goal, Goals
+from tdce.methods.interface import Query, Search, Task, task_of
 from tdce.methods.settings import LEAST, check
 from tdce.noise import Noise
 
-Rows = NDArray[np.int64]
 SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothing, which in a sparse matrix is no edge
 
 
@@ -32,12 +31,14 @@ SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothi
 class FACE:
     """Shortest paths over the training rows that agree with the query on every immutable column.
 
-    All work is in `fit`: one Dijkstra for each class, from all its confident rows at once, tells every row which of
-    them is nearest. A query enters the graph by edges to its own neighbours. Where no path leads, the query comes back.
+    One Dijkstra for each goal, from all rows that meet it with confidence at once, tells every row which of them is
+    nearest. A query enters the graph by edges to its own neighbours. Where no path leads, the query comes back.
     The paper's threshold on the density of an answer is left at zero: the paths already avoid sparse ground.
     """
 
     edition: ClassVar[int] = 1  # raised when its answers change
+    random: ClassVar[bool] = False
+    has_dial: ClassVar[bool] = False
     k: int = 50  # neighbours of a row
     epsilon: float | None = None  # with it, the neighbours are instead all rows within this distance
     confidence: float = 0.6  # t_p: the least probability of the target class at an answer; a higher threshold wins
@@ -62,49 +63,55 @@ class FACE:
             edges.append(parts[key].inner(x))
         row, node, weight = (np.concatenate(each) for each in zip(*edges, strict=True))
         graph = csr_array((weight, (row, node)), shape=(len(nodes), len(nodes)))
-        with torch.no_grad():
-            logits = torch.cat([task.classifier(block) for block in torch.split(nodes, 4096)])
-        paths = [_nearest(graph, self._confident(logits, c, task.threshold)) for c in range(logits.shape[1])]
-        cost, answer = (np.stack(each) for each in zip(*paths, strict=True))
-        return replace(self, task_=task, graph_=Graph(nodes, parts, cost, answer))
+        score = task.judge.score(task.encoder.unembed(nodes))
+        return replace(self, task_=task, graph_=Graph(nodes, parts, graph, score))
 
-    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
-        """The ends of the shortest paths; nothing is drawn."""
-        assert self.task_ is not None, "call fit first"
+    def search(self, query: Query, noise: Noise) -> Search:
+        """The ends of the shortest paths; nothing is drawn, and nobody asked."""
+        return self.nearest_ends(query.x, query.goals)
+        yield  # makes it a search
+
+    def nearest_ends(self, x: Tensor, goals: Goals) -> Tensor:
         if self.graph_ is None:
             return x.clone()
-        nodes, parts, to_go, answer = self.graph_
-        mutable = self.task_.mutable
+        nodes, parts = self.graph_.nodes, self.graph_.parts
+        paths = [self._paths(self.graph_, goal) for goal in goals.kinds]
+        to_go, end = (np.stack(each) for each in zip(*paths, strict=True))
+        mutable = task_of(self).mutable
         x_cf = x.clone()
         for key, at in _groups(x, mutable).items():
             if key not in parts:
                 continue
-            query, node, weight = parts[key].entrances(_free(x[at], mutable))
-            wanted = target[at].numpy()[query]
+            row, node, weight = parts[key].entrances(_free(x[at], mutable))
+            wanted = goals.which[at].numpy()[row]
             cost = weight + to_go[wanted, node]
-            order = np.lexsort((cost, query))
-            first = order[np.unique(query[order], return_index=True)[1]]  # the cheapest way in, for each query
+            order = np.lexsort((cost, row))
+            first = order[np.unique(row[order], return_index=True)[1]]  # the cheapest way in, for each row
             first = first[np.isfinite(cost[first])]
-            x_cf[at[query[first]]] = nodes[answer[wanted[first], node[first]]]
+            x_cf[at[row[first]]] = nodes[end[wanted[first], node[first]]]
         return torch.where(mutable, x_cf, x)
 
-    def _confident(self, logits: Tensor, c: int, threshold: float | None) -> Rows:
-        """The numbers of the rows that would count as an answer in this class."""
-        sure = logits.softmax(dim=1)[:, c] >= self.confidence
-        taken = sure & accepted(logits, torch.full((len(logits),), c), threshold)
-        return np.flatnonzero(taken.numpy())
+    def _paths(self, graph: Graph, goal: Goal) -> tuple[Floats, Positions]:
+        """For each node the length of the path to the nearest one that would count as an answer, and which one that
+        is; infinite where there is no path."""
+        if goal not in graph.paths:
+            sure = (goal.chance(graph.score) >= self.confidence) & goal.met(graph.score)
+            graph.paths[goal] = _nearest_source(graph.edges, np.flatnonzero(sure.numpy()))
+        return graph.paths[goal]
 
 
-class Graph(NamedTuple):
+@dataclass(frozen=True)
+class Graph:
     nodes: Tensor  # (m, width) rows
     parts: dict[bytes, Part]  # by the values of the immutable columns: no edge leads from one to another
-    cost: Floats  # (classes, m) length of the path to the nearest confident row of the class; inf: there is no path
-    answer: Rows  # (classes, m) the number of that row
+    edges: csr_array[Any, Any]  # (m, m) lengths
+    score: Tensor  # (m, classes) the model's, of the nodes
+    paths: dict[Goal, tuple[Floats, Positions]] = field(default_factory=dict)  # by goal, found when first needed
 
 
 class Edges(NamedTuple):
-    row: Rows  # a query or a node
-    node: Rows
+    row: Positions  # a query or a node
+    node: Positions
     weight: Floats
 
 
@@ -112,7 +119,7 @@ class Edges(NamedTuple):
 class Part:
     """The nodes that share the values of all immutable columns; a row is here its other columns alone."""
 
-    at: Rows  # (n,) numbers of the nodes
+    at: Positions  # (n,) numbers of the nodes
     tree: Any  # looks at one query at a time, so that what it finds never depends on the rest of the batch
     k: int
     epsilon: float | None
@@ -120,7 +127,7 @@ class Part:
     log_r: float
 
     @classmethod
-    def of(cls, x: Floats, at: Rows, k: int, epsilon: float | None, features: int) -> Self:
+    def of(cls, x: Floats, at: Positions, k: int, epsilon: float | None, features: int) -> Self:
         k = min(k, len(x))
         log_ball = features / 2 * log(pi) - lgamma(features / 2 + 1)  # log eta_d, the volume of the unit ball
         log_r = log(k / len(x)) - log_ball if epsilon is None else features * log(epsilon)
@@ -162,7 +169,7 @@ def _finder(x: Floats, algorithm: str) -> Any:
     return NearestNeighbors(algorithm=algorithm).fit(x)
 
 
-def _groups(x: Tensor, mutable: Tensor) -> dict[bytes, Rows]:
+def _groups(x: Tensor, mutable: Tensor) -> dict[bytes, Positions]:
     """Row numbers by the values of the immutable columns."""
     groups: dict[bytes, list[int]] = {}
     for i, values in enumerate((x[:, ~mutable] + 0.0).numpy()):  # -0.0 + 0.0 = 0.0, the same bytes
@@ -175,7 +182,7 @@ def _free(x: Tensor, mutable: Tensor) -> Floats:
     return free
 
 
-def _nearest(graph: csr_array[Any, Any], sources: Rows) -> tuple[Floats, Rows]:
+def _nearest_source(graph: csr_array[Any, Any], sources: Positions) -> tuple[Floats, Positions]:
     """For each node the shortest path to any of the sources, and which one that is."""
     if len(sources) == 0:
         return np.full(graph.shape[0], np.inf), np.zeros(graph.shape[0], dtype=np.int64)

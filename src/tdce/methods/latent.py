@@ -14,8 +14,8 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from tdce.methods.base import Task
-from tdce.methods.search import Closest, descend, l1, miss
+from tdce.methods.descent import Closest, descend, l1
+from tdce.methods.interface import Query, Search, Task, task_of
 from tdce.methods.settings import LEAST, check
 from tdce.methods.vae import VAE
 from tdce.noise import Noise
@@ -26,6 +26,8 @@ class Revise:
     """argmin over z of  -log p(target | G(z)) + proximity |G(z) - x|_1,  from the mean of q(z | x)."""
 
     edition: ClassVar[int] = 1  # raised when its answers change
+    random: ClassVar[bool] = False
+    has_dial: ClassVar[bool] = False
     proximity: float = 0.3  # lambda of that paper
     steps: int = 150
     rate: float = 0.1  # of Adam, falling to zero
@@ -43,26 +45,28 @@ class Revise:
         )  # fmt: skip
 
     def fit(self, task: Task) -> Self:
+        task.lead(type(self).__name__)
         return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden))
 
-    def loss(self, logits: Tensor, target: Tensor, away: Tensor, weight: Tensor) -> Tensor:
-        """(n,) from logits (n, classes), target, distances and weights (n,) of decoded rows."""
-        return weight * miss(logits, target) + self.proximity * away
+    def loss(self, logits: Tensor, miss: Tensor, away: Tensor, weight: Tensor) -> Tensor:
+        """(n,) from logits (n, classes), the goal's loss, distances and weights (n,) of decoded rows."""
+        return weight * miss + self.proximity * away
 
-    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
+    def search(self, query: Query, noise: Noise) -> Search:
         """Descend in z; a decoded row has soft categories on the way, and the query's immutable columns always.
         `noise` goes unused: the search is deterministic."""
-        assert self.task_ is not None, "call fit first"
         assert self.vae_ is not None, "call fit first"
-        task, vae = self.task_, self.vae_
+        task, vae, x = task_of(self), self.vae_, query.x
+        guide = task.lead(type(self).__name__)
 
         def row(z: Tensor) -> Tensor:
             return torch.where(task.mutable, vae.decode(z, x), x)
 
         def loss(x_cf: Tensor, weight: Tensor) -> Tensor:
-            return self.loss(task.classifier(x_cf), target, l1(x_cf, x), weight)
+            logits = guide(x_cf)
+            return self.loss(logits, query.goals.loss(logits), l1(x_cf, x), weight)
 
-        closest = Closest(task, x, target, l1)
+        closest = Closest(query, l1)
         return descend(vae.encode(x)[0], row, loss, closest, self.steps, self.rate, self.every, self.growth)
 
 
@@ -76,8 +80,8 @@ class Clue(Revise):
 
     pull: float = 1.0  # towards the target class; 0 is CLUE as published
 
-    def loss(self, logits: Tensor, target: Tensor, away: Tensor, weight: Tensor) -> Tensor:
-        return entropy(logits) + self.proximity * away + self.pull * weight * miss(logits, target)
+    def loss(self, logits: Tensor, miss: Tensor, away: Tensor, weight: Tensor) -> Tensor:
+        return entropy(logits) + self.proximity * away + self.pull * weight * miss
 
 
 def entropy(logits: Tensor) -> Tensor:

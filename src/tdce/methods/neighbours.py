@@ -9,9 +9,10 @@ import torch
 from scipy.stats import rankdata
 from torch import Generator, Tensor
 
-from tdce import products
-from tdce.methods.base import Task, accepted, rounded
-from tdce.products import exact, squared_distances, sums
+from tdce.goal import Goal, Goals
+from tdce.judge import rounded
+from tdce.methods.interface import Task
+from tdce.products import exact, nearest, squared_distances, sums
 
 POOL = 4096  # confident rows of a class, at most
 FEWEST = 100  # and at least, if there are so many
@@ -25,7 +26,7 @@ class Typical:
 
     neighbours: int  # so many of the nearest
     confidence: float  # of the model in them
-    keep: float  # share of the query's own value in a number that does not tell the classes apart
+    own_share: float  # share of the query's own value in a number that does not tell the classes apart
     factors: int | None  # main directions of the class in which rows may differ fully, in others half; None: all
     spread: float  # how far the numbers are stretched from the mean of the class: averaging draws them together
 
@@ -34,23 +35,23 @@ class Typical:
         self,
         task: Task,
         x: Tensor,  # (n, width)
-        target: Tensor,  # (n,)
+        goals: Goals,
         u: Tensor,  # (n, 1) in (0, 1): which of the neighbours gives the categories
     ) -> Tensor:  # (n, width)
         out = x
-        for k in sorted(set(target.tolist())):  # a loop over classes
-            out = torch.where((target == k)[:, None], self._of_class(task, x, k, u), out)
+        for goal, whose in goals.groups():
+            out = torch.where(whose[:, None], self._of_goal(task, x, goal, u), out)
         return out
 
-    def _of_class(self, task: Task, x: Tensor, k: int, u: Tensor) -> Tensor:
-        pool, num = pool_of(task, k, self.confidence), task.space.num
+    def _of_goal(self, task: Task, x: Tensor, goal: Goal, u: Tensor) -> Tensor:
+        pool, num = pool_of(task, goal, self.confidence), task.space.num
         near = crowd(x, pool, self.neighbours)
         mean, centre = (sums(of, pool) / of.sum(dim=1, keepdim=True) for of in (near, torch.ones(1, len(pool))))
-        kept = self.keep * (1 - separation(task, k))
+        kept = self.own_share * (1 - separation(task, goal))
         mean[:, :num] = torch.lerp(mean[:, :num], x[:, :num], kept.expand(len(x), -1))
         away = mean - centre
         if self.factors is not None:
-            away = exact(away, main_directions(task, k, self.confidence, self.factors))
+            away = exact(away, main_directions(task, goal, self.confidence, self.factors))
         numbers = (centre + self.spread * away)[:, :num]
         return task.space.join(numbers, pool[drawn(near, u)][:, num:])
 
@@ -67,76 +68,75 @@ def drawn(near: Tensor, u: Tensor) -> Tensor:
     return torch.searchsorted(near.cumsum(dim=1), before, right=True).squeeze(1)
 
 
-def separation(task: Task, k: int) -> Tensor:
-    """(num,) how well each number alone tells the rows that the model puts in class k from the others: |2 AUC - 1|, the
-    best one's being 1. All are 1 where none does, or where there are no others."""
-    key = ("separation", k, task.threshold)
-    if key not in task.memo:
-        inside = accepted_rows(task, k).numpy()
+def separation(task: Task, goal: Goal) -> Tensor:
+    """(num,) how well each number alone tells the rows that meet the goal from the others: |2 AUC - 1|, the best one's
+    being 1. All are 1 where none does, or where there are no others."""
+
+    def make() -> Tensor:
+        inside = meeting(task, goal).numpy()
         rank, n_in, n_out = rankdata(task.x[:, : task.space.num].numpy(), axis=0), inside.sum(), (~inside).sum()
         auc = (rank[inside].sum(axis=0) - n_in * (n_in + 1) / 2) / max(n_in * n_out, 1)  # Mann and Whitney's U
         apart = np.abs(2 * auc - 1)
-        told = n_in > 0 and n_out > 0 and apart.any()
-        task.memo[key] = torch.from_numpy(apart / apart.max() if told else np.ones_like(apart)).float()
-    found: Tensor = task.memo[key]
-    return found
+        known = n_in > 0 and n_out > 0 and apart.any()
+        return torch.from_numpy(apart / apart.max() if known else np.ones_like(apart)).float()
+
+    return task.once(("separation", goal), make)
 
 
-def main_directions(task: Task, k: int, confidence: float, factors: int) -> Tensor:
-    """(width, width) halves what is not along the first principal components of the class's confident rows."""
-    key = ("directions", k, confidence, factors, task.threshold)
-    if key not in task.memo:
-        rows = pool_of(task, k, confidence).double()
+def main_directions(task: Task, goal: Goal, confidence: float, factors: int) -> Tensor:
+    """(width, width) halves what is not along the first principal components of the goal's confident rows."""
+
+    def make() -> Tensor:
+        rows = pool_of(task, goal, confidence).double()
         away = rows - rows.mean(dim=0)
         axes = torch.linalg.eigh(away.T @ away).eigenvectors[:, -factors:]  # the largest come last
-        task.memo[key] = torch.lerp(torch.eye(len(axes), dtype=torch.double), axes @ axes.T, 0.5).float()
-    matrix: Tensor = task.memo[key]
-    return matrix
+        return torch.lerp(torch.eye(len(axes), dtype=torch.double), axes @ axes.T, 0.5).float()
+
+    return task.once(("directions", goal, confidence, factors), make)
 
 
 @torch.no_grad()
-def nearest(task: Task, x: Tensor, target: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """(n, count, width) the nearest rows that the model accepts, those first that agree on the immutable columns, and
-    (n,) how many there are: where there are fewer, the last is repeated; where there is none, the query is."""
+def nearest_accepted(task: Task, x: Tensor, goals: Goals, count: int) -> Tensor:
+    """(n, count, width) the nearest rows that meet the goal, those first that agree on the immutable columns: where
+    there are fewer, the last is repeated; where there is none, the query is."""
     weight = torch.where(task.mutable, 1.0, EXACT)
-    rows, known = x[:, None].expand(-1, count, -1), torch.zeros(len(x), dtype=torch.long)
-    for k in sorted(set(target.tolist())):
-        pool, asked = pool_of(task, k, None), target == k
+    rows = x[:, None].expand(-1, count, -1)
+    for goal, whose in goals.groups():
+        pool = pool_of(task, goal, None)
         if len(pool) == 0:
             continue
-        order = products.nearest(x * weight, pool * weight, min(count, len(pool)))
+        order = nearest(x * weight, pool * weight, min(count, len(pool)))
         order = torch.cat([order, order[:, -1:].expand(-1, count - order.shape[1])], dim=1)
-        rows = torch.where(asked[:, None, None], pool[order], rows)
-        known = torch.where(asked, min(count, len(pool)), known)
-    return rows, known
+        rows = torch.where(whose[:, None, None], pool[order], rows)
+    return rows
 
 
-def pool_of(task: Task, k: int, confidence: float | None) -> Tensor:
-    """(m, width) training rows that the model puts in class k: at least so confidently, or if these are too few, the
-    likeliest, and thinned out if they are many. Without a confidence, all that it accepts."""
-    key = ("pool", k, confidence, task.threshold)
-    if key not in task.memo:
+def pool_of(task: Task, goal: Goal, confidence: float | None) -> Tensor:
+    """(m, width) training rows that the model puts where it is wanted: at least so confidently, or if these are too
+    few, the likeliest, and thinned out if they are many. Without a confidence, all that meet the goal."""
+
+    def make() -> Tensor:
         if confidence is None:
-            found = accepted_rows(task, k).nonzero().squeeze(1)
-        else:
-            p, likely = rounded(logits_of(task).double().softmax(dim=1)[:, k]).sort(descending=True, stable=True)
-            found = likely[: max(int((p >= confidence).sum()), FEWEST)]
-            thinned = torch.randperm(len(found), generator=Generator().manual_seed(task.seed))[:POOL]
-            found = found[thinned].sort().values
-        task.memo[key] = task.x[found]
-    pool: Tensor = task.memo[key]
-    return pool
+            return task.x[meeting(task, goal)]
+        chance, likely = rounded(goal.chance(scores(task))).sort(descending=True, stable=True)
+        found = likely[: max(int((chance >= confidence).sum()), FEWEST)]
+        thinned = torch.randperm(len(found), generator=Generator().manual_seed(task.seed))[:POOL]
+        return task.x[found[thinned].sort().values]
+
+    return task.once(("pool", goal, confidence), make)
 
 
-def accepted_rows(task: Task, k: int) -> Tensor:
-    """(m,) which training rows the model puts in class k."""
-    logits = logits_of(task)
-    return accepted(logits, torch.full((len(logits),), k), task.threshold)
+def meeting(task: Task, goal: Goal) -> Tensor:
+    """(m,) which training rows meet the goal."""
+    return goal.met(scores(task))
 
 
-def logits_of(task: Task) -> Tensor:
-    """(m, classes) of the training rows."""
-    if "logits" not in task.memo:
-        task.memo["logits"] = torch.cat([task.classifier(rows) for rows in torch.split(task.x, 4096)])
-    logits: Tensor = task.memo["logits"]
-    return logits
+def scores(task: Task) -> Tensor:
+    """(m, classes) what the guide says of the training rows; the model itself where nothing leads."""
+
+    def make() -> Tensor:
+        if task.guide is None:
+            return task.judge.score(task.encoder.unembed(task.x))
+        return torch.cat([task.guide(rows) for rows in torch.split(task.x, 4096)]).double().softmax(dim=1)
+
+    return task.once("scores", make)

@@ -3,82 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from tdce.methods.base import Task
+from tdce.methods.interface import Guide, Query, Search, Talk
+from tdce.products import even
+from tdce.space import Space
 
-Holds = Callable[[Tensor], Tensor]  # (n, width) -> (n, 1) whether the verdict does
 HALVINGS = 6
 FINEST = 2.0**-8  # of a deviation
 TIE = 1e-4  # margins, in log odds, that differ by less are the same: the earlier feature goes first
 
 
-@torch.no_grad()
+class Tried(NamedTuple):
+    x: Tensor  # (n, width) candidates as they would be returned
+    holds: Tensor  # (n, 1) whether the verdict does
+
+
+Try = Callable[[Tensor, Tensor], Talk[Tried]]
+"""Candidates (n, width) for rows that are now as in the second (n, width)."""
+
+
 def come_back(
-    task: Task,
-    x: Tensor,
-    x_cf: Tensor,
-    target: Tensor,
-    share: float = 1.0,
-    taste: Tensor | None = None,  # (n, features) what is liked least goes back first
-) -> Tensor:
+    query: Query,
+    space: Space,
+    x_cf: Tensor,  # (n, width)
+    share: float,
+    order_of: Callable[[Tensor], Tensor],  # (n, width) -> (n, features) whose turn it is to go back
+) -> Search:
     """Give features back to the query one at a time, then draw the numbers that are left nearer by bisection.
 
-    Every step is judged on the data's grid. It is taken only where the model still says the target and no more than
-    `share` of the row's margin over the verdict is spent; a row that was not valid to begin with is left as it is.
+    Every step is judged on the data's grid. It is taken only where the model still says what is wanted and no more than
+    `share` of the row's margin is spent; a row that was not valid to begin with is left as it is.
     """
-    x_cf = restore(task, x, x_cf)
-    valid, margin = task.judged(x_cf, target)
+    first = yield query.ask(coarse(space, query.x, x_cf))
+    x_cf, valid, least = first.x[:, 0], first.met[:, 0], (1 - share) * first.margin[:, 0]
 
-    def holds(candidate: Tensor) -> Tensor:
-        accepted, left = task.judged(candidate, target)
-        return (valid & accepted & (left >= (1 - share) * margin))[:, None]
+    def attempt(candidate: Tensor, now: Tensor) -> Talk[Tried]:
+        """Asks only about valid rows that would change."""
+        changes = (valid & (candidate != now).any(dim=1)).nonzero().squeeze(1)
+        if len(changes) == 0:
+            return Tried(candidate, valid[:, None])
+        at = even(changes)
+        judged = yield query.ask(candidate[at], at)
+        good = judged.met[:, 0] & (judged.margin[:, 0] >= least[at])
+        return Tried(candidate.index_copy(0, at, judged.x[:, 0]), valid.index_copy(0, at, good)[:, None])
 
-    x_cf = give_back(task, x, x_cf, holds, order_of(task, x, x_cf, target, taste))
-    return bisect(task, x, x_cf, holds)
+    x_cf = yield from give_back(query.x, space, x_cf, attempt, order_of(x_cf))
+    return (yield from bisect(query.x, space, x_cf, attempt))
 
 
-def give_back(task: Task, x: Tensor, x_cf: Tensor, holds: Holds, order: Tensor) -> Tensor:
+def give_back(x: Tensor, space: Space, x_cf: Tensor, attempt: Try, order: Tensor) -> Search:
     """Each feature in its turn takes the query's value where the verdict holds; the turns may differ by row."""
-    members = task.space.members
     for turn in order.T:  # (n,) feature numbers
-        candidate = torch.where(members[turn], x, x_cf)
-        x_cf = torch.where(holds(candidate), candidate, x_cf)
+        candidate = torch.where(space.members[turn], x, x_cf)
+        _, holds = yield from attempt(candidate, x_cf)
+        x_cf = torch.where(holds, candidate, x_cf)
     return x_cf
 
 
-def bisect(task: Task, x: Tensor, x_cf: Tensor, holds: Holds) -> Tensor:
+def bisect(x: Tensor, space: Space, x_cf: Tensor, attempt: Try) -> Search:
     """The numbers on the straight line from the query to where they are, as near to the query as the verdict holds."""
     end, low, high = x_cf, torch.zeros(len(x), 1), torch.ones(len(x), 1)  # how far from x towards `end`
-    number = torch.arange(task.space.width) < task.space.num
+    number = torch.arange(space.width) < space.num
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        candidate = restore(task, x, torch.where(number, x + middle * (end - x), end))
-        good = holds(candidate)
-        x_cf = torch.where(good, candidate, x_cf)
-        low, high = torch.where(good, low, middle), torch.where(good, middle, high)
+        candidate = coarse(space, x, torch.where(number, x + middle * (end - x), end))
+        settled, holds = yield from attempt(candidate, x_cf)
+        x_cf = torch.where(holds, settled, x_cf)
+        low, high = torch.where(holds, low, middle), torch.where(holds, middle, high)
     return x_cf
 
 
-def order_of(task: Task, x: Tensor, x_cf: Tensor, target: Tensor, taste: Tensor | None) -> Tensor:
-    """(n, features) whose turn it is: by taste, or by the margin that a return would cost, to first order."""
-    if taste is not None:
-        return taste.argsort(dim=1, stable=True)
+def cheapest_first(query: Query, space: Space, guide: Guide, x_cf: Tensor) -> Tensor:
+    """(n, features) by the margin that a return of each feature would cost, to first order."""
     with torch.enable_grad():
         at = x_cf.detach().requires_grad_()
-        (g,) = torch.autograd.grad(task.judged(at, target)[1].sum(), at)
-    gain = (task.space.gathered(g * (x - x_cf)) / TIE).round()
+        (g,) = torch.autograd.grad(query.goals.gap(guide(at)).sum(), at)
+    gain = (space.gathered(g * (query.x - x_cf)) / TIE).round()
     return gain.argsort(dim=1, descending=True, stable=True)
 
 
-def restore(task: Task, x: Tensor, x_cf: Tensor) -> Tensor:
-    """On the data's grid, with the query's own value in every feature that may not, or did not, move.
+def coarse(space: Space, x: Tensor, x_cf: Tensor) -> Tensor:
+    """Numbers that moved, rounded to a small part of a deviation: a finer value would hang on the machine's last bits.
 
-    Numbers are first rounded to a small part of a deviation: a finer value would hang on the machine's last bits.
+    Both are (..., width).
     """
-    num, cat = task.space.split(x_cf)
-    x_cf = torch.where(x_cf == x, x, task.space.join((num / FINEST).round() * FINEST, cat))
-    moved = task.space.moved(x_cf, x)[:, task.space.owner]
-    return torch.where(task.mutable & moved, task.settle(x_cf), x)
+    number = torch.arange(space.width) < space.num
+    return torch.where(number & (x_cf != x), (x_cf / FINEST).round() * FINEST, x_cf)

@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import gaussian_nll_loss
 
-from tdce.methods.base import Task
+from tdce.methods.interface import Task
 from tdce.network import linear
 from tdce.progress import Progress
 from tdce.space import Space
@@ -41,12 +41,7 @@ class VAE(nn.Module):
         task.require_rows("a variational autoencoder (cchvae, revise, clue)")
         condition = None if given is None or not given.any() else tuple(given.tolist())
         key = (cls, latent, hidden, condition, task.seed)
-        rows, vae = task.memo.get(key, (None, None))
-        if rows is not task.x:
-            vae = cls._trained(task, latent, hidden, given)
-            task.memo[key] = task.x, vae
-        shared: Self = vae
-        return shared
+        return task.once(key, lambda: cls._trained(task, latent, hidden, given))
 
     @classmethod
     def _trained(cls, task: Task, latent: int, hidden: int, given: Tensor | None) -> Self:
@@ -73,7 +68,7 @@ class VAE(nn.Module):
         """The mean over rows of the negative evidence bound, KL(q(z | x) || N(0, 1)) - E log p(x | z)."""
         mu, log_var = self.encode(x)
         z = mu + (log_var / 2).exp() * torch.randn(mu.shape, generator=generator)
-        return (kl(mu, log_var) - self.log_likelihood(x, z)).mean()
+        return (kl_from_normal(mu, log_var) - self.log_likelihood(x, z)).mean()
 
     def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
         """(n,) log p(x | z), given columns left out."""
@@ -98,7 +93,7 @@ class VAE(nn.Module):
         return out
 
 
-def kl(mu: Tensor, log_var: Tensor) -> Tensor:
+def kl_from_normal(mu: Tensor, log_var: Tensor) -> Tensor:
     """(n,) KL(N(mu, var) || N(0, 1)) = 1/2 sum(mu^2 + var - 1 - log var)"""
     return 0.5 * (mu.square() + log_var.exp() - 1 - log_var).sum(dim=1)
 

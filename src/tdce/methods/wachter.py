@@ -12,8 +12,8 @@ from typing import ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from tdce.methods.base import Task
-from tdce.methods.search import Closest, descend, miss
+from tdce.methods.descent import Closest, descend
+from tdce.methods.interface import Query, Search, Task, task_of
 from tdce.methods.settings import LEAST, check
 from tdce.noise import Noise
 from tdce.space import Space
@@ -28,6 +28,8 @@ class Wachter:
     """
 
     edition: ClassVar[int] = 1  # raised when its answers change
+    random: ClassVar[bool] = False
+    has_dial: ClassVar[bool] = False
     steps: int = 200
     rate: float = 0.1  # of Adam, falling to zero
     weight: float = 1.0  # lambda at the start
@@ -46,15 +48,16 @@ class Wachter:
         )  # fmt: skip
 
     def fit(self, task: Task) -> Self:
+        task.lead("wachter")
         if self.distance == "l2":
             return replace(self, task_=task)
         task.require_rows("Wachter's distance l1_mad")
         return replace(self, task_=task, scale_=inverse_mad(task.x, task.space))
 
-    def generate(self, x: Tensor, target: Tensor, noise: Noise) -> Tensor:
+    def search(self, query: Query, noise: Noise) -> Search:
         """`noise` goes unused: the search is deterministic."""
-        assert self.task_ is not None, "call fit first"
-        task, space = self.task_, self.task_.space
+        task, x = task_of(self), query.x
+        space, guide = task.space, task.lead("wachter")
         num, cat = space.split(x)
         start = space.join(num, ((1 - self.soften) * cat + self.soften * space.uniform).log())
 
@@ -65,13 +68,12 @@ class Wachter:
         softened = row(start)  # distances are from here, or they would first drive the softening out
 
         def loss(x_cf: Tensor, weight: Tensor) -> Tensor:
-            return self.weight * weight * self._miss(task.classifier(x_cf), target) + self._distance(x_cf, softened)
+            return self.weight * weight * self._miss(query.goals.loss(guide(x_cf))) + self._distance(x_cf, softened)
 
-        closest = Closest(task, x, target, self._distance)
+        closest = Closest(query, self._distance)
         return descend(start, row, loss, closest, self.steps, self.rate, self.every, self.growth)
 
-    def _miss(self, logits: Tensor, target: Tensor) -> Tensor:
-        surprise = miss(logits, target)
+    def _miss(self, surprise: Tensor) -> Tensor:
         return surprise if self.loss == "cross_entropy" else ((-surprise).exp() - 1).square()
 
     def _distance(self, a: Tensor, b: Tensor) -> Tensor:

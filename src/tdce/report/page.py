@@ -2,44 +2,47 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, StrictUndefined
 
+from tdce.explanation import Line, Status
 from tdce.report.words import headline, spoken, value
 
-if TYPE_CHECKING:
-    from tdce.answer import Answer
-
 STATUS = {
-    "valid": "would be accepted",
-    "best_effort": "not reached",
-    "already": "already accepted",
-    "infeasible": "nothing may change",
+    Status.VALID: "would be accepted",
+    Status.BEST_EFFORT: "not reached",
+    Status.ALREADY: "already accepted",
+    Status.INFEASIBLE: "nothing may change",
 }
 
 
-def page(answer: Answer, title: str) -> str:
-    """Every row with its options: the sentence, the changes side by side, the model's probability before and after."""
+def page(rows: pd.DataFrame, lines: list[list[Line]], title: str) -> str:
+    """Every row (its features) with its options: the sentence, the changes side by side, the model's probability before
+    and after."""
     people: list[dict[str, Any]] = []
-    for i, (label, lines) in enumerate(zip(answer.rows.index, answer.lines(), strict=True)):
-        options = [
-            {
-                "status": STATUS[line.status],
-                "kind": line.status,
-                "headline": headline(line),
-                "note": "" if line.status == "infeasible" else line.note,  # whose headline has it
-                "changes": [(spoken(name), value(before), value(after)) for name, before, after in line.changes],
-                "before": line.before,
-                "after": line.after,
-            }
-            for line in lines
-        ]
-        now = [(spoken(n), value(answer.rows[n].iloc[i])) for n in answer.encoder.schema.names]
-        people.append({"label": label, "options": options, "features": now})
+    for i, (label, options) in enumerate(zip(rows.index, lines, strict=True)):
+        now = [(spoken(name), value(rows[name].iloc[i])) for name in rows.columns]
+        people.append({"label": label, "options": [_shown(line) for line in options], "features": now})
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(
         files("tdce.report").joinpath("page.html").read_text(encoding="utf-8")
     )
-    counts = {STATUS[k]: v for k, v in answer.counts().items()}
-    return template.render(title=title, people=people, counts=counts)
+    counts = Counter(line.status for options in lines for line in options)
+    return template.render(
+        title=title, people=people, counts={STATUS[Status(name)]: counts[name] for name in sorted(counts)}
+    )
+
+
+def _shown(line: Line) -> dict[str, Any]:
+    return {
+        "status": STATUS[Status(line.status)],
+        "kind": line.status,
+        "headline": headline(line),
+        "note": "" if line.status == Status.INFEASIBLE else line.note,  # whose headline has it
+        "changes": [(spoken(name), value(before), value(after)) for name, before, after in line.changes],
+        "before": line.before,
+        "after": line.after,
+    }

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-if TYPE_CHECKING:
-    from tdce.answer import Line
+from tdce.explanation import Line, Status
 
 
 def sentence(line: Line) -> str:
@@ -19,11 +18,11 @@ def sentence(line: Line) -> str:
 def headline(line: Line) -> str:
     """What becomes of the answer, with the model's probability of the wanted one."""
     before, after = f"{100 * line.before:.0f} %", f"{100 * line.after:.0f} %"
-    if line.status == "already":
+    if line.status == Status.ALREADY:
         return f"the answer is already “{line.target}” ({before})"
-    if line.status == "infeasible":
+    if line.status == Status.INFEASIBLE:
         return f"nothing can change ({line.note})"
-    if line.status == "valid":
+    if line.status == Status.VALID:
         return f"the answer would be “{line.target}” ({before} to {after})"
     if not line.changes:
         return f"no change was found that brings the answer nearer to “{line.target}” ({before})"

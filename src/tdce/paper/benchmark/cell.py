@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
 
 from tdce.cells import Floats, Name
 from tdce.data import Dataset, load
@@ -21,9 +20,13 @@ from tdce.diffusion.model import TabularDiffusion
 from tdce.errors import InputError
 from tdce.evaluation import Yardstick
 from tdce.explainer import Explainer
+from tdce.explaining import explain
+from tdce.explanation import Explanation, Question, Status
 from tdce.fitting import Fitted, learned_diffusion
+from tdce.goal import Class, Goals
+from tdce.judge import Judge
 from tdce.limits import Limits
-from tdce.methods import Explanation, Method, Task, explain
+from tdce.methods import Method, Task
 from tdce.paper.benchmark.fingerprint import of_fit
 from tdce.paper.benchmark.settings import PRESETS, chosen
 from tdce.progress import Progress
@@ -88,8 +91,7 @@ class Bench:
     def queries(self) -> pd.DataFrame:
         """The unfavourable rows: those that the classifier does not put in the favourable class."""
         frame = self.data.part(self.part)
-        with torch.no_grad():
-            said = self.fitted.classifier(self.fitted.encoder.encode(frame).float()).argmax(dim=1)
+        said = Judge(self.fitted.model).predict(self.fitted.encoder.read(frame))
         refused: pd.DataFrame = frame[(said != self.target).numpy()]
         return refused.head(self.rows)
 
@@ -100,7 +102,7 @@ class Bench:
 
     @cached_property
     def near(self) -> pd.DataFrame:
-        raw = self.yardstick.neighbours(self.fitted.encoder.read(self.queries), self.fitted.classifier)
+        raw = self.yardstick.neighbours(self.fitted.encoder.read(self.queries), Judge(self.fitted.model))
         return self.yardstick.frame(raw)
 
     def immutable(self, masked: str) -> tuple[Name, ...]:
@@ -110,8 +112,11 @@ class Bench:
         return self.fitted.task(self.immutable(masked))
 
     def explain(self, method: Method, masked: str, frame: pd.DataFrame) -> tuple[Explanation, Limits]:
-        limits = Limits(self.fitted.encoder, frame, self.immutable(masked))
-        return explain(method, self.task(masked), limits, self._targets(len(frame)), seed=self.seed), limits
+        limits = Limits.of(self.fitted.encoder, frame, self.immutable(masked))
+        return explain(method, limits, self.question(len(frame))), limits
+
+    def question(self, rows: int, options: int = 1) -> Question:
+        return Question(Goals.all(Class(self.target), rows), options, self.seed)
 
     def diffusion(self, tau: float) -> TabularDiffusion:
         """The table's diffusion model trained anew, with one temperature at all times."""
@@ -131,7 +136,7 @@ class Bench:
         values = self.yardstick.measure(limits, found, near.own, found_near)
         values |= {"rows": len(self.queries), "seconds": seconds}
         moved = self.yardstick.standardised(found.raw[:, 0]) - self.yardstick.standardised(limits.own)
-        valid = (found.status[:, 0] == "valid").astype(np.float64)
+        valid = (found.status[:, 0] == Status.VALID).astype(np.float64)
         return Measured(cell, values, valid, moved.square().sum(dim=1).numpy())
 
     def seconds(self, method: Method, rows: int, repeats: int = 3) -> float:
@@ -145,9 +150,6 @@ class Bench:
         began = time.perf_counter()
         self.explain(made, "no", frame)
         return time.perf_counter() - began
-
-    def _targets(self, rows: int) -> Tensor:
-        return torch.full((rows,), self.target)
 
 
 def work(data: str, seed: int, rows: int, cells: list[Cell], cache: Path) -> Iterator[Measured]:

@@ -54,10 +54,10 @@ def way(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
     explainer = Explainer(TDCE(watch_=watch) if name == "tdce" else TDCEPaper(watch_=watch), progress="silent")
     explainer.fitted_ = fitted
     answer = explainer.explain(person)
-    changed = {feature: f"{before} → {after}" for feature, before, after in answer.lines()[0][0].changes}
+    changed = {feature: f"{before} → {after}" for feature, before, after in answer.lines[0][0].changes}
     x = fitted.encoder.encode(person).float()
     seen.append((RETURNED, fitted.encoder.encode(answer.to_frame()).float()))
-    target = fitted.classes.index(answer.lines()[0][0].target)
+    target = fitted.classes.index(answer.lines[0][0].target)
     lines: list[dict[str, Any]] = []
     for step, (t, x_0) in enumerate(seen):
         key = {"method": name, "step": step, "t": t}

@@ -14,12 +14,15 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from tdce.diffusion.model import TabularDiffusion
+from tdce.encoder import Encoder
+from tdce.goal import Class, Goals
+from tdce.judge import Judge
 from tdce.methods import Task, TDCEPaper
+from tdce.models.model import OnEncoded
 from tdce.noise import Noise
 from tdce.paper.figures.style import BLUE, GREY, VERMILION, bare, new
 from tdce.paper.figures.work import Work
 from tdce.progress import Progress
-from tdce.space import Space
 from tdce.tables import write_whole
 from tdce.training import Plan
 
@@ -35,7 +38,7 @@ TITLES = {0: "without guidance", 1: "with guidance"}
 def measure(work: Work) -> pd.DataFrame:
     """One line a point and time: Algorithm 1 from pure noise, with weight 0 and 1 of the classifier's gradient."""
     task = _task()
-    x, target = torch.eye(3)[torch.arange(POINTS) % 3], torch.ones(POINTS, dtype=torch.long)
+    x, goals = torch.eye(3)[torch.arange(POINTS) % 3], Goals.all(Class(1), POINTS)
     lines: list[pd.DataFrame] = []
     for guided in TITLES:
 
@@ -44,23 +47,24 @@ def measure(work: Work) -> pd.DataFrame:
             lines.append(at.assign(guided=guided, t=t, point=np.arange(POINTS)))
 
         method = TDCEPaper(start=1.0, steps=STRIDES, guidance=guided, proximity=0.0, watch_=watch).fit(task)
-        method.generate(x, target, Noise(torch.arange(POINTS)[:, None].float(), (SEED, 0)))
+        method.walk(x, goals, Noise(torch.arange(POINTS)[:, None].float(), SEED), method.start)
     return pd.concat(lines)[["guided", "t", "point", "a", "b", "c"]]
 
 
 def _task() -> Task:
     """A table of one column: its diffusion model is trained, its classifier is known."""
-    space = Space(0, (3,), {"class": (0, 1, 2)})
     counts = (torch.tensor(SHARES) * 2000).round().long()
     rows = torch.eye(3).repeat_interleave(counts, dim=0)
-    diffusion = TabularDiffusion(space, hidden=32, blocks=2, seed=SEED)
+    encoder = Encoder.fit(pd.DataFrame({"class": np.repeat(["A", "B", "C"], counts)}))
+    diffusion = TabularDiffusion(encoder.space, hidden=32, blocks=2, seed=SEED)
     diffusion.fit(rows, rows, Plan(steps=400, batch=512, rate=4e-3), SEED, Progress("silent"))
     odds = torch.logit(torch.tensor(YES))
 
     def classify(x: Tensor) -> Tensor:
         return torch.stack([torch.zeros(len(x)), x @ odds], dim=1)
 
-    return Task(space, classify, diffusion, torch.ones(3, dtype=torch.bool), rows, rows.argmax(dim=1), lambda x: x)
+    judge = Judge(OnEncoded(classify, encoder.embed, ("no", "yes")))
+    return Task(encoder, judge, classify, diffusion, torch.ones(3, dtype=torch.bool), rows, rows.argmax(dim=1))
 
 
 def draw(table: pd.DataFrame) -> Figure:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tdce.cells import Floats, same
+from tdce.cells import Flags, Floats, Positions, same
 from tdce.encoder import Encoder
-from tdce.limits import Flags, Rows
 from tdce.metrics import overlap
 
 MOST_OPTIONS = 100
@@ -24,7 +23,7 @@ def choose(
     raw: Floats,  # (rows, draws, features)
     valid: Flags,  # (rows, draws)
     options: int,
-) -> Rows:
+) -> Positions:
     """(rows, options): the draws to return, the valid ones first, then by distance.
 
     The nearest valid one is always among them. Each further one is valid if any is left, differs to the letter, and
@@ -43,7 +42,7 @@ def choose(
     return np.take_along_axis(chosen, order, axis=1)
 
 
-def distinct(raw: Floats) -> Rows:
+def distinct(raw: Floats) -> Positions:
     """(rows,) how many of a row's options differ to the letter."""
     order = np.lexsort(np.moveaxis(raw, 2, 0), axis=1)  # the same ones side by side
     ordered = np.take_along_axis(raw, order[:, :, None], axis=1)

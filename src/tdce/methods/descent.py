@@ -1,4 +1,4 @@
-"""What the searching methods share: a descent of many rows at once, and one judge of what it comes across."""
+"""What the descending methods share: a descent of many rows at once, and a memory of the best that it comes across."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
-from tdce.methods.base import Task
+from tdce.methods.interface import Query, Search, Talk
 
 Distance = Callable[[Tensor, Tensor], Tensor]  # (..., width), (..., width) -> (...)
 
@@ -16,27 +15,24 @@ Distance = Callable[[Tensor, Tensor], Tensor]  # (..., width), (..., width) -> (
 class Closest:
     """Keeps, for each row, the closest candidate in the target class; until there is one, the latest.
 
-    Candidates are judged as they would be returned: on the data's grid, categories hard, immutable columns the query's,
-    by the task's threshold if it has one.
+    Candidates are judged on the data's grid, categories hard, immutable columns the query's.
     """
 
-    def __init__(self, task: Task, x: Tensor, target: Tensor, distance: Distance) -> None:
-        self.task, self.x, self.target, self.distance = task, x, target, distance
-        self.x_cf, self.away = x, torch.full((len(x),), torch.inf)
+    def __init__(self, query: Query, distance: Distance) -> None:
+        self.query, self.distance = query, distance
+        self.x_cf, self.away = query.x, torch.full((len(query.x),), torch.inf)
 
     @property
     def found(self) -> Tensor:
         """(n,) which rows have a candidate in the target class."""
         return self.away.isfinite()
 
-    @torch.no_grad()
-    def offer(self, candidates: Tensor) -> Tensor:
-        """(n, k, width) candidates of each row -> (n, k) which of them are in the target class."""
+    def offer(self, candidates: Tensor) -> Talk[Tensor]:
+        """(n, k, width) candidates of each row -> (n, k) which of them are what is wanted."""
         n, k, width = candidates.shape
-        settled = self.task.settle(candidates.reshape(n * k, width))
-        own = self.x[:, None].expand(n, k, width)
-        settled = torch.where(self.task.mutable, settled.view(n, k, width), own)
-        flips = self.task.accepts(settled.view(n * k, width), self.target.repeat_interleave(k)).view(n, k)
+        judged = yield self.query.ask(candidates, on_grid_only=True)
+        settled, flips = judged.x, judged.met
+        own = self.query.x[:, None].expand(n, k, width)
         away, best = self.distance(settled, own).masked_fill(~flips, torch.inf).min(dim=1)
         best = torch.where(flips.any(dim=1), best, k - 1)
         take = (away < self.away) | ~self.found
@@ -54,7 +50,7 @@ def descend(
     rate: float,
     every: int,
     growth: float = 1.0,  # of the weights, at every judgement
-) -> Tensor:
+) -> Search:
     """Adam on every row by itself, judged every few steps.
 
     A row's weight grows while it is refused and shrinks while it is in the target class, so that it comes to rest at
@@ -70,15 +66,11 @@ def descend(
         adam.step()
         if step % every == 0 or step == steps:
             with torch.no_grad():
-                flips = closest.offer(row(at)[:, None])[:, 0]
+                candidates = row(at)[:, None]
+            flips = (yield from closest.offer(candidates))[:, 0]
             weight = torch.where(flips, weight / growth, weight * growth)
         adam.param_groups[0]["lr"] = rate * (1 - step / steps)  # down to nothing: |x| has a kink to settle in
     return closest.x_cf
-
-
-def miss(logits: Tensor, target: Tensor) -> Tensor:
-    """(n,) the cross-entropy -log p(target)."""
-    return cross_entropy(logits, target, reduction="none")
 
 
 def l1(a: Tensor, b: Tensor) -> Tensor:

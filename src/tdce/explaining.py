@@ -1,0 +1,203 @@
+"""The one place that seeds a method, drives its search, keeps the limits and judges what is returned: `explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tdce.cells import Flags, Floats, Positions, same
+from tdce.errors import listing
+from tdce.explanation import Explanation, Question, Status
+from tdce.goal import Goal, Goals
+from tdce.judge import Judge, rounded
+from tdce.limits import Limits
+from tdce.methods.interface import Ask, Judged, Method, Query, Talk, task_of
+from tdce.noise import Noise
+from tdce.options import choose, distinct, draws_for
+from tdce.products import even
+from tdce.progress import Progress
+from tdce.threads import Threads
+
+BLOCK = 1024  # rows that are one query of a method
+TOGETHER = 4  # blocks whose searches are driven side by side
+SETTLED = 16_384  # candidates that are put on the grid at a time
+
+Result = TypeVar("Result")
+
+
+class Block(NamedTuple):
+    """The rows of one query."""
+
+    limits: Limits
+    goals: Goals
+
+    @classmethod
+    def of(cls, limits: Limits, goals: Goals, at: Positions) -> Block:
+        """Some rows, made up to a multiple of 64."""
+        whole = even(torch.from_numpy(at))
+        return cls(limits.take(whole.numpy()), goals.take(whole))
+
+    def settled(self, ask: Ask) -> Floats:
+        """(m, k, features) the candidates as they would be returned."""
+        m, k, width = ask.x.shape
+        flat, whose = ask.x.reshape(m * k, width), ask.at.repeat_interleave(k).numpy()
+        raw = [self._settled(flat[i], whose[i], ask.on_grid_only) for i in _parts(np.arange(m * k), SETTLED)]
+        return np.concatenate(raw).reshape(m, k, -1)
+
+    def _settled(self, x: Tensor, whose: Positions, on_grid_only: bool) -> Floats:
+        everyone = len(whose) == len(self.goals) and (whose == np.arange(len(whose))).all()
+        limits = self.limits if everyone else self.limits.take(whose)
+        if not on_grid_only:
+            return limits.snap(x)
+        frozen = [name in limits.immutable for name in limits.encoder.schema.names]
+        return np.where(frozen, limits.own, limits.encoder.unembed(x))
+
+
+def explain(method: Method, limits: Limits, question: Question, progress: Progress | None = None) -> Explanation:
+    """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model."""
+    judge, own, goals = task_of(method).judge, limits.own, question.goals
+    first = judge(own, goals)
+    before, already = rounded(goals.shown(first.score)).numpy(), first.met.numpy()
+    chance = rounded(goals.chance(first.score)).numpy()
+    free = np.zeros(len(own), dtype=bool)
+    for at in _parts(np.arange(len(own)), BLOCK):
+        free[at] = limits.take(at).free().any(axis=1)
+
+    raw, after, valid = (np.repeat(each[:, None], question.options, axis=1) for each in (own, before, already))
+    groups = _parts(np.flatnonzero(~already & free), BLOCK * TOGETHER)
+    threads = Threads(len(groups))
+    with (progress or Progress("silent")).bar("counterfactuals", len(groups)) as bar:
+        for group in groups:
+            parts = _parts(group, BLOCK)
+            blocks = [Block.of(limits, goals, at) for at in parts]
+            talks = [
+                _options(method, block, _Start(own[at], before[at], chance[at]), question)
+                for block, at in zip(blocks, parts, strict=True)
+            ]
+            with threads.block():
+                found = drive(talks, blocks, judge)
+            for at, best in zip(parts, found, strict=True):
+                raw[at], after[at], valid[at] = best
+            bar.advance()
+
+    status = np.where(valid, Status.VALID.value, Status.BEST_EFFORT.value).astype("<U12")
+    status[already] = Status.ALREADY
+    status[~already & ~free] = Status.INFEASIBLE
+    return Explanation(own, raw, status, before, after, _notes(limits, goals, raw, status, before, after))
+
+
+def drive(talks: Sequence[Talk[Result]], blocks: Sequence[Block], judge: Judge) -> list[Result]:
+    """Run searches side by side: what all of them ask in a round is one call of the judge."""
+    results: dict[int, Result] = {}
+    asked: dict[int, Ask] = {}
+
+    def go_on(i: int, judged: Judged | None) -> None:
+        try:
+            asked[i] = talks[i].send(judged)  # type: ignore[arg-type]  # None starts it
+        except StopIteration as end:
+            results[i] = end.value
+            asked.pop(i, None)
+
+    for i in range(len(talks)):
+        go_on(i, None)
+    while asked:
+        round_of = list(asked.items())
+        raws = [blocks[i].settled(ask) for i, ask in round_of]
+        goals = [blocks[i].goals.take(ask.at.repeat_interleave(ask.x.shape[1])) for i, ask in round_of]
+        flat = [raw.reshape(-1, raw.shape[2]) for raw in raws]
+        verdict = judge(np.concatenate(flat), Goals(goals[0].kinds, torch.cat([each.which for each in goals])))
+        parts = [torch.split(each, [len(rows) for rows in flat]) for each in verdict]
+        for (i, _), raw, score, met, margin in zip(round_of, raws, *parts, strict=True):
+            m, k, _ = raw.shape
+            embed = blocks[i].limits.encoder.embed
+            go_on(i, Judged(raw, met.view(m, k), margin.view(m, k), score.view(m, k, -1), embed))
+    return [results[i] for i in range(len(talks))]
+
+
+def propose(method: Method, limits: Limits, question: Question, option: int = 0) -> Tensor:
+    """(n, width) what one search of a method returns for a few rows, before it is judged: to look into a method."""
+    block = Block(limits, question.goals)
+    changed = torch.zeros(limits.own.shape)
+    query = Query(limits.x, question.goals, limits.reach(), question.closeness, option, changed)
+    noise = Noise(limits.x, question.seed, option)
+    return drive([method.search(query, noise)], [block], task_of(method).judge)[0]
+
+
+class _Start(NamedTuple):
+    own: Floats  # (rows, features)
+    shown: Floats  # (rows,) the probability of what is wanted
+    chance: Floats  # (rows,)
+
+
+class _Found(NamedTuple):
+    raw: Floats  # (rows, options, features)
+    after: Floats  # (rows, options)
+    valid: Flags
+
+
+def _options(method: Method, block: Block, start: _Start, question: Question) -> Talk[_Found]:
+    """The chosen draws for one block of rows; each is told how often those before it changed which feature."""
+    limits, goals, own = block.limits, block.goals, start.own
+    reach, changed, draws = limits.reach(), np.zeros(limits.own.shape), []
+    for option in range(draws_for(question.options) if method.random else 1):
+        query = Query(limits.x, goals, reach, question.closeness, option, torch.from_numpy(changed).float())
+        x_cf = yield from method.search(query, Noise(limits.x, question.seed, option))
+        if not torch.isfinite(x_cf).all():
+            raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
+        judged = yield query.ask(x_cf)
+        score = judged.score[:, 0]
+        shown, chance = (rounded(each)[: len(own)].numpy() for each in (goals.shown(score), goals.chance(score)))
+        raw, met = judged.raw[: len(own), 0], judged.met[: len(own), 0].numpy()
+        worse = ~met & (chance <= start.chance)  # than nothing: not proposed
+        draws.append(_Found(np.where(worse[:, None], own, raw), np.where(worse, start.shown, shown), met))
+        moved = ~same(draws[-1].raw, own)
+        changed = changed + np.concatenate([moved, moved[:1].repeat(len(changed) - len(moved), axis=0)])
+    raw, after, valid = (np.stack(each, axis=1) for each in zip(*draws, strict=True))
+    order = np.zeros((len(own), question.options), dtype=np.int64)
+    if method.random:
+        order = choose(limits.encoder, own, raw, valid, question.options)
+    return _Found(
+        np.take_along_axis(raw, order[:, :, None], axis=1),
+        np.take_along_axis(after, order, axis=1),
+        np.take_along_axis(valid, order, axis=1),
+    )
+
+
+def _notes(
+    limits: Limits, goals: Goals, raw: Floats, status: NDArray[np.str_], before: Floats, after: Floats
+) -> NDArray[np.object_]:
+    """(rows, options) why there is no counterfactual or not so many, and what the row says that was never learned."""
+    options, different = status.shape[1], distinct(raw)
+    moved = np.asarray(~same(raw, limits.own[:, None]).all(axis=2))
+    notes = np.full(status.shape, "", dtype=object)
+    for i, unfamiliar in enumerate(limits.encoder.unfamiliar(limits.own)):
+        for j, state in enumerate(status[i].tolist()):
+            said = [limits.note()] if state == Status.INFEASIBLE else []
+            if state == Status.BEST_EFFORT:
+                said += _shortfall(limits, goals.goal(i), before[i], after[i, j] if moved[i, j] else None)
+            if state in (Status.VALID, Status.BEST_EFFORT) and different[i] < options:
+                alike = different[i] == 1
+                said.append(f"all {options} options are the same" if alike else f"only {different[i]} options differ")
+            notes[i, j] = "; ".join(said + unfamiliar)
+    return notes
+
+
+def _shortfall(limits: Limits, goal: Goal, before: float, after: float | None) -> list[str]:
+    """What was reached (None: nothing) where the model still says no."""
+    if after is None:
+        said = [f"no change was found that {goal.nearer}, {before:.3g}"]
+    else:
+        moves = "raises" if after > before else "lowers"
+        said = [f"no change was found that the model accepts, only one that {moves} the probability from {before:.3g} "
+                f"to {after:.3g}"]  # fmt: skip
+    return said + ([f"immutable: {listing(limits.immutable)}"] if limits.immutable else [])
+
+
+def _parts(at: Positions, size: int) -> list[Positions]:
+    """Row numbers, so many at a time."""
+    return [at[i : i + size] for i in range(0, len(at), size)]

@@ -1,0 +1,61 @@
+"""What was asked and what was found: plain values, without a way back to the explainer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tdce.cells import Flags, Floats, Name, Positions
+from tdce.goal import Goals
+
+
+class Status(StrEnum):
+    """What became of a row's option."""
+
+    VALID = "valid"  # the model says what is wanted
+    BEST_EFFORT = "best_effort"  # not that, but the nearest to it that was found
+    ALREADY = "already"  # it says so of the row as it is
+    INFEASIBLE = "infeasible"  # nothing may change
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked about many rows."""
+
+    goals: Goals  # one for each row
+    options: int = 1
+    seed: int = 0
+    closeness: float | None = None  # None: the method's own
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What was found for each row and option; arrays are (rows, options), values (rows, options, features)."""
+
+    own: Floats  # (rows, features) of the rows themselves
+    raw: Floats
+    status: NDArray[np.str_]  # values of `Status`
+    score_before: Floats  # (rows,)
+    score_after: Floats
+    note: NDArray[np.object_]  # text: the reason, and what else there is to say
+
+    def take(self, at: Flags | Positions) -> Explanation:
+        """The part of some rows."""
+        return Explanation(
+            self.own[at], self.raw[at], self.status[at], self.score_before[at], self.score_after[at], self.note[at]
+        )
+
+
+class Line(NamedTuple):
+    """One option for one row."""
+
+    status: str
+    target: Any
+    before: float  # the model's probability of the target
+    after: float
+    changes: list[tuple[Name, Any, Any]]  # feature, value before, value after
+    note: str

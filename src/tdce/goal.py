@@ -1,0 +1,261 @@
+"""What is wanted of the model: a class, at least so probable, anything but a class, a probability in a band."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import inf, log
+from typing import Any, ClassVar, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from tdce.errors import InputError, number
+
+STANDOFF = 1e-6
+"""A probability must be so far beyond the border to count, so that another machine's last bits change no verdict."""
+
+INNER = 0.25  # of a band, at either side, is where a guide does not yet stop
+AHEAD = 0.1  # of what is left above a wanted probability: a guide goes on until there
+
+
+class Goal(Protocol):
+    """The same for many rows: `p` are their probabilities, `logits` their logits or log probabilities, (n, classes).
+
+    `of` is a class: the user's label, and from `numbered` on its number.
+    """
+
+    nearer: ClassVar[str]  # what a good change does
+
+    @property
+    def of(self) -> Any: ...
+
+    def numbered(self, number_of: Callable[[Any], int]) -> Goal:
+        """The same goal by the number of its class."""
+
+    def wanted(self, classes: Sequence[Any]) -> Any:
+        """What people read: the class, or words."""
+
+    def met(self, p: Tensor) -> Tensor:
+        """(n,) whether the model's answer is what is wanted."""
+
+    def gap(self, logits: Tensor) -> Tensor:
+        """(n,) how far beyond the border, in log odds; differentiable."""
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """(n,) -log of the chance; differentiable."""
+
+    def chance(self, p: Tensor) -> Tensor:
+        """(n,) from 0 to 1, the higher the nearer: mostly the probability of what is wanted."""
+
+    def shown(self, p: Tensor) -> Tensor:
+        """(n,) the probability that people read as the score."""
+
+    def enough(self, confidence: float) -> float:
+        """The chance at which a guide that wants this confidence has nothing left to do."""
+
+    def towards(self, p: Tensor) -> Tensor:
+        """(n,) the number of the class that leads there."""
+
+
+@dataclass(frozen=True)
+class Class:
+    """The most probable class."""
+
+    nearer: ClassVar[str] = "raises the probability"
+    of: Any
+
+    def numbered(self, number_of: Callable[[Any], int]) -> Self:
+        return replace(self, of=number_of(self.of))
+
+    def wanted(self, classes: Sequence[Any]) -> Any:
+        return classes[self.of]
+
+    def met(self, p: Tensor) -> Tensor:
+        return p[:, self.of] >= others(p, self.of).amax(dim=1) + 2 * STANDOFF  # of two classes: 1/2 + STANDOFF
+
+    def gap(self, logits: Tensor) -> Tensor:
+        return logits[:, self.of] - others(logits, self.of).amax(dim=1)
+
+    def loss(self, logits: Tensor) -> Tensor:
+        return -logits.log_softmax(dim=1)[:, self.of]
+
+    def chance(self, p: Tensor) -> Tensor:
+        return self.shown(p)
+
+    def shown(self, p: Tensor) -> Tensor:
+        return p[:, self.of]
+
+    def enough(self, confidence: float) -> float:
+        return confidence
+
+    def towards(self, p: Tensor) -> Tensor:
+        return torch.full((len(p),), self.of)
+
+
+@dataclass(frozen=True)
+class AtLeast(Class):
+    """A class with at least this probability."""
+
+    p: float
+
+    def __post_init__(self) -> None:
+        number("threshold", self.p, 0, 1 - 2 * STANDOFF, above=True)
+
+    def met(self, p: Tensor) -> Tensor:
+        return p[:, self.of] >= self.p + STANDOFF
+
+    def gap(self, logits: Tensor) -> Tensor:
+        return log_odds(logits, self.of) - log(self.p / (1 - self.p))
+
+    def enough(self, confidence: float) -> float:
+        return max(confidence, self.p + AHEAD * (1 - self.p))
+
+
+@dataclass(frozen=True)
+class Not(Class):
+    """Any class but this one."""
+
+    def wanted(self, classes: Sequence[Any]) -> Any:
+        return f"anything but {classes[self.of]}"
+
+    def met(self, p: Tensor) -> Tensor:
+        return others(p, self.of).amax(dim=1) >= p[:, self.of] + 2 * STANDOFF
+
+    def gap(self, logits: Tensor) -> Tensor:
+        return -super().gap(logits)
+
+    def loss(self, logits: Tensor) -> Tensor:
+        return logits.logsumexp(dim=1) - others(logits, self.of).logsumexp(dim=1)
+
+    def shown(self, p: Tensor) -> Tensor:
+        return others(p, self.of, 0.0).sum(dim=1)
+
+    def towards(self, p: Tensor) -> Tensor:
+        return others(p, self.of).argmax(dim=1)
+
+
+@dataclass(frozen=True)
+class Between(Class):
+    """A class with a probability from `low` to `high`."""
+
+    nearer: ClassVar[str] = "brings the probability nearer"
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        number("low", self.low, 0, 1)
+        number("high", self.high, 0, 1)
+        if self.high - self.low < 10 * STANDOFF:
+            raise InputError(f"low is {self.low:g} and high {self.high:g}; low must be below high, by 0.00001 or more")
+
+    def wanted(self, classes: Sequence[Any]) -> Any:
+        return f"{classes[self.of]} at {100 * self.low:g} % to {100 * self.high:g} %"
+
+    def met(self, p: Tensor) -> Tensor:
+        return (p[:, self.of] >= self.low + STANDOFF) & (p[:, self.of] <= self.high - STANDOFF)
+
+    def gap(self, logits: Tensor) -> Tensor:
+        odds = log_odds(logits, self.of)
+        return torch.minimum(odds - _logit(self.low), _logit(self.high) - odds)
+
+    def loss(self, logits: Tensor) -> Tensor:
+        total = logits.logsumexp(dim=1)
+        log_p, log_q = logits[:, self.of] - total, others(logits, self.of).logsumexp(dim=1) - total
+        low, high = self._inner()
+        return (_log(low) - log_p).clamp_min(0.0) + (_log(1 - high) - log_q).clamp_min(0.0)
+
+    def chance(self, p: Tensor) -> Tensor:
+        return (-self.loss(p.log())).exp()
+
+    def enough(self, confidence: float) -> float:
+        return 1.0
+
+    def _inner(self) -> tuple[float, float]:
+        """The middle of the band; its ends are no place to stop at, unless they are 0 or 1."""
+        width = self.high - self.low
+        return (self.low + INNER * width if self.low > 0 else 0.0, self.high - INNER * width if self.high < 1 else 1.0)
+
+
+@dataclass(frozen=True)
+class Goals:
+    """One goal for each row."""
+
+    kinds: tuple[Goal, ...]  # the different ones
+    which: Tensor  # (n,) the number of each row's
+
+    @classmethod
+    def of(cls, each: Sequence[Goal]) -> Self:
+        """From a list with one goal for each row."""
+        kinds = {goal: i for i, goal in enumerate(dict.fromkeys(each))}
+        return cls(tuple(kinds), torch.tensor([kinds[goal] for goal in each], dtype=torch.long))
+
+    @classmethod
+    def all(cls, goal: Goal, rows: int) -> Self:
+        return cls((goal,), torch.zeros(rows, dtype=torch.long))
+
+    def __len__(self) -> int:
+        return len(self.which)
+
+    def take(self, at: Tensor) -> Goals:
+        """The goals of some of the rows."""
+        return Goals(self.kinds, self.which[at])
+
+    def goal(self, row: int) -> Goal:
+        return self.kinds[int(self.which[row])]
+
+    def groups(self) -> list[tuple[Goal, Tensor]]:
+        """Each goal that any row has, and (n,) which rows have it."""
+        each = [(goal, self.which == i) for i, goal in enumerate(self.kinds)]
+        return [(goal, whose) for goal, whose in each if whose.any()]
+
+    def met(self, p: Tensor) -> Tensor:
+        return self._each(lambda goal: goal.met(p))
+
+    def margin(self, p: Tensor) -> Tensor:
+        """(n,) how far beyond the border, in log odds: at least 0 if and only if the goal is met."""
+        gap = self._each(lambda goal: goal.gap(p.log()))
+        return torch.where(self.met(p), gap, gap.clamp(max=-STANDOFF))
+
+    def gap(self, logits: Tensor) -> Tensor:
+        return self._each(lambda goal: goal.gap(logits))
+
+    def loss(self, logits: Tensor) -> Tensor:
+        return self._each(lambda goal: goal.loss(logits))
+
+    def chance(self, p: Tensor) -> Tensor:
+        return self._each(lambda goal: goal.chance(p))
+
+    def shown(self, p: Tensor) -> Tensor:
+        return self._each(lambda goal: goal.shown(p))
+
+    def enough(self, confidence: float) -> Tensor:
+        return torch.tensor([goal.enough(confidence) for goal in self.kinds])[self.which]
+
+    def towards(self, p: Tensor) -> Tensor:
+        return self._each(lambda goal: goal.towards(p))
+
+    def _each(self, function: Callable[[Goal], Tensor]) -> Tensor:
+        """(n,) every row's value by its own goal."""
+        out = function(self.kinds[0])
+        for i, goal in enumerate(self.kinds[1:], start=1):
+            out = torch.where(self.which == i, function(goal), out)
+        return out
+
+
+def others(values: Tensor, k: int, fill: float = -inf) -> Tensor:
+    """(n, classes) with `fill` in the place of class k."""
+    return values.index_fill(1, torch.tensor([k]), fill)
+
+
+def log_odds(logits: Tensor, k: int) -> Tensor:
+    """(n,) log(p / (1 - p)) of class k."""
+    return logits[:, k] - others(logits, k).logsumexp(dim=1)
+
+
+def _logit(p: float) -> float:
+    return _log(p) - _log(1 - p)
+
+
+def _log(p: float) -> float:
+    return log(p) if p > 0 else -inf

@@ -1,0 +1,159 @@
+"""What a method is: it is fitted to a task, gets a query, and asks about candidates until it has an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Hashable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from tdce.cells import Floats
+from tdce.diffusion.model import TabularDiffusion
+from tdce.encoder import Encoder
+from tdce.errors import InputError
+from tdce.goal import Goals
+from tdce.judge import Judge
+from tdce.limits import Reach
+from tdce.noise import Noise
+from tdce.space import Space
+
+Guide = Callable[[Tensor], Tensor]
+"""What may lead: encoded rows (n, width) -> logits (n, classes), differentiable."""
+
+Watch = Callable[[int, Tensor, Tensor], None]
+"""Is told the time t, the noisy rows x_t and the estimate of the clean rows at every step of a reverse walk."""
+
+Made = TypeVar("Made")
+
+
+def unwatched(t: int, x_t: Tensor, x_0: Tensor) -> None:
+    """Nobody looks."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a method may know: the table, who decides, what may lead, the data and a model of it, what may change."""
+
+    encoder: Encoder
+    judge: Judge  # of the model to explain
+    guide: Guide | None  # its gradients, if it has any
+    diffusion: TabularDiffusion
+    mutable: Tensor  # (width,) bool
+    x: Tensor  # (m, width) the rows that were learned; m = 0 if the explainer was saved without them
+    y: Tensor  # (m,) their class numbers
+    seed: int = 0  # of whatever the method trains
+    memo: dict[Hashable, Any] = field(default_factory=dict)  # see `once`
+
+    @property
+    def space(self) -> Space:
+        return self.encoder.space
+
+    @property
+    def has_rows(self) -> bool:
+        """False for an explainer that was saved without its training rows."""
+        return len(self.x) > 0
+
+    def require_rows(self, who: str) -> None:
+        """An error with the way out, for what cannot do without the rows."""
+        if not self.has_rows:
+            raise InputError(
+                f"{who} needs the training rows, but this artefact was saved without its training rows; save it with "
+                "them (rows=True, or `tdce fit` without --without-rows). To explain, the method tdce does without"
+            )
+
+    def lead(self, who: str) -> Guide:
+        """The guide, or an error with the way out."""
+        if self.guide is None:
+            raise InputError(f"{who} needs a model with gradients, and this one has none; use cchvae or face")
+        return self.guide
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What was made before under this key for the same rows, model and guide, else made now and kept."""
+        made_for = (self.x, self.judge.model, self.guide)
+        whole = (key, *map(id, made_for))  # kept with them, so that no other object takes over an id
+        if whole not in self.memo:
+            self.memo[whole] = made_for, make()
+        made: Made = self.memo[whole][1]
+        return made
+
+
+class Ask(NamedTuple):
+    """Candidates for the judge."""
+
+    x: Tensor  # (m, k, width) of some rows of the query, k candidates for each
+    at: Tensor  # (m,) which rows these are
+    on_grid_only: bool = False  # not yet put within each row's limits: for methods whose papers know of none
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Candidates as they would be returned, and the verdict on each."""
+
+    raw: Floats  # (m, k, features)
+    met: Tensor  # (m, k) whether the goal is met
+    margin: Tensor  # (m, k) in log odds, at least 0 if and only if it is met
+    score: Tensor  # (m, k, classes)
+    embed: Callable[[Floats], Tensor]
+
+    @property
+    def x(self) -> Tensor:
+        """(m, k, width) the candidates, encoded."""
+        m, k, features = self.raw.shape
+        return self.embed(self.raw.reshape(m * k, features)).float().view(m, k, -1)
+
+    def row(self, which: Tensor) -> Tensor:
+        """(m, width) one candidate of each row, encoded."""
+        return self.embed(self.raw[range(len(which)), which.numpy()]).float()
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a method is asked."""
+
+    x: Tensor  # (n, width) rows, of which none meets its goal
+    goals: Goals  # one for each row
+    reach: Reach  # how far each row may go
+    closeness: float | None  # from 0, typical of what is wanted, to 1, near to the row; None: the method's own
+    option: int  # how many answers were found for these rows before
+    changed: Tensor  # (n, features) how many of those changed which feature
+
+    def ask(self, x: Tensor, at: Tensor | None = None, on_grid_only: bool = False) -> Ask:
+        """Candidates (m, width) or (m, k, width) of all rows or of those at `at`."""
+        x = x if x.dim() == 3 else x[:, None]
+        return Ask(x, torch.arange(len(self.x)) if at is None else at, on_grid_only)
+
+
+Talk = Generator[Ask, Judged, Made]
+"""Yields candidates, is sent the verdicts, returns something."""
+
+Search = Talk[Tensor]
+"""... its answers (n, width), encoded."""
+
+
+@runtime_checkable
+class Method(Protocol):
+    """Hyper-parameters go to the constructor, data to `fit`, queries to `search`.
+
+    `task_` is what it was fitted to. Its judge has the last word, so a method that explains a model of its own puts a
+    judge of that one there.
+    """
+
+    edition: ClassVar[int]  # raised when its answers change
+    random: ClassVar[bool]  # whether a further option may differ from the first
+    has_dial: ClassVar[bool]  # whether it heeds the query's closeness
+
+    @property
+    def task_(self) -> Task | None: ...
+
+    def fit(self, task: Task) -> Self: ...
+
+    def search(self, query: Query, noise: Noise) -> Search:
+        """`noise` is all the randomness there is: a function of the row, the seed and the option."""
+
+
+def task_of(method: Method) -> Task:
+    """What the method was fitted to."""
+    assert method.task_ is not None, "call fit first"
+    return method.task_

@@ -1,0 +1,129 @@
+"""The judge: exactly the returned rows, each different one once, all in one call, counted."""
+
+import lending
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import tdce
+from tdce.explaining import explain
+from tdce.explanation import Question
+from tdce.goal import AtLeast, Class, Goals
+from tdce.judge import Judge
+from tdce.limits import Limits
+from tdce.methods import METHODS
+from tdce.models.model import OnFrames
+
+
+class Sums:
+    """A model that remembers what it was asked: yes with the logistic of the row's sum, missing as 0."""
+
+    classes = ("no", "yes")
+
+    def __init__(self) -> None:
+        self.asked: list[np.ndarray] = []
+
+    def score(self, raw):
+        self.asked.append(raw)
+        p = 1 / (1 + np.exp(-np.nan_to_num(raw).sum(axis=1)))
+        return np.stack([1 - p, p], axis=1)
+
+
+def test_each_different_row_is_asked_about_once_and_every_row_is_answered():
+    model = Sums()
+    judge = Judge(model)
+    raw = np.array([[1.0, 2.0], [0.0, -3.0], [1.0, 2.0], [np.nan, 1.0], [-0.0, -3.0], [-np.nan, 1.0]])
+    verdict = judge(raw, Goals.all(Class(1), 6))
+    assert verdict.met.tolist() == [True, False, True, True, False, True]
+    np.testing.assert_allclose(verdict.score[:, 1], 1 / (1 + np.exp([-3, 3, -3, -1, 3, -1])))
+    assert (judge.calls, judge.rows) == (1, 3)
+    assert len(model.asked) == 1
+    assert model.asked[0].shape == (64, 2)  # made up to a multiple of 64
+    assert len(np.unique(model.asked[0], axis=0)) == 3
+
+
+def test_each_row_has_its_own_goal_and_nothing_is_no_trouble():
+    judge = Judge(Sums())
+    goals = Goals.of([Class(0), AtLeast(1, 0.9), AtLeast(1, 0.99)])
+    assert judge(np.full((3, 1), 3.0), goals).met.tolist() == [False, True, False]
+    nothing = judge(np.zeros((0, 2)), Goals.all(Class(1), 0))
+    assert nothing.met.shape == (0,)
+
+
+@pytest.fixture(scope="module")
+def explainer() -> tdce.Explainer:
+    return lending.explainer()
+
+
+def test_the_counts_are_those_of_the_model_itself(explainer, monkeypatch):
+    asked, people = [], lending.refused(explainer, 50)
+    kind = type(explainer.fitted.model)
+    real = kind.score
+    monkeypatch.setattr(kind, "score", lambda self, raw: asked.append(raw) or real(self, raw))
+    answer = explainer.explain(people, n=2)
+    assert answer.model_calls == len(asked)
+    assert answer.model_rows == sum(len(np.unique(np.nan_to_num(raw), axis=0)) for raw in asked)
+
+
+def test_many_rows_cost_no_more_calls_than_a_few(explainer):
+    """Blocks are driven together: three blocks of rows need about as many calls as one."""
+    people = lending.refused(explainer, 2300)
+    few, many = explainer.explain(people.head(900)), explainer.explain(people)
+    assert len(people) == 2300
+    assert many.model_calls <= few.model_calls + 3
+    pd.testing.assert_frame_equal(many.to_frame().head(900), few.to_frame(), check_exact=True)
+
+
+def test_the_last_rung_asks_once_for_all_its_candidates(explainer):
+    """A method that cannot walk: start, three rungs, the real rows, those denoised, the final word."""
+    lame = tdce.Explainer(tdce.methods.TDCE(guidance=0.0, cat_guidance=0.0, closeness=0.0), progress="silent")
+    lame.fitted_ = explainer.fitted_
+    answer = lame.explain(lending.refused(explainer, 40), threshold=0.97, immutable=["age"])
+    assert answer.model_calls <= 7
+
+
+@pytest.mark.parametrize("method", ["cchvae", "face"])
+def test_a_model_of_frames_gets_the_users_dtypes_and_needs_no_gradient(explainer, method):
+    """A rule in plain pandas on the raw columns: it decides alone, and what is called valid is valid by it."""
+    fitted, seen = explainer.fitted, []
+    like = lending.table(3).drop(columns="decision").astype({"income": "int32", "housing": "category", "age": "Int64"})
+
+    def rule(frame: pd.DataFrame) -> np.ndarray:
+        seen.append(frame.dtypes.to_dict())
+        yes = (frame["income"] - frame["debt"] > 1500).to_numpy(dtype=float)
+        return np.stack([1 - yes, yes], axis=1)
+
+    def write(raw):
+        return fitted.encoder.write(raw, like.iloc[np.zeros(len(raw), dtype=int)].reset_index(drop=True))
+
+    task = fitted.task()
+    judge = Judge(OnFrames(rule, write, fitted.classes))
+    ready = METHODS[method]().fit(tdce.methods.Task(
+        task.encoder, judge, None, task.diffusion, task.mutable, task.x, task.y
+    ))  # fmt: skip
+    people = lending.refused(explainer, 40)
+    people = people[people["income"] - people["debt"] <= 1500]
+    limits = Limits.of(fitted.encoder, people)
+    found = explain(ready, limits, Question(Goals.all(Class(fitted.classes.index("yes")), len(people))))
+    valid = found.status[:, 0] == "valid"
+    assert valid.mean() > 0.9
+    returned = fitted.encoder.write(found.raw[:, 0], people)
+    assert (rule(returned)[valid, 1] == 1).all()
+    assert all(str(dtypes["housing"]) == "category" and str(dtypes["age"]) == "Int64" for dtypes in seen[:-1])
+
+
+@pytest.mark.parametrize("method", ["tdce", "tdce_paper", "wachter", "revise", "clue"])
+def test_a_method_that_needs_gradients_says_so_where_there_are_none(explainer, method):
+    task = explainer.fitted.task()
+    blind = tdce.methods.Task(task.encoder, task.judge, None, task.diffusion, task.mutable, task.x, task.y)
+    with pytest.raises(tdce.InputError, match="needs a model with gradients"):
+        METHODS[method]().fit(blind)
+
+
+def test_the_judge_and_predict_proba_say_the_same(explainer):
+    people = lending.refused(explainer, 70)
+    raw = explainer.fitted.encoder.read(people)
+    p = Judge(explainer.fitted.model).score(raw)
+    assert np.array_equal(explainer.predict_proba(people).to_numpy(), np.round(p.numpy(), 6))
+    assert torch.equal(Judge(explainer.fitted.model).score(raw[[5]])[0], p[5])
