@@ -11,7 +11,7 @@ from torch import Tensor
 from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.evaluation import MEANING, PAPER, Yardstick
-from tdce.methods import Explanation
+from tdce.explanation import Explanation
 
 OWN, RENT = 0.0, 1.0  # housing
 TRAINED = np.array(  # amount, housing; mean 20 and deviation 10
@@ -43,7 +43,9 @@ def yardstick(monkeypatch) -> Yardstick:
 def explained(raw: list[list[list[float]]], *status: str) -> Explanation:
     cells = np.array(raw, dtype=np.float64)
     one = np.zeros(cells.shape[:2])
-    return Explanation(cells, np.array([status]).T.repeat(cells.shape[1], axis=1), one[:, 0], one, one.astype(object))
+    return Explanation(
+        cells[:, 0], cells, np.array([status]).T.repeat(cells.shape[1], axis=1), one[:, 0], one, one.astype(object)
+    )
 
 
 def measured(yardstick: Yardstick, own, found: Explanation, near, found_near: Explanation) -> dict[str, float]:
@@ -136,16 +138,15 @@ def test_a_rule_that_is_broken_shows_and_several_options_have_a_spread(yardstick
 
 
 def test_the_neighbour_is_of_the_same_verdict_and_another_row_and_categories_count(yardstick):
-    def classify(x: Tensor) -> Tensor:  # a yes above the middle amount
-        return torch.stack([-x[:, 0], x[:, 0]], dim=1)
+    judge = SimpleNamespace(predict=lambda raw: torch.from_numpy(raw[:, 0] > 20))  # a yes above the middle amount
 
     asked = np.array([[10, RENT], [12, OWN], [22, OWN], [30, OWN]], dtype=np.float64)
-    found = yardstick.neighbours(asked, classify)
+    found = yardstick.neighbours(asked, judge)
     # The only other (10, .) rows own; amount 12 is nearest to (10, own); 22 is a yes, hence nearest to (30, own);
     # (30, own) was learned itself and is the only one: the next renters
     assert found.tolist() == [[10, OWN], [10, OWN], [30, OWN], [30, RENT]]
 
     assert yardstick.frame(found)["housing"].tolist() == ["own", "own", "own", "rent"]
     only = Yardstick(yardstick.encoder, TRAINED[:4], TARGET[:4], *[yardstick.of_all] * 3)
-    lonely = only.neighbours(np.array([[30, OWN]], dtype=np.float64), classify)
+    lonely = only.neighbours(np.array([[30, OWN]], dtype=np.float64), judge)
     assert lonely.tolist() == [[30, OWN]]  # nobody is of its verdict: itself

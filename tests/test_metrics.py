@@ -69,7 +69,7 @@ def test_nearest_finds_what_a_loop_finds():
     """For every point, on both sides of the 256 that are worked at a time."""
     generator = torch.Generator().manual_seed(0)
     points, rows = (torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (300, 50))
-    distance, index = metrics.nearest(points, rows, k=2)
+    distance, index = metrics.nearest_rows(points, rows, k=2)
     assert distance.shape == index.shape == (300, 2)
     for i in range(300):
         by_hand = sorted((float((points[i] - row).norm()), j) for j, row in enumerate(rows))[:2]
@@ -79,10 +79,10 @@ def test_nearest_finds_what_a_loop_finds():
 
 def test_nearest_gives_no_more_than_there_are_and_one_if_not_told():
     points, rows = t([0, 0]), t([3, 4], [0, 1])
-    distance, index = metrics.nearest(points, rows, k=5)
+    distance, index = metrics.nearest_rows(points, rows, k=5)
     assert distance.tolist() == [[1, 5]]
     assert index.tolist() == [[1, 0]]
-    assert metrics.nearest(points, rows)[1].tolist() == [[1]]
+    assert metrics.nearest_rows(points, rows)[1].tolist() == [[1]]
 
 
 def test_no_rows_measure_zero():

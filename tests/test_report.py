@@ -6,14 +6,17 @@
 import os
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from tdce.answer import Answer, Line
+from tdce.answer import Answer
 from tdce.encoder import Encoder
-from tdce.methods import Explanation
+from tdce.explanation import Explanation, Line, Question
+from tdce.goal import Class, Goals
+from tdce.limits import Limits
 from tdce.report.page import page
 from tdce.report.words import bullet, headline, sentence, spoken, value
 
@@ -50,8 +53,15 @@ def written() -> Answer:
     status = np.array([["valid", "valid"], ["best_effort", "best_effort"], ["already"] * 2, ["infeasible"] * 2])
     after = np.array([[0.62, 0.9], [0.4, 0.25], [0.99, 0.99], [0.1, 0.1]])
     note = np.array([["", "only 1 option <differs>"], ["", ""], ["", ""], ["all is immutable"] * 2], dtype=object)
-    found = Explanation(raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, note)
-    return Answer(rows, Encoder.fit(table), found, np.array(["good"] * 4, dtype=object), dict)
+    limits = Limits.of(Encoder.fit(table), rows)
+    found = Explanation(limits.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, note)
+    nobody = SimpleNamespace(calls=0, rows=0)  # was asked
+    return Answer.of(rows, limits, Question(Goals.all(Class(1), 4), options=2), found, ("bad", "good"), nobody)
+
+
+def shown() -> str:
+    answer = written()
+    return page(answer.rows, answer.lines, "What would have to be different")
 
 
 class Cells(HTMLParser):
@@ -83,7 +93,7 @@ def test_the_sentences_are_those_of_the_golden_file():
 
 
 def test_the_page_is_that_of_the_golden_file():
-    agrees("page.html", page(written(), "What would have to be different"))
+    agrees("page.html", shown())
 
 
 def test_a_sentence_has_the_new_value_first_and_says_instead_of_what():
@@ -92,7 +102,7 @@ def test_a_sentence_has_the_new_value_first_and_says_instead_of_what():
 
 
 def test_the_page_has_the_own_value_under_now_and_the_proposal_under_then():
-    first, second, third = Cells(page(written(), "A page")).tables
+    first, second, third = Cells(shown()).tables
     assert first == [["Feature", "Now", "Then"], ["net income", "2,000", "3,500"]]
     assert second == [["Feature", "Now", "Then"], ["debt", "1,250.5", "99"], ["housing", "rent", "own"]]
     assert third[1:] == [["net income", "2,000", "3,500"], ["debt", "not known", "1,250.5"]]
