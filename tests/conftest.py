@@ -1,11 +1,23 @@
-"""Settings of all tests: hypothesis draws the same examples on every run and on every machine."""
+"""Settings of all tests: the same examples on every run and machine, and one folder of fitted explainers per run."""
 
 import os
+import shutil
+import tempfile
 
 os.environ["OMP_NUM_THREADS"] = "1"  # test processes run side by side; before torch is imported, and for subprocesses
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("tdce", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("thorough", deadline=None, max_examples=2000)  # pytest --hypothesis-profile=thorough
 settings.load_profile("tdce")
+
+FITS = "TDCE_FITS"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The process that starts all others makes the folder, and they find it in their environment."""
+    if FITS not in os.environ:
+        os.environ[FITS] = tempfile.mkdtemp(prefix="tdce-fits-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(FITS), ignore_errors=True))

@@ -123,7 +123,11 @@ def test_parquet_goes_in_too(folder):
 def test_a_page_is_written_by_its_ending(folder):
     done = run("explain", "m.tdce", "rows.csv", "--out", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr
-    assert "Überm Fluß, links" in (folder / "page.html").read_text(encoding="utf-8")
+    changed = explained(folder, out="table.csv")
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert page.count("<article>") == len(changed) == 40
+    assert page.count('<section class="valid">') == (changed["status"] == "valid").sum() > 0
+    assert "Überm Fluß, links" in page
 
 
 def test_a_schema_can_be_printed_edited_and_given_back(folder):

@@ -10,7 +10,7 @@ from scipy import integrate, stats
 from torch import Generator, Tensor
 
 from tdce.diffusion import gaussian, multinomial
-from tdce.diffusion.model import TabularDiffusion
+from tdce.diffusion.model import CATEGORY_WEIGHT, ROWS_PER_TIME, TabularDiffusion
 from tdce.diffusion.schedule import Schedule
 from tdce.errors import InputError
 from tdce.network import Backbone, TimeEmbedding
@@ -147,7 +147,7 @@ def test_blocks_are_treated_apart():
 def test_gumbel_argmax_follows_the_probabilities():
     space, _ = uniforms(3)
     pi = torch.tensor([0.2, 0.3, 0.5])
-    noise = Noise(torch.arange(60_000.0)[:, None], (0, 0))
+    noise = Noise(torch.arange(60_000.0)[:, None], 0, 0)
     for tau in (0.1, 1.0, 5.0):
         soft = multinomial.relaxed(pi.log(), noise.gumbel(3), tau, space)
         share = space.one_hot(soft).mean(dim=0)
@@ -188,31 +188,31 @@ def test_kl_of_two_coins_by_hand():
 
 def test_noise_is_standard_normal_over_rows_and_over_seeds():
     rows = torch.randn(20_000, 3, generator=Generator().manual_seed(1))
-    over_rows = Noise(rows, (0, 0)).normal(1).numpy().ravel()
+    over_rows = Noise(rows, 0, 0).normal(1).numpy().ravel()
     assert stats.kstest(over_rows, "norm").statistic < 0.03
-    over_seeds = np.array([Noise(rows[:1], (seed, 0)).normal(1).item() for seed in range(1500)])
+    over_seeds = np.array([Noise(rows[:1], seed, 0).normal(1).item() for seed in range(1500)])
     assert stats.kstest(over_seeds, "norm").pvalue > 0.01
 
 
 def test_gumbel_noise_has_the_gumbel_law():
-    gumbel = Noise(torch.randn(20_000, 2, generator=Generator().manual_seed(1)), (3, 0)).gumbel(1).numpy().ravel()
+    gumbel = Noise(torch.randn(20_000, 2, generator=Generator().manual_seed(1)), 3, 0).gumbel(1).numpy().ravel()
     assert stats.kstest(gumbel, "gumbel_r").statistic < 0.03
 
 
 def test_noise_of_near_rows_is_shared_only_within_the_length():
     x = torch.tensor([[0.0], [0.5], [40.0]])
-    smooth = Noise(x, (0, 0), length=2.0).normal(4000)
+    smooth = Noise(x, 0, 0, length=2.0).normal(4000)
     assert torch.corrcoef(smooth)[0, 1] == pytest.approx(math.exp(-(0.5**2) / (2 * 2**2)), abs=0.05)
     assert abs(torch.corrcoef(smooth)[0, 2]) < 0.1
-    assert abs(torch.corrcoef(Noise(x, (0, 0)).normal(4000))[0, 1]) < 0.2
+    assert abs(torch.corrcoef(Noise(x, 0, 0).normal(4000))[0, 1]) < 0.2
 
 
 def test_noise_depends_on_row_seed_and_option_alone():
     x = torch.randn(300, 4, generator=Generator().manual_seed(0))
     order = torch.randperm(300, generator=Generator().manual_seed(1))
-    assert torch.equal(Noise(x, (5, 0)).normal(3)[order], Noise(x[order], (5, 0)).normal(3))
-    assert not torch.equal(Noise(x, (5, 0)).normal(3), Noise(x, (6, 0)).normal(3))
-    assert not torch.equal(Noise(x, (5, 0)).normal(3), Noise(x, (5, 1)).normal(3))
+    assert torch.equal(Noise(x, 5, 0).normal(3)[order], Noise(x[order], 5, 0).normal(3))
+    assert not torch.equal(Noise(x, 5, 0).normal(3), Noise(x, 6, 0).normal(3))
+    assert not torch.equal(Noise(x, 5, 0).normal(3), Noise(x, 5, 1).normal(3))
 
 
 @pytest.mark.parametrize("distance", [0.0, 1.0, 2.0, 4.0])
@@ -220,28 +220,28 @@ def test_the_correlation_of_the_field_falls_with_distance_as_a_gaussian(distance
     """Over draws, two rows so far apart: exp(-d^2 / (2 length^2)), and variance one at both."""
     x = torch.zeros(2, 3)
     x[1, 1] = distance
-    draws = torch.cat([Noise(x, (seed, 0), length=2.0).normal(500) for seed in range(20)], dim=1)
+    draws = torch.cat([Noise(x, seed, 0, length=2.0).normal(500) for seed in range(20)], dim=1)
     assert torch.corrcoef(draws)[0, 1] == pytest.approx(math.exp(-(distance**2) / 8), abs=0.06)
     torch.testing.assert_close(draws.var(dim=1), torch.ones(2), atol=0.05, rtol=0)
 
 
 def test_smooth_noise_is_still_normal_and_gumbel_over_seeds():
     x = torch.randn(1, 4, generator=Generator().manual_seed(2))
-    normal = np.array([Noise(x, (seed, 0), length=2.0).normal(1).item() for seed in range(1500)])
+    normal = np.array([Noise(x, seed, 0, length=2.0).normal(1).item() for seed in range(1500)])
     assert stats.kstest(normal, "norm").pvalue > 0.01
-    gumbel = np.array([Noise(x, (seed, 1), length=2.0).gumbel(1).item() for seed in range(1500)])
+    gumbel = np.array([Noise(x, seed, 1, length=2.0).gumbel(1).item() for seed in range(1500)])
     assert stats.kstest(gumbel, "gumbel_r").pvalue > 0.01
 
 
 def test_gumbel_noise_is_the_normal_noise_through_both_distribution_functions():
     x = torch.randn(500, 3, generator=Generator().manual_seed(2))
-    expected = stats.gumbel_r.ppf(stats.norm.cdf(Noise(x, (0, 0)).normal(4).double().numpy()))
-    np.testing.assert_allclose(Noise(x, (0, 0)).gumbel(4).numpy(), expected, rtol=1e-4, atol=1e-5)
+    expected = stats.gumbel_r.ppf(stats.norm.cdf(Noise(x, 0, 0).normal(4).double().numpy()))
+    np.testing.assert_allclose(Noise(x, 0, 0).gumbel(4).numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_streams_are_fields_of_their_own_and_a_part_of_the_rows_gets_the_same_noise():
     x = torch.randn(300, 4, generator=Generator().manual_seed(0))
-    noise, at = Noise(x, (5, 0)), torch.tensor([7, 3, 250])
+    noise, at = Noise(x, 5, 0), torch.tensor([7, 3, 250])
     assert torch.equal(noise.field(2, 1.0, at).normal(3), noise.field(2, 1.0).normal(3)[at])
     assert abs(np.corrcoef(noise.field(2, 1e-3).normal(1).T, noise.field(3, 1e-3).normal(1).T)[0, 1]) < 0.2
 
@@ -251,14 +251,14 @@ def test_the_stream_is_read_in_order_whatever_the_sizes():
     words = np.random.Philox(key=np.array([7, 2], dtype=np.uint64)).random_raw(128 + 256 * 4)
     uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     cosine = np.sqrt(1 / 128) * stats.norm.ppf(uniform[128 + 256 * 3 :])[:128].sum()  # at the origin, sines are zero
-    fresh = Noise(torch.zeros(1, 1), (7, 2))
+    fresh = Noise(torch.zeros(1, 1), 7, 2)
     fresh.normal(3)
     assert fresh.normal(1).item() == pytest.approx(cosine, rel=1e-5)
 
 
 def test_the_stream_of_noise_never_changes():
     """Pinned: an explanation of today is computed again from the same numbers years from now."""
-    first = Noise(torch.zeros(1, 1), (0, 0)).normal(2)
+    first = Noise(torch.zeros(1, 1), 0, 0).normal(2)
     np.testing.assert_allclose(first.numpy()[0], [0.6449897, 0.2811982], atol=1e-6)
 
 
@@ -287,6 +287,111 @@ def test_networks_are_seeded_and_leave_the_global_generator_alone():
     one, two = (TabularDiffusion(TWO_BLOCKS, hidden=16, seed=4) for _ in range(2))
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters(), strict=True))
+
+
+class Ignorant(torch.nn.Module):
+    """A network that says nothing: no noise, all categories alike. It remembers what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.asked = torch.nn.Parameter(torch.zeros(())), []
+
+    def forward(self, x_t: Tensor, t: Tensor) -> Tensor:
+        self.asked.append((x_t, t))
+        return torch.zeros_like(x_t) + self.weight
+
+
+def ignorant(space: Space, times: int) -> TabularDiffusion:
+    model = TabularDiffusion(space, hidden=8, blocks=1, times=times)
+    model.network = Ignorant()
+    return model
+
+
+def one_hot_rows(space: Space, n: int) -> Tensor:
+    """Numbers all 0, categories all the first."""
+    x = torch.zeros(n, space.width)
+    x[:, space.num + torch.tensor([0, *space.sizes[:-1]]).cumsum(0)] = 1.0
+    return x
+
+
+def test_the_temperature_is_cool_at_the_clean_row_and_warm_in_the_noise():
+    model = TabularDiffusion(TWO_BLOCKS, hidden=8, blocks=1, times=1000, tau=(0.5, 0.2))
+    assert [model.temperature(t) for t in (0, 500, 1000)] == pytest.approx([0.2, 0.35, 0.5])
+    assert [model.temperature(t, (0.9, 0.1)) for t in (0, 250, 1000)] == pytest.approx([0.1, 0.3, 0.9])
+
+
+@pytest.mark.parametrize("times", [20, 100])
+def test_the_loss_of_a_network_that_knows_nothing_is_the_variance_and_the_entropy(times):
+    """The noise has variance 1. The bound of the categories is a sum over T times, and is tight for a model that takes
+    all categories to be alike: the mean over blocks of log K, whatever T."""
+    model, x = ignorant(TWO_BLOCKS, times), one_hot_rows(TWO_BLOCKS, 100_000)
+    expected = 1 + CATEGORY_WEIGHT * (math.log(3) + math.log(2)) / 2
+    assert model.loss(x, Generator().manual_seed(0)).item() == pytest.approx(expected, abs=0.01)
+    numbers, categories = Space(2, (), {}), Space(0, (3,), {})
+    alone = ignorant(numbers, times).loss(torch.zeros(50_000, 2), Generator().manual_seed(0)).item()
+    assert alone == pytest.approx(1, abs=0.02)
+    alone = ignorant(categories, times).loss(one_hot_rows(categories, 100_000), Generator().manual_seed(0)).item()
+    assert alone / CATEGORY_WEIGHT == pytest.approx(math.log(3), abs=0.04)
+
+
+def test_training_rows_are_noised_and_relaxed_as_the_walk_meets_them():
+    """At every time: of a coin, tau times the logit less log((1 + a) / (1 - a)) follows the logistic law, and the
+    number is N(0, 1 - a) around sqrt(a) times itself."""
+    space, times = Space(1, (2,), {}), 10
+    model, x = ignorant(space, times), one_hot_rows(space, 200_000)
+    x[:, 0] = 3.0
+    model.loss(x, Generator().manual_seed(0))
+    ((x_t, t),) = model.network.asked
+    at = t.repeat_interleave(ROWS_PER_TIME)
+    assert set(t.tolist()) == set(range(1, times + 1))
+    for now in range(1, times + 1):
+        a, (number, first, second) = model.schedule.alpha_bar[now], x_t[at == now].double().T
+        assert number.mean().item() == pytest.approx(3 * math.sqrt(a), abs=0.03)
+        assert number.std().item() == pytest.approx(math.sqrt(1 - a), abs=0.03)
+        sure = (first > 0) & (second > 0)  # a float32 softmax ends at 1e-45
+        rest = model.temperature(now) * (first / second)[sure].log() - math.log((1 + a) / (1 - a))
+        assert rest.median().item() == pytest.approx(0, abs=0.08)
+        assert (rest.quantile(0.75) - rest.quantile(0.25)).item() == pytest.approx(2 * math.log(3), abs=0.1)
+
+
+def test_the_last_stride_draws_the_categories_from_the_estimate_and_the_others_by_bayes_rule():
+    """Row at category 0, estimate (0.2, 0.8): the last stride obeys the estimate, one to s > 0 weighs both."""
+    space = Space(0, (2,), {})
+    model, n = TabularDiffusion(space, hidden=8, blocks=1), 20_000
+    x_t, x_0 = torch.tensor([[1.0, 0.0]]).expand(n, -1), torch.tensor([[0.2, 0.8]]).expand(n, -1)
+    rows = torch.arange(float(n))[:, None]
+
+    def share(t: int, s: int) -> float:
+        return (model.stride(x_t, x_0, t, s, Noise(rows, 0, 0)).argmax(dim=1) == 0).double().mean().item()
+
+    assert share(300, 0) == pytest.approx(0.2, abs=0.02)
+    a_t, a_s = model.schedule.alpha_bar[300], model.schedule.alpha_bar[100]
+    alpha = a_t / a_s
+    weights = (alpha + (1 - alpha) / 2) * (0.2 * a_s + (1 - a_s) / 2), (1 - alpha) / 2 * (0.8 * a_s + (1 - a_s) / 2)
+    assert share(300, 100) == pytest.approx(weights[0] / sum(weights), abs=0.02)
+
+
+def test_what_is_denoised_is_the_clean_row_of_the_networks_noise_within_the_datas_range():
+    """A network that says no noise: x_0 = x_t / sqrt(a), cut at the range; categories that are all alike."""
+    model = ignorant(TWO_BLOCKS, 1000)
+    model.low, model.high = torch.tensor([-1.0, -9.0]), torch.tensor([1.0, 9.0])
+    found = model.denoised(torch.tensor([[3.0, 3.0, 1.0, 0.0, 0.0, 0.0, 1.0]]), 300)
+    expected = [1.0, 3.0 / math.sqrt(SCHEDULE.alpha_bar[300]), *[1 / 3] * 3, *[1 / 2] * 2]
+    np.testing.assert_allclose(found[0].detach(), expected, rtol=1e-5)
+
+
+def test_a_noised_row_follows_the_forward_law_and_time_zero_is_the_row():
+    space, n = Space(1, (2,), {}), 20_000
+    model = TabularDiffusion(space, hidden=8, blocks=1)
+    x = torch.cat([torch.linspace(0, 1e-3, n)[:, None] + 2.0, torch.tensor([[1.0, 0.0]]).expand(n, -1)], dim=1)
+    rows = Noise(torch.arange(float(n))[:, None], 0, 0)
+    assert torch.equal(model.noised(x, 0, rows), x)
+    x_t, a = model.noised(x, 400, rows), model.schedule.alpha_bar[400]
+    assert x_t[:, 0].mean().item() == pytest.approx(2 * math.sqrt(a), abs=0.03)
+    assert x_t[:, 0].std().item() == pytest.approx(math.sqrt(1 - a), abs=0.08)
+    assert (x_t[:, 1] > x_t[:, 2]).double().mean().item() == pytest.approx((1 + a) / 2, abs=0.02)
+    hot = model.noised(x, 400, Noise(torch.arange(float(n))[:, None], 0, 0), tau=(1e4, 1e4))
+    np.testing.assert_allclose(hot[:, 1:], 0.5, atol=1e-2)
 
 
 def test_training_that_diverges_stops_with_a_reason():
@@ -334,7 +439,7 @@ def simple_table() -> tuple[TabularDiffusion, Tensor]:
 
 def test_samples_look_like_the_table(simple_table):
     model, _x = simple_table
-    sample = model.sample(Noise(torch.arange(2000.0)[:, None], (0, 0)), steps=50)
+    sample = model.sample(Noise(torch.arange(2000.0)[:, None], 0, 0), steps=50)
     _, cat = TWO_BLOCKS.split(sample)
     assert cat[:, :3].mean(dim=0).numpy() == pytest.approx([0.3, 0.7, 0.0], abs=0.06)
     assert cat[:, 3].mean().item() == pytest.approx(0.5, abs=0.06)
@@ -357,6 +462,6 @@ def test_tables_of_one_kind_can_be_trained_and_sampled(space):
     x[:, space.num : space.num + 1] = 1.0
     model = TabularDiffusion(space, hidden=8, blocks=2)
     model.fit(x, x, Plan(steps=3, batch=7), 0, Progress("silent"))
-    sample = model.sample(Noise(torch.arange(5.0)[:, None], (0, 0)), steps=4)
+    sample = model.sample(Noise(torch.arange(5.0)[:, None], 0, 0), steps=4)
     assert sample.shape == (5, space.width)
     assert torch.isfinite(sample).all()

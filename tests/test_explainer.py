@@ -16,6 +16,7 @@ import tdce
 from tdce import InputError
 from tdce.limits import Limits
 from tdce.methods import TDCEPaper
+from tdce.report.words import bullet
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +202,8 @@ def test_the_words_say_what_the_frame_says(explainer, people):
     for label, text in zip(rows.index, sentences, strict=True):
         own = changes[changes["row"] == label]
         assert len(own) > 0
-        assert all(str(feature) in text for feature in own["feature"])
+        for _, _, feature, before, after in own.itertuples(index=False):
+            assert bullet(feature, before, after) in text
 
 
 def test_the_page_shows_the_notes(explainer, people, tmp_path):

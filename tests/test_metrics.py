@@ -66,9 +66,62 @@ def test_copies_are_rows_that_are_in_the_data_to_the_letter():
 
 
 def test_nearest_finds_what_a_loop_finds():
-    points, rows = torch.randn(300, 3, dtype=torch.float64), torch.randn(50, 3, dtype=torch.float64)
-    distance, index = metrics.nearest(points, rows, k=2)
-    for i in (0, 255, 299):
-        by_hand = [(float((points[i] - row).norm()), j) for j, row in enumerate(rows)]
-        assert index[i].tolist() == [j for _, j in sorted(by_hand)[:2]]
-        np.testing.assert_allclose(distance[i], [d for d, _ in sorted(by_hand)[:2]])
+    """For every point, on both sides of the 256 that are worked at a time."""
+    generator = torch.Generator().manual_seed(0)
+    points, rows = (torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (300, 50))
+    distance, index = metrics.nearest_rows(points, rows, k=2)
+    assert distance.shape == index.shape == (300, 2)
+    for i in range(300):
+        by_hand = sorted((float((points[i] - row).norm()), j) for j, row in enumerate(rows))[:2]
+        assert index[i].tolist() == [j for _, j in by_hand]
+        np.testing.assert_allclose(distance[i], [d for d, _ in by_hand])
+
+
+def test_nearest_gives_no_more_than_there_are_and_one_if_not_told():
+    points, rows = t([0, 0]), t([3, 4], [0, 1])
+    distance, index = metrics.nearest_rows(points, rows, k=5)
+    assert distance.tolist() == [[1, 5]]
+    assert index.tolist() == [[1, 0]]
+    assert metrics.nearest_rows(points, rows)[1].tolist() == [[1]]
+
+
+def test_no_rows_measure_zero():
+    none = torch.zeros(0, 2, dtype=torch.float64)
+    assert metrics.l2(none, none) == 0
+    assert metrics.instability(none, none, none, none) == 0
+    assert metrics.validity(np.zeros(0, dtype=bool)) == 0
+    assert metrics.sparsity(np.zeros((0, 2)), np.zeros((0, 2))) == 0
+    assert metrics.option_spread(np.zeros((0, 2)), np.zeros((0, 3, 2))) == 0
+    assert metrics.diversity(torch.zeros(3, 0)) == 0  # no numbers
+    assert metrics.diversity(t([0, 0], [3, 4])) == 5 / 2
+
+
+def test_the_errors_of_im1_and_im2_have_a_floor_of_a_millionth():
+    perfect = metrics.im1(t([1, 0]), lambda x: x - 1, lambda x: x)
+    np.testing.assert_allclose(perfect, [2 / 1e-6])
+    nothing = metrics.im2(t([0, 0]), lambda x: x + 1, lambda x: x - 1)
+    np.testing.assert_allclose(nothing, [8 / 1e-6])
+
+
+def test_overlap_is_what_two_sets_share_over_all():
+    one = np.array([[True, True, False], [False, False, False], [True, False, False]])
+    other = np.array([[False, True, True], [False, False, False], [False, True, True]])
+    assert metrics.overlap(one, other).tolist() == [1 / 3, 1, 0]
+
+
+def test_the_spread_of_options_is_one_less_their_overlap_over_all_pairs():
+    raw = np.zeros((2, 3))
+    first = [[1, 1, 0], [0, 1, 1], [1, 1, 0]]  # overlaps 1/3, 1/3, 1
+    second = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]  # none
+    assert metrics.option_spread(raw, np.array([first, second], dtype=float)) == pytest.approx(1 - (5 / 3) / 6)
+    assert metrics.option_spread(raw, np.ones((2, 1, 3))) == 0  # nothing to compare
+
+
+def test_jensen_shannon_of_equal_disjoint_and_half_shared_laws():
+    half = np.array([0.5, 0.5])
+    assert metrics.jensen_shannon(half, half) == 0
+    assert metrics.jensen_shannon(np.array([1.0, 0.0]), np.array([0.0, 1.0])) == 1
+    # mixture (3/4, 1/4): log2(4/3), and half of log2(2/3) and log2(2)
+    by_hand = (np.log2(4 / 3) + 0.5 * np.log2(2 / 3) + 0.5 * np.log2(2)) / 2
+    assert metrics.jensen_shannon(np.array([1.0, 0.0]), half) == pytest.approx(by_hand)
+    assert metrics.jensen_shannon(half, np.array([1.0, 0.0])) == pytest.approx(by_hand)

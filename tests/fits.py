@@ -1,0 +1,18 @@
+"""Explainers that are fitted once per run of the tests, whichever file and worker asks first."""
+
+import fcntl
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import tdce
+
+
+def kept(name: str, make: Callable[[], tdce.Explainer]) -> tdce.Explainer:
+    """A copy of the explainer of this name, made and saved by the first who asks for it."""
+    path = Path(os.environ["TDCE_FITS"]) / f"{name}.tdce"
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the others wait for the first
+        if not path.exists():
+            make().save(path)
+    return tdce.Explainer.load(path, progress="silent")

@@ -1,0 +1,152 @@
+"""What counterfactuals are measured against: all metrics of two rows worked by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch import Tensor
+
+from tdce.encoder import Encoder
+from tdce.errors import InputError
+from tdce.evaluation import MEANING, PAPER, Yardstick
+from tdce.explanation import Explanation
+
+OWN, RENT = 0.0, 1.0  # housing
+TRAINED = np.array(  # amount, housing; mean 20 and deviation 10
+    [[10, OWN], [10, OWN], [10, OWN], [10, RENT], [30, RENT], [30, RENT], [30, RENT], [30, OWN]]
+)  # fmt: skip
+TARGET = np.array([False] * 4 + [True] * 4)
+
+
+class Mean:
+    """For an autoencoder: it gives back the mean row of what it learned, whatever it is asked."""
+
+    def __init__(self, width: int, bottleneck: int, seed: int) -> None:
+        self.bottleneck = bottleneck
+
+    def fit(self, rows: Tensor, seed: int) -> None:
+        self.mean = rows.mean(dim=0)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.mean.expand(len(x), -1)
+
+
+@pytest.fixture
+def yardstick(monkeypatch) -> Yardstick:
+    monkeypatch.setattr("tdce.evaluation.Autoencoder", Mean)
+    frame = pd.DataFrame({"amount": TRAINED[:, 0], "housing": np.where(TRAINED[:, 1] == RENT, "rent", "own")})
+    return Yardstick.fit(Encoder.fit(frame), TRAINED, TARGET)
+
+
+def explained(raw: list[list[list[float]]], *status: str) -> Explanation:
+    cells = np.array(raw, dtype=np.float64)
+    one = np.zeros(cells.shape[:2])
+    return Explanation(
+        cells[:, 0], cells, np.array([status]).T.repeat(cells.shape[1], axis=1), one[:, 0], one, one.astype(object)
+    )
+
+
+def measured(yardstick: Yardstick, own, found: Explanation, near, found_near: Explanation) -> dict[str, float]:
+    limits = SimpleNamespace(own=np.array(own, dtype=np.float64), kept=lambda raw: raw[:, 0] <= 30)
+    return yardstick.measure(limits, found, np.array(near, dtype=np.float64), found_near)
+
+
+def test_each_autoencoder_learns_its_own_rows(yardstick):
+    x = yardstick.encoder.embed(TRAINED).float()
+    for learned, rows in ((yardstick.of_target, x[4:]), (yardstick.of_origin, x[:4]), (yardstick.of_all, x)):
+        torch.testing.assert_close(learned(x[:1])[0], rows.mean(dim=0))
+        assert learned.bottleneck == 1  # half of two features
+
+
+def test_a_class_that_is_everybody_or_nobody_cannot_be_measured(yardstick):
+    for target, word in ((np.ones(8, dtype=bool), "all"), (np.zeros(8, dtype=bool), "none")):
+        with pytest.raises(InputError, match=f"{word} of the 8 training rows"):
+            Yardstick.fit(yardstick.encoder, TRAINED, target)
+
+
+def test_whole_rows_are_standardised_numbers_and_hard_categories(yardstick):
+    found = yardstick.whole(np.array([[20, OWN], [40, RENT], [np.nan, RENT]]))
+    numbers = yardstick.standardised(np.array([[20, OWN], [40, RENT], [np.nan, RENT]]))
+    assert torch.equal(found[:, :1], numbers)
+    assert found[:, 1:].tolist() == [[1, 0], [0, 1], [0, 1]]
+    assert numbers[[0, 2], 0].tolist() == [0, 0]
+    assert yardstick.standardised(TRAINED)[:, 0].tolist() == [-1] * 4 + [1] * 4
+
+
+def test_the_metrics_of_two_rows_by_hand(yardstick):
+    """Both were refused at amount 10; a third one was accepted already, and is left out."""
+    own = [[10, OWN], [10, RENT], [30, RENT]]
+    found = explained([[[30, OWN]], [[20, RENT]], [[30, RENT]]], "valid", "best_effort", "already")
+    near = [[10, OWN], [20, RENT], [30, RENT]]
+    found_near = explained([[[30, OWN]], [[30, RENT]], [[30, RENT]]], "valid", "valid", "already")
+    values = measured(yardstick, own, found, near, found_near)
+    assert list(values) == [name for name in MEANING if name != "option_spread"]
+    assert list(values)[: len(PAPER)] == list(PAPER)
+
+    assert values["l2"] == pytest.approx((2**2 + 1**2) / 2)  # 10 -> 30 is two deviations, 10 -> 20 one
+    assert values["diversity"] == pytest.approx(1 / 2)  # one deviation apart, over N (N - 1) = 2
+    assert values["instability"] == pytest.approx((0 / 1 + 1 / 2) / 2)  # the second is 1 off, and so is its answer
+    assert values["validity"] == 1 / 2
+    assert values["sparsity"] == 1  # the amount alone, both times
+    assert values["violations"] == 0
+    assert values["copies"] == 1 / 2  # (30, own) was learned, (20, rent) was not
+
+    # One owns and one rents; of the target class one in four owns: JS of (1/2, 1/2) and (1/4, 3/4) in bits
+    middle = np.array([3 / 8, 5 / 8])
+    bits = [(p * np.log2(p / middle)).sum() for p in (np.array([1 / 2, 1 / 2]), np.array([1 / 4, 3 / 4]))]
+    assert values["js"] == pytest.approx(sum(bits) / 2)
+
+    # (30, own) is a row of the class; the nearest to (20, rent) is (30, rent), one deviation away
+    assert values["realism"] == pytest.approx((0 + 1) / 2)
+
+    # Squared errors of the mean rows, categories (1/4, 3/4) of the target, (3/4, 1/4) of the others, (1/2, 1/2) of all
+    top, bottom, middle = (yardstick.encoder.embed(np.array([[v, OWN]]))[0, 0].item() for v in (30.0, 10.0, 20.0))
+    first = (0 + 2 * 0.75**2) / ((top - bottom) ** 2 + 2 * 0.25**2)
+    second = ((middle - top) ** 2 + 2 * 0.25**2) / ((middle - bottom) ** 2 + 2 * 0.75**2)
+    assert values["im1"] == pytest.approx((first + second) / 2, rel=1e-4)
+    assert values["im1_median"] == pytest.approx(min(first, second), rel=1e-4)  # the lower one of two
+    gap = (top - (top + bottom) / 2) ** 2 + 2 * 0.25**2
+    im2 = gap / (abs(top) + 1), gap / (abs(middle) + 1)  # over |x|_1
+    assert values["im2"] == pytest.approx(sum(im2) / 2, rel=1e-4)
+    assert values["im2_median"] == pytest.approx(min(im2), rel=1e-4)
+
+
+def test_the_distance_to_the_class_counts_the_categories(yardstick):
+    """Nobody of the class at amount 10: the nearest to (10, own) is (30, own), to (30, own) itself."""
+    found = explained([[[10, OWN]], [[30, OWN]]], "best_effort", "valid")
+    own = [[10, RENT], [10, RENT]]
+    values = measured(yardstick, own, found, own, found)
+    assert values["realism"] == pytest.approx((2 + 0) / 2)
+    # All own, of the class one in four: JS of (1, 0) and (1/4, 3/4), whose middle is (5/8, 3/8)
+    bits = np.log2(8 / 5), 1 / 4 * np.log2(2 / 5) + 3 / 4 * np.log2(2)
+    assert values["js"] == pytest.approx(sum(bits) / 2)
+    by_hand = explained([[[10, RENT]], [[30, RENT]]], "valid", "valid")
+    alone = Yardstick(yardstick.encoder, TRAINED, np.arange(8) == 7, *[yardstick.of_all] * 3)  # (30, own) alone
+    values = measured(alone, own, by_hand, own, by_hand)
+    assert values["realism"] == pytest.approx((np.sqrt(2**2 + 2) + np.sqrt(2)) / 2)  # another category: sqrt(2)
+
+
+def test_a_rule_that_is_broken_shows_and_several_options_have_a_spread(yardstick):
+    found = explained([[[40, OWN], [10, RENT]], [[30, RENT], [30, RENT]]], "valid", "valid")
+    own = [[10, OWN], [10, RENT]]
+    values = measured(yardstick, own, found, own, found)
+    assert values["violations"] == 1 / 2  # of the first options
+    assert values["option_spread"] == (1 + 0) / 2  # other features, then the same
+    assert measured(yardstick, own[:1], explained([[[10, OWN]]], "already"), own[:1], found) == {}
+
+
+def test_the_neighbour_is_of_the_same_verdict_and_another_row_and_categories_count(yardstick):
+    judge = SimpleNamespace(predict=lambda raw: torch.from_numpy(raw[:, 0] > 20))  # a yes above the middle amount
+
+    asked = np.array([[10, RENT], [12, OWN], [22, OWN], [30, OWN]], dtype=np.float64)
+    found = yardstick.neighbours(asked, judge)
+    # The only other (10, .) rows own; amount 12 is nearest to (10, own); 22 is a yes, hence nearest to (30, own);
+    # (30, own) was learned itself and is the only one: the next renters
+    assert found.tolist() == [[10, OWN], [10, OWN], [30, OWN], [30, RENT]]
+
+    assert yardstick.frame(found)["housing"].tolist() == ["own", "own", "own", "rent"]
+    only = Yardstick(yardstick.encoder, TRAINED[:4], TARGET[:4], *[yardstick.of_all] * 3)
+    lonely = only.neighbours(np.array([[30, OWN]], dtype=np.float64), judge)
+    assert lonely.tolist() == [[30, OWN]]  # nobody is of its verdict: itself

@@ -1,0 +1,96 @@
+"""Rows that something is tested on take no part in its training: found by their content, not by their numbers."""
+
+import lending
+import numpy as np
+import pytest
+import torch
+
+import tdce
+from tdce import fitting
+from tdce.diffusion.model import TabularDiffusion
+from tdce.explainer import Explainer
+from tdce.models.classifier import Classifier
+from tdce.paper.benchmark.cell import Bench
+
+
+@pytest.fixture
+def seen(monkeypatch) -> dict[str, list[set[bytes]]]:
+    """The encoded rows that each part of a fit is given, by its name; a row is its bytes."""
+    found: dict[str, list[set[bytes]]] = {"trained": [], "stopped": [], "tested": []}
+
+    def rows(x: torch.Tensor) -> set[bytes]:
+        return {row.tobytes() for row in x.numpy()}
+
+    def watched(kind, held_out: int):
+        usual = kind.fit
+
+        def fit(self, x, *others):
+            found["trained"].append(rows(x))
+            found["stopped"].append(rows(others[held_out]))
+            return usual(self, x, *others)
+
+        monkeypatch.setattr(kind, "fit", fit)
+
+    watched(Classifier, 1)
+    watched(TabularDiffusion, 0)
+    usual = fitting._quality
+    monkeypatch.setattr(fitting, "_quality", lambda c, x, y: found["tested"].append(rows(x)) or usual(c, x, y))
+    return found
+
+
+def small(seed: int = 0) -> Explainer:
+    return Explainer(hidden=8, steps=5, seed=seed, progress="silent")
+
+
+def test_the_accuracy_is_measured_on_rows_that_nothing_was_trained_on(seen):
+    frame = lending.table(300)
+    made = small().fit(frame, "decision")
+    everyone = {row.tobytes() for row in made.fitted_.encoder.encode(frame).float().numpy()}
+    assert len(everyone) == 300  # no row twice, or content would prove nothing
+    ((tested,), trained, stopped) = seen["tested"], seen["trained"], seen["stopped"]
+    assert len(tested) == made.report["test_rows"] == 30
+    assert len(trained) == len(stopped) == 2  # the classifier's and the diffusion model's
+    for learned, checked in zip(trained, stopped, strict=True):
+        assert (len(learned), len(checked)) == (240, 30)
+        assert not learned & tested
+        assert not checked & tested
+        assert not learned & checked
+        assert learned | checked | tested == everyone
+    kept = {row.tobytes() for row in made.fitted_.x.numpy()}
+    assert kept == trained[0]  # what methods search among
+
+
+def test_a_tiny_table_serves_for_all_three_and_a_large_one_holds_no_more_back_than_it_needs():
+    assert [len(part) for part in fitting._parts(49, 0)] == [49, 49, 49]
+    assert [len(part) for part in fitting._parts(50, 0)] == [40, 5, 5]
+    assert [len(part) for part in fitting._parts(100_000, 0)] == [96_000, 2_000, 2_000]
+    for rows in (50, 1234, 100_000):
+        assert torch.cat(fitting._parts(rows, 3)).sort().values.equal(torch.arange(rows))
+    assert not torch.equal(fitting._parts(1234, 3)[2], fitting._parts(1234, 4)[2])
+
+
+@pytest.mark.parametrize("part", ["test", "validation"])
+def test_the_benchmark_asks_about_rows_that_nothing_was_fitted_to(monkeypatch, part):
+    fitted, usual = [], Explainer.fit
+    monkeypatch.setattr(Bench, "explainer", property(lambda self: small(self.seed)))
+    monkeypatch.setattr(
+        Explainer, "fit", lambda self, frame, *others: fitted.append(frame) or usual(self, frame, *others)
+    )
+    bench = Bench("german", 1, 500, part=part)
+    names, raw = list(bench.data.schema.names), {row.tobytes() for row in bench.fitted.raw}
+    (frame,) = fitted
+    queries, learned, held_out = (
+        set(rows[names].itertuples(index=False, name=None)) for rows in (bench.queries, frame, bench.data.part(part))
+    )
+    assert len(queries) >= 10
+    assert len(learned) > 500
+    assert queries <= held_out
+    assert not learned & held_out
+    assert not any(row.tobytes() in raw for row in bench.fitted.encoder.read(bench.queries))
+
+
+@pytest.mark.parametrize("name", ["german", "adult"])
+def test_the_parts_of_a_data_set_are_apart_and_together_all_rows(name):
+    data = tdce.load(name, seed=2)
+    assert np.array_equal(np.sort(np.concatenate(data.splits)), np.arange(len(data.frame)))
+    assert data.part("test").index.tolist() == data.splits.test.tolist()
