@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 LOWEST := .venv-lowest
 PIP := pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all test-lowest lint docs clean
+.PHONY: demo test test-all test-lowest mutate lint docs clean
 
 demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
@@ -19,6 +19,12 @@ test-all: lint
 
 test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
 	$(LOWEST)/bin/pytest -n 2 --dist loadfile
+
+mutate: $(STAMP)  # which small changes of the code no test notices; it can be stopped, and goes on where it was
+	$(BIN)/$(PIP) -c constraints.txt --group mutate
+	mkdir -p mutants/fits
+	TDCE_FITS=$(CURDIR)/mutants/fits $(BIN)/mutmut run --max-children 2
+	$(BIN)/mutmut results
 
 docs: $(STAMP)  # what is made from the code: docs/api.md, and the drawing in CONTRIBUTING.md
 	$(BIN)/python scripts/api.py
@@ -43,4 +49,4 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) demo .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) demo mutants .pytest_cache .mypy_cache .ruff_cache

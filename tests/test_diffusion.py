@@ -49,6 +49,13 @@ def test_a_walk_goes_from_the_start_to_the_clean_row():
     assert len(SCHEDULE.walk(1.0, None)) == 1000
     assert SCHEDULE.walk(0.003, 50) == [(3, 2), (2, 1), (1, 0)]  # no more strides than times
     assert SCHEDULE.walk(0.0, 50) == []
+    assert SCHEDULE.walk(0.5, 1) == [(500, 0)]
+    assert SCHEDULE.walk() == SCHEDULE.walk(1.0, None)
+
+
+def test_what_is_left_of_one_time_at_another():
+    assert SCHEDULE.alpha(300, 100) == SCHEDULE.alpha_bar[300] / SCHEDULE.alpha_bar[100]
+    assert SCHEDULE.alpha(300) == SCHEDULE.alpha(300, 299)
 
 
 @pytest.mark.parametrize(("start", "steps", "word"), [(1.2, 10, "start"), (-0.1, 10, "start"), (0.5, 0, "steps")])
@@ -66,6 +73,14 @@ def test_moments_of_the_noised_numbers():
     x_t = gaussian.noised(x, a, draws(200_000, 1))
     assert x_t.mean().item() == pytest.approx(math.sqrt(a) * 2, abs=0.01)
     assert x_t.var().item() == pytest.approx(1 - a, abs=0.01)
+
+
+def test_the_noise_and_the_clean_row_are_both_found_again():
+    x, eps = torch.tensor([[3.0, -1.0]]), torch.tensor([[0.5, 2.0]])
+    x_t = gaussian.noised(x, 0.64, eps)  # 0.8 x + 0.6 eps
+    torch.testing.assert_close(x_t, torch.tensor([[2.7, 0.4]]))
+    torch.testing.assert_close(gaussian.noise(x_t, x, 0.64), eps)
+    torch.testing.assert_close(gaussian.clean(x_t, 0.64, eps), x)
 
 
 def test_t_single_gaussian_steps_are_one_jump():
@@ -371,6 +386,58 @@ def test_the_last_stride_draws_the_categories_from_the_estimate_and_the_others_b
     assert share(300, 100) == pytest.approx(weights[0] / sum(weights), abs=0.02)
 
 
+def test_a_transition_takes_the_argmax_of_relaxed_categories_or_the_soft_ones_as_they_are():
+    space = Space(1, (2,), {})
+    model = TabularDiffusion(space, hidden=8, blocks=1)
+    x_t, x_0 = torch.tensor([[0.5, 0.6, 0.4]]), torch.tensor([[1.0, 0.3, 0.7]])
+    a_t, a_s = model.schedule.alpha_bar[500], model.schedule.alpha_bar[200]
+    alpha = a_t / a_s
+    for soft, first in ((None, 1.0), (False, 1.0), (True, 0.6)):
+        found = model.transition(x_t, x_0, 500, 200, **({} if soft is None else {"soft": soft}))
+        weights = [
+            (alpha * now + (1 - alpha) / 2) * (a_s * clean + (1 - a_s) / 2)
+            for now, clean in ((first, 0.3), (1 - first, 0.7))
+        ]
+        assert found.log_pi[0].exp().tolist() == pytest.approx([w / sum(weights) for w in weights], rel=1e-4)
+        mu, var = gaussian.posterior(x_t[:, :1], x_0[:, :1], a_t, a_s)
+        assert torch.equal(found.mu, mu)
+        assert found.var == var
+
+
+def test_every_stratum_of_the_times_has_its_rows_and_an_odd_row_its_place():
+    """80 rows are ten times eight: all ten times appear once; nine rows are made up to sixteen for two times."""
+    space = Space(1, (), {})
+    model = ignorant(space, 10)
+    model.loss(torch.zeros(80, 1), Generator().manual_seed(0))
+    model.loss(torch.zeros(9, 1), Generator().manual_seed(0))
+    (many, times), (few, two) = model.network.asked
+    assert len(many) == 80
+    assert times.sort().values.tolist() == list(range(1, 11))
+    assert times.tolist() != sorted(times.tolist())  # in random order
+    assert (len(few), len(two)) == (16, 2)
+
+
+def test_all_chance_of_the_training_comes_from_the_seed():
+    x = torch.cat([draws(40, 2).float(), one_hot_rows(TWO_BLOCKS, 40)[:, 2:]], dim=1)
+    learned = []
+    for _ in range(2):
+        model = TabularDiffusion(TWO_BLOCKS, hidden=8, blocks=1, seed=3)
+        history = model.fit(x[8:], x[:8], Plan(steps=4, batch=16, check_every=2), 5, Progress("silent"))
+        learned.append((history, model.loss(x, Generator().manual_seed(1)).item(), model.network(x, torch.tensor([3]))))
+        torch.rand(3)  # the global generator goes on
+    (one, first, out), (two, second, other) = learned
+    assert one == two
+    assert first == second
+    assert torch.equal(out, other)
+
+
+def test_the_settings_are_those_it_was_made_with():
+    model = TabularDiffusion(Space(1, (), {}))
+    assert model.settings == {"hidden": 256, "blocks": 4, "times": 1000, "tau": [0.5, 0.2]}
+    made = TabularDiffusion(Space(1, (), {}), **model.settings, seed=0)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), made.parameters(), strict=True))
+
+
 def test_what_is_denoised_is_the_clean_row_of_the_networks_noise_within_the_datas_range():
     """A network that says no noise: x_0 = x_t / sqrt(a), cut at the range; categories that are all alike."""
     model = ignorant(TWO_BLOCKS, 1000)
@@ -386,6 +453,7 @@ def test_a_noised_row_follows_the_forward_law_and_time_zero_is_the_row():
     x = torch.cat([torch.linspace(0, 1e-3, n)[:, None] + 2.0, torch.tensor([[1.0, 0.0]]).expand(n, -1)], dim=1)
     rows = Noise(torch.arange(float(n))[:, None], 0, 0)
     assert torch.equal(model.noised(x, 0, rows), x)
+    assert not torch.equal(model.noised(x, 1, rows), x)
     x_t, a = model.noised(x, 400, rows), model.schedule.alpha_bar[400]
     assert x_t[:, 0].mean().item() == pytest.approx(2 * math.sqrt(a), abs=0.03)
     assert x_t[:, 0].std().item() == pytest.approx(math.sqrt(1 - a), abs=0.08)

@@ -23,7 +23,7 @@ def test_diversity_is_half_the_mean_pairwise_distance():
 
 def test_instability_divides_the_answers_distance_by_one_plus_the_questions():
     # answers 5 apart for questions 1 apart: 5 / 2; answers 0 apart: 0
-    found = metrics.instability(t([0.0], [7.0]), t([1.0], [9.0]), t([10.0], [3.0]), t([15.0], [3.0]))
+    found = metrics.instability(t([2.0], [7.0]), t([3.0], [9.0]), t([10.0], [3.0]), t([15.0], [3.0]))
     assert found == pytest.approx((2.5 + 0) / 2)
 
 
@@ -50,8 +50,8 @@ def test_validity_is_a_share():
 
 
 def test_sparsity_counts_changed_features_and_missing_equals_missing():
-    raw = np.array([[1.0, np.nan, 3.0], [1.0, 2.0, np.nan]])
-    changed = np.array([[1.0, np.nan, 4.0], [2.0, 2.0, 5.0]])
+    raw = np.array([[1.0, np.nan, 3.0, 7.0], [1.0, 2.0, np.nan, 7.0]])
+    changed = np.array([[1.0, np.nan, 4.0, 7.0], [2.0, 2.0, 5.0, 7.0]])
     assert metrics.sparsity(raw, changed) == (1 + 2) / 2
 
 
@@ -62,7 +62,8 @@ def test_realism_is_the_distance_to_the_nearest_target_row():
 def test_copies_are_rows_that_are_in_the_data_to_the_letter():
     rows = np.array([[1.0, np.nan], [2.0, 3.0]])
     assert metrics.copies(np.array([[1.0, np.nan], [2.0, 4.0]]), rows) == 0.5
-    assert metrics.copies(np.array([[-0.0, 1.0]]), np.array([[0.0, 1.0]])) == 1.0
+    for one, other in ((-0.0, 0.0), (0.0, -0.0)):  # which are equal, but not in their bytes
+        assert metrics.copies(np.array([[one, 1.0]]), np.array([[other, 1.0]])) == 1.0
 
 
 def test_nearest_finds_what_a_loop_finds():
@@ -104,9 +105,9 @@ def test_the_errors_of_im1_and_im2_have_a_floor_of_a_millionth():
 
 
 def test_overlap_is_what_two_sets_share_over_all():
-    one = np.array([[True, True, False], [False, False, False], [True, False, False]])
-    other = np.array([[False, True, True], [False, False, False], [False, True, True]])
-    assert metrics.overlap(one, other).tolist() == [1 / 3, 1, 0]
+    one = np.array([[True, True, False], [False, False, False], [True, False, False], [True, False, False]])
+    other = np.array([[False, True, True], [False, False, False], [False, True, True], [False, False, False]])
+    assert metrics.overlap(one, other).tolist() == [1 / 3, 1, 0, 0]
 
 
 def test_the_spread_of_options_is_one_less_their_overlap_over_all_pairs():
