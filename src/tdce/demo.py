@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 
 from tdce.data import load
+from tdce.evaluation import evaluate
 from tdce.explainer import Explainer
 from tdce.progress import Mode
 from tdce.report.words import bullet, headline, spoken
