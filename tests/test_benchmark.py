@@ -12,8 +12,9 @@ import pytest
 
 import tdce
 from tdce import InputError
-from tdce.evaluation import MEANING, PAPER, Yardstick
+from tdce.evaluation import MEANING, PAPER, Yardstick, evaluate
 from tdce.explainer import Explainer
+from tdce.judge import Judge
 from tdce.methods import METHODS, Wachter
 from tdce.paper.benchmark import Setting, run
 from tdce.paper.benchmark.cell import Bench, Cell, Measured, work
@@ -330,21 +331,21 @@ def explainer():
 def test_an_answer_can_be_measured(explainer):
     people = lending.refused(explainer, 80)
     answer = explainer.explain(people)
-    found = answer.evaluate()
+    found = evaluate(explainer, answer)
     assert list(found) == [name for name in MEANING if name != "option_spread"]  # that one needs several options
-    valid = (answer.explanation.status == "valid").mean()
+    valid = (answer.found.status == "valid").mean()
     assert found["validity"] == pytest.approx(valid)
     assert found["violations"] == 0
     changed = len(answer.changes()) / len(people)
     assert found["sparsity"] == pytest.approx(changed)
     assert found["im1"] < 1.5
-    assert found == explainer.explain(people).evaluate()
+    assert found == evaluate(explainer, explainer.explain(people))
 
 
 def test_rows_already_accepted_are_not_measured(explainer):
     accepted = lending.table(50, seed=5)
     accepted = accepted[(explainer.predict(accepted) == "yes").to_numpy()]
-    assert explainer.explain(accepted).evaluate() == {}
+    assert evaluate(explainer, explainer.explain(accepted)) == {}
 
 
 def test_the_neighbour_is_the_nearest_other_row_of_the_same_verdict(explainer):
@@ -352,7 +353,7 @@ def test_the_neighbour_is_the_nearest_other_row_of_the_same_verdict(explainer):
     yardstick = Yardstick(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
     said = fitted.classifier(fitted.encoder.embed(fitted.raw).float()).argmax(dim=1).numpy()
     queries = fitted.raw[:5]  # training rows: each is its own nearest row, which does not count
-    found = yardstick.neighbours(queries, fitted.classifier)
+    found = yardstick.neighbours(queries, Judge(fitted.model))
     points = yardstick.whole(fitted.raw).numpy()
     for i in range(5):
         distance = np.linalg.norm(points - points[i], axis=1)
