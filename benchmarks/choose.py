@@ -25,10 +25,10 @@ from tdce.paper.benchmark.summary import contests
 RIVALS = tuple(name for name in METHODS if name != "tdce")
 SETTINGS: tuple[dict[str, Any], ...] = (
     {},
-    {"closeness": 0.0, "confidence": 0.97, "neighbours": 300, "keep": 0.5, "factors": 2, "spread": 1.2},
-    {"closeness": 0.025, "confidence": 0.8, "neighbours": 100, "keep": 0.5, "factors": 6, "spread": 1.8},
+    {"closeness": 0.0, "confidence": 0.97, "neighbours": 300, "own_share": 0.5, "factors": 2, "spread": 1.2},
+    {"closeness": 0.025, "confidence": 0.8, "neighbours": 100, "own_share": 0.5, "factors": 6, "spread": 1.8},
     {"closeness": 0.0, "confidence": 0.95, "neighbours": 200, "spread": 1.8},
-    {"closeness": 0.0, "confidence": 0.6, "neighbours": 600, "keep": 0.7, "spread": 1.15, "pull": 0.9},
+    {"closeness": 0.0, "confidence": 0.6, "neighbours": 600, "own_share": 0.7, "spread": 1.15, "pull": 0.9},
 )
 COLUMNS = ["data", "method", "masked", "seed", "metric", "value"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import torch
 
 from tdce.evaluation import PAPER
+from tdce.judge import Judge
 from tdce.methods import METHODS
 from tdce.paper.benchmark.cell import Bench
 from tdce.paper.benchmark.settings import DATA, chosen
@@ -104,8 +104,7 @@ def importance(seeds: int = 5) -> None:
         truth = np.array([fitted.classes.index(v) for v in rows[bench.data.label]])
 
         def right(frame: pd.DataFrame, bench: Bench = bench, truth: np.ndarray = truth) -> float:
-            with torch.no_grad():
-                said = bench.fitted.classifier(bench.fitted.encoder.encode(frame).float()).argmax(dim=1)
+            said = Judge(bench.fitted.model).predict(bench.fitted.encoder.read(frame))
             return float((said.numpy() == truth).mean())
 
         rng = np.random.default_rng(seed)

@@ -29,7 +29,7 @@ def main(names: list[str]) -> None:
         rows = len(held_out)
 
         def sampled(steps: int | None, soft: bool = False) -> torch.Tensor:
-            noise = Noise(torch.arange(float(rows))[:, None], (0, 0))  # noqa: B023
+            noise = Noise(torch.arange(float(rows))[:, None], 0)  # noqa: B023
             return encoder.embed(encoder.unembed(diffusion.sample(noise, steps, soft))).float()  # noqa: B023
 
         sources = {

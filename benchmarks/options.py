@@ -1,21 +1,23 @@
-"""Several options a row: are they valid, different, and about different features? Prints the table of docs/method.md.
+"""Several options per row: are they valid, different, and about different features? Prints the table of docs/method.md.
 
     TDCE_DATA=... python benchmarks/options.py [--data lcd,gmc,adult,law] [--n 3] [--rows 200]
 
 `TDCE()` with its defaults, seed 0, refused validation rows, nothing immutable. Beside it, what n draws with the seeds
-0 to n - 1 and one option each would give: the same method without the choice and the taste.
+0 to n - 1 and one option each would give: the same method without the choice and the likes.
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from tdce import metrics
+from tdce.explaining import explain
 from tdce.limits import Limits
-from tdce.methods import TDCE, explain
-from tdce.methods.options import distinct
+from tdce.methods import TDCE
+from tdce.options import distinct
 from tdce.paper.benchmark.cell import Bench
 from tdce.paper.benchmark.settings import DATA
 
@@ -32,10 +34,10 @@ def main() -> None:
     print("|---" * 6 + "|")
     for name in arguments.data.split(","):
         bench = Bench(name, 0, arguments.rows, arguments.cache, part="validation")
-        task, limits = bench.task("no"), Limits(bench.fitted.encoder, bench.queries)
-        method, target = TDCE().fit(task), torch.full((len(bench.queries),), bench.target)
-        chosen = explain(method, task, limits, target, arguments.n)
-        seeds = [explain(method, task, limits, target, 1, seed) for seed in range(arguments.n)]
+        method, limits = TDCE().fit(bench.task("no")), Limits.of(bench.fitted.encoder, bench.queries)
+        several, single = (bench.question(len(bench.queries), options) for options in (arguments.n, 1))
+        chosen = explain(method, limits, several)
+        seeds = [explain(method, limits, replace(single, seed=seed)) for seed in range(arguments.n)]
         for title, raw, status in (
             (f"n={arguments.n}", chosen.raw, chosen.status),
             (

@@ -36,6 +36,7 @@ PARTS = {
     "way back": ("pullback.py", "come_back"),
     "last rung": ("methods/tdce.py", "last_rung"),
     "grid and limits": ("limits.py", "snap"),
+    "verdicts": ("judge.py", "score"),
 }
 
 TURNS = 8  # pairs of factors of each shape

@@ -19,7 +19,10 @@ import tdce
 from tdce.methods import METHODS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
-NAMES = ("Explainer", "Answer", "Schema", "Numeric", "Categorical", "load", "Dataset", "InputError")
+NAMES = (
+    "Explainer", "Answer", "evaluate", "AtLeast", "Not", "Between", "Schema", "Numeric", "Categorical", "load",
+    "Dataset", "InputError",
+)  # fmt: skip
 RETURNED = ("Answer", "Dataset")  # nobody makes one by hand
 WIDTH = 100  # a longer signature has one line for each argument
 

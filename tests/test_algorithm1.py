@@ -7,41 +7,46 @@ import lending
 import numpy as np
 import pytest
 import torch
+from asking import limits_of, proposed, towards
 from torch import Tensor
 
+import tdce
 from tdce.diffusion import multinomial
 from tdce.errors import InputError
+from tdce.goal import Goals
 from tdce.methods import METHODS, Task, TDCEPaper
 from tdce.methods.algorithm1 import unit
 from tdce.noise import Noise
 
 
 @pytest.fixture(scope="module")
-def scene() -> tuple[Task, Tensor, Tensor]:
-    """A task, encoded refused rows (256, width) and their target."""
-    explainer = lending.explainer()
+def explainer() -> tdce.Explainer:
+    return lending.explainer()
+
+
+@pytest.fixture(scope="module")
+def scene(explainer) -> tuple[Task, Tensor, Goals]:
+    """A task, encoded refused rows (256, width) and their goals."""
     fitted = explainer.fitted_
     x = fitted.encoder.encode(lending.refused(explainer, 256)).float()
     assert len(x) == 256
     task = fitted.task()
-    return task, x, torch.full((len(x),), fitted.classes.index("yes"))
+    assert torch.equal(limits_of(task, x).x, x)  # the rows that `proposed` asks about, to the bit
+    return task, x, towards(fitted.classes.index("yes"), x)
 
 
-def log_p(task: Task, x: Tensor, target: Tensor) -> Tensor:
-    return task.classifier(x).log_softmax(dim=1).gather(1, target[:, None]).squeeze(1)
-
-
-def noise(x: Tensor, seed: int = 0) -> Noise:
-    return Noise(x, (seed, 0))
+def log_p(task: Task, x: Tensor, goals: Goals) -> Tensor:
+    (goal,) = goals.kinds
+    return task.guide(x).log_softmax(dim=1)[:, goal.of]
 
 
 def test_without_guidance_and_distance_it_is_the_unguided_walk(scene):
     """The second route: the reverse walk written out without any gradient, from the same noise."""
-    task, x, target = scene
+    task, x, goals = scene
     space, diffusion = task.space, task.diffusion
-    walked = TDCEPaper(guidance=0.0, proximity=0.0, steps=12).fit(task).generate(x, target, noise(x))
+    walked = proposed(TDCEPaper(guidance=0.0, proximity=0.0, steps=12).fit(task), x, goals)
 
-    source = noise(x)
+    source = Noise(x, 0)
     with torch.no_grad():
         x_t = diffusion.noised(x, 500, source)
         for t, s in diffusion.schedule.walk(0.5, 12):
@@ -57,30 +62,30 @@ def test_without_guidance_and_distance_it_is_the_unguided_walk(scene):
 
 
 def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
-    task, x, target = scene
-    back = TDCEPaper(start=0.0).fit(task).generate(x, target, noise(x))
+    task, x, goals = scene
+    back = proposed(TDCEPaper(start=0.0).fit(task), x, goals)
     assert torch.equal(back, x)
     moved = {
-        start: (TDCEPaper(start=start).fit(task).generate(x, target, noise(x)) - x).square().sum(dim=1).mean().item()
+        start: (proposed(TDCEPaper(start=start).fit(task), x, goals) - x).square().sum(dim=1).mean().item()
         for start in (0.01, 0.3, 0.8)
     }
     assert moved[0.01] < 0.05 < moved[0.3] < moved[0.8]
 
 
 def test_guidance_raises_the_probability_of_the_target(scene):
-    task, x, target = scene
+    task, x, goals = scene
     means = [
-        log_p(task, TDCEPaper(guidance=g, proximity=0.0).fit(task).generate(x, target, noise(x)), target).mean().item()
+        log_p(task, proposed(TDCEPaper(guidance=g, proximity=0.0).fit(task), x, goals), goals).mean().item()
         for g in (0.0, 1.0, 5.0)
     ]
     assert means[0] < means[1] < means[2]
-    assert means[2] > log_p(task, x, target).mean().item() + 1
+    assert means[2] > log_p(task, x, goals).mean().item() + 1
 
 
 def test_the_distance_weight_keeps_the_row_near(scene):
-    task, x, target = scene
+    task, x, goals = scene
     far, near = (
-        (TDCEPaper(guidance=3.0, proximity=p).fit(task).generate(x, target, noise(x)) - x)[:, : task.space.num]
+        (proposed(TDCEPaper(guidance=3.0, proximity=p).fit(task), x, goals) - x)[:, : task.space.num]
         .square().sum(dim=1).mean().item()
         for p in (0.0, 3.0)
     )  # fmt: skip
@@ -88,25 +93,25 @@ def test_the_distance_weight_keeps_the_row_near(scene):
 
 
 def test_immutable_columns_come_back_and_the_others_still_move(scene):
-    task, x, target = scene
+    task, x, goals = scene
     frozen = task.space.mask(["income", "housing"])
     for blend in ("noised", "exact"):
         method = TDCEPaper(blend=blend, guidance=3.0).fit(replace(task, mutable=~frozen))
-        x_cf = method.generate(x, target, noise(x))
+        x_cf = proposed(method, x, goals)
         assert torch.equal(x_cf[:, frozen], x[:, frozen])
         assert (x_cf[:, ~frozen] != x[:, ~frozen]).any(dim=1).all()
 
 
 def test_blending_shows_the_walk_the_noised_original_at_the_level_entered(scene, monkeypatch):
     """What the denoiser sees in an immutable column has the law of q(x_t | x): mean sqrt(a) x, variance 1 - a."""
-    task, x, target = scene
+    task, x, goals = scene
     frozen = task.space.mask(["income"])
     seen = {}
     denoised = task.diffusion.denoised
     monkeypatch.setattr(
         task.diffusion, "denoised", lambda x_t, t: (seen.setdefault(t, x_t[:, 0].detach().clone()), denoised(x_t, t))[1]
     )
-    TDCEPaper(steps=5).fit(replace(task, mutable=~frozen)).generate(x, target, noise(x))
+    proposed(TDCEPaper(steps=5).fit(replace(task, mutable=~frozen)), x, goals)
     for t, column in seen.items():
         a = task.diffusion.schedule.alpha_bar[t]
         residual = (column - a**0.5 * x[:, 0]) / (1 - a) ** 0.5
@@ -128,12 +133,12 @@ def test_blending_shows_the_walk_the_noised_original_at_the_level_entered(scene,
     ids=str,
 )
 def test_every_reading_of_the_paper_makes_a_difference_and_valid_rows(scene, reading):
-    task, x, target = scene
+    task, x, goals = scene
     mutable = ~task.space.mask(["age"])
     task = replace(task, mutable=mutable)
-    x_cf = TDCEPaper(**reading).fit(task).generate(x, target, noise(x))
+    x_cf = proposed(TDCEPaper(**reading).fit(task), x, goals)
     usual = {k: v for k, v in reading.items() if k == "start" or (k == "steps" and v)}
-    plain = TDCEPaper(**usual).fit(task).generate(x, target, noise(x))
+    plain = proposed(TDCEPaper(**usual).fit(task), x, goals)
     assert torch.isfinite(x_cf).all()
     _, cat = task.space.split(x_cf)
     assert torch.equal(cat, task.space.one_hot(cat))
@@ -143,19 +148,19 @@ def test_every_reading_of_the_paper_makes_a_difference_and_valid_rows(scene, rea
 @pytest.mark.parametrize("through", [True, False])
 def test_the_guided_direction_is_the_gradient_by_central_differences(scene, through):
     """Of log p(y | f_dn(x_t)): with f_dn differentiated too, or with its estimate moved along with x_t."""
-    task, x, target = scene
-    task = replace(task, diffusion=deepcopy(task.diffusion).double(), classifier=deepcopy(task.classifier).double())
-    x, target, num, h = x[:16].double(), target[:16], task.space.num, 1e-5
-    x_t = task.diffusion.noised(x, 300, noise(x)).double()
+    task, x, goals = scene
+    task = replace(task, diffusion=deepcopy(task.diffusion).double(), guide=deepcopy(task.guide).double())
+    x, goals, num, h = x[:16].double(), goals.take(torch.arange(16)), task.space.num, 1e-5
+    x_t = task.diffusion.noised(x, 300, Noise(x, 0)).double()
 
     def value(column: int, h: float) -> Tensor:
         step = torch.zeros_like(x_t)
         step[:, column] = h
         estimate = task.diffusion.denoised(x_t + step if through else x_t, 300)
-        return log_p(task, estimate if through else estimate + step, target)
+        return log_p(task, estimate if through else estimate + step, goals)
 
     slope = torch.stack([(value(i, h) - value(i, -h)) / (2 * h) for i in range(num)], dim=1)
-    found = TDCEPaper(through_denoiser=through, proximity=0.0).fit(task).gradients(x_t, 300, x, target)
+    found = TDCEPaper(through_denoiser=through, proximity=0.0).fit(task).gradients(x_t, 300, x, goals)
     torch.testing.assert_close(found.num, unit(slope), atol=1e-4, rtol=1e-3)
 
 
@@ -164,10 +169,13 @@ def test_unit_keeps_the_direction_and_leaves_zero_alone():
     np.testing.assert_allclose(unit(g), [[0.6, 0.8], [0.0, 0.0]])
 
 
-def test_closeness_sets_the_start():
-    assert TDCEPaper().closer(0.75).start == 0.25
+def test_closeness_sets_the_start(explainer, scene):
+    task, x, goals = scene
+    dialled, set_up = TDCEPaper(steps=5).fit(task), TDCEPaper(start=0.25, steps=5).fit(task)
+    assert torch.equal(proposed(dialled, x, goals, closeness=0.75), proposed(set_up, x, goals))
+    assert not torch.equal(proposed(dialled, x, goals), proposed(set_up, x, goals))
     with pytest.raises(InputError, match="closeness"):
-        TDCEPaper().closer(1.5)
+        explainer.explain(lending.table(5).drop(columns="decision"), closeness=1.5)
 
 
 def test_the_registry_knows_the_paper_by_name():

@@ -181,7 +181,7 @@ def test_immutable_features_come_back_bit_for_bit(asked: Asked) -> None:
 
 
 def test_proposed_values_are_within_the_table(asked: Asked) -> None:
-    encoder = asked.answer.encoder
+    encoder = asked.explainer.fitted.encoder
     raw, own = encoder.read(asked.answer.to_frame()), encoder.read(repeated(asked))
     for i, feature in enumerate(encoder.schema):
         changed = raw[~((raw[:, i] == own[:, i]) | (np.isnan(raw[:, i]) & np.isnan(own[:, i]))), i]
@@ -228,7 +228,7 @@ def test_changes_are_the_cells_that_differ(asked: Asked) -> None:
 
 def test_a_typical_answer_is_an_answer_too(asked: Asked) -> None:
     """With every part of the typical row in use, on tables of numbers or of categories alone, with three classes."""
-    made = tdce.Explainer(TDCE(closeness=0.0, neighbours=5, keep=0.5, factors=2, spread=1.5), progress="silent")
+    made = tdce.Explainer(TDCE(closeness=0.0, neighbours=5, own_share=0.5, factors=2, spread=1.5), progress="silent")
     made.fitted_ = asked.explainer.fitted_
     answer = made.explain(asked.rows, target=asked.target, immutable=asked.immutable)
     assert set(answer.to_frame().iloc[:, -len(ADDED) :].set_axis(ADDED, axis=1)["status"]) <= {"valid", "already"}

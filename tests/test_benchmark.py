@@ -14,6 +14,7 @@ import tdce
 from tdce import InputError
 from tdce.evaluation import MEANING, PAPER, Yardstick, evaluate
 from tdce.explainer import Explainer
+from tdce.judge import Judge
 from tdce.methods import METHODS, Wachter
 from tdce.paper.benchmark import Setting, run
 from tdce.paper.benchmark.cell import Bench, Cell, Measured, work
@@ -352,7 +353,7 @@ def test_the_neighbour_is_the_nearest_other_row_of_the_same_verdict(explainer):
     yardstick = Yardstick(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
     said = fitted.classifier(fitted.encoder.embed(fitted.raw).float()).argmax(dim=1).numpy()
     queries = fitted.raw[:5]  # training rows: each is its own nearest row, which does not count
-    found = yardstick.neighbours(queries, fitted.task().judge)
+    found = yardstick.neighbours(queries, Judge(fitted.model))
     points = yardstick.whole(fitted.raw).numpy()
     for i in range(5):
         distance = np.linalg.norm(points - points[i], axis=1)

@@ -162,7 +162,7 @@ def test_blocks_are_treated_apart():
 def test_gumbel_argmax_follows_the_probabilities():
     space, _ = uniforms(3)
     pi = torch.tensor([0.2, 0.3, 0.5])
-    noise = Noise(torch.arange(60_000.0)[:, None], 0, 0)
+    noise = Noise(torch.arange(60_000.0)[:, None], 0)
     for tau in (0.1, 1.0, 5.0):
         soft = multinomial.relaxed(pi.log(), noise.gumbel(3), tau, space)
         share = space.one_hot(soft).mean(dim=0)
@@ -203,31 +203,31 @@ def test_kl_of_two_coins_by_hand():
 
 def test_noise_is_standard_normal_over_rows_and_over_seeds():
     rows = torch.randn(20_000, 3, generator=Generator().manual_seed(1))
-    over_rows = Noise(rows, 0, 0).normal(1).numpy().ravel()
+    over_rows = Noise(rows, 0).normal(1).numpy().ravel()
     assert stats.kstest(over_rows, "norm").statistic < 0.03
-    over_seeds = np.array([Noise(rows[:1], seed, 0).normal(1).item() for seed in range(1500)])
+    over_seeds = np.array([Noise(rows[:1], seed).normal(1).item() for seed in range(1500)])
     assert stats.kstest(over_seeds, "norm").pvalue > 0.01
 
 
 def test_gumbel_noise_has_the_gumbel_law():
-    gumbel = Noise(torch.randn(20_000, 2, generator=Generator().manual_seed(1)), 3, 0).gumbel(1).numpy().ravel()
+    gumbel = Noise(torch.randn(20_000, 2, generator=Generator().manual_seed(1)), 3).gumbel(1).numpy().ravel()
     assert stats.kstest(gumbel, "gumbel_r").statistic < 0.03
 
 
 def test_noise_of_near_rows_is_shared_only_within_the_length():
     x = torch.tensor([[0.0], [0.5], [40.0]])
-    smooth = Noise(x, 0, 0, length=2.0).normal(4000)
+    smooth = Noise(x, 0, length=2.0).normal(4000)
     assert torch.corrcoef(smooth)[0, 1] == pytest.approx(math.exp(-(0.5**2) / (2 * 2**2)), abs=0.05)
     assert abs(torch.corrcoef(smooth)[0, 2]) < 0.1
-    assert abs(torch.corrcoef(Noise(x, 0, 0).normal(4000))[0, 1]) < 0.2
+    assert abs(torch.corrcoef(Noise(x, 0).normal(4000))[0, 1]) < 0.2
 
 
 def test_noise_depends_on_row_seed_and_option_alone():
     x = torch.randn(300, 4, generator=Generator().manual_seed(0))
     order = torch.randperm(300, generator=Generator().manual_seed(1))
-    assert torch.equal(Noise(x, 5, 0).normal(3)[order], Noise(x[order], 5, 0).normal(3))
-    assert not torch.equal(Noise(x, 5, 0).normal(3), Noise(x, 6, 0).normal(3))
-    assert not torch.equal(Noise(x, 5, 0).normal(3), Noise(x, 5, 1).normal(3))
+    assert torch.equal(Noise(x, 5).normal(3)[order], Noise(x[order], 5).normal(3))
+    assert not torch.equal(Noise(x, 5).normal(3), Noise(x, 6).normal(3))
+    assert not torch.equal(Noise(x, 5).normal(3), Noise(x, 5, 1).normal(3))
 
 
 @pytest.mark.parametrize("distance", [0.0, 1.0, 2.0, 4.0])
@@ -235,14 +235,14 @@ def test_the_correlation_of_the_field_falls_with_distance_as_a_gaussian(distance
     """Over draws, two rows so far apart: exp(-d^2 / (2 length^2)), and variance one at both."""
     x = torch.zeros(2, 3)
     x[1, 1] = distance
-    draws = torch.cat([Noise(x, seed, 0, length=2.0).normal(500) for seed in range(20)], dim=1)
+    draws = torch.cat([Noise(x, seed, length=2.0).normal(500) for seed in range(20)], dim=1)
     assert torch.corrcoef(draws)[0, 1] == pytest.approx(math.exp(-(distance**2) / 8), abs=0.06)
     torch.testing.assert_close(draws.var(dim=1), torch.ones(2), atol=0.05, rtol=0)
 
 
 def test_smooth_noise_is_still_normal_and_gumbel_over_seeds():
     x = torch.randn(1, 4, generator=Generator().manual_seed(2))
-    normal = np.array([Noise(x, seed, 0, length=2.0).normal(1).item() for seed in range(1500)])
+    normal = np.array([Noise(x, seed, length=2.0).normal(1).item() for seed in range(1500)])
     assert stats.kstest(normal, "norm").pvalue > 0.01
     gumbel = np.array([Noise(x, seed, 1, length=2.0).gumbel(1).item() for seed in range(1500)])
     assert stats.kstest(gumbel, "gumbel_r").pvalue > 0.01
@@ -250,13 +250,13 @@ def test_smooth_noise_is_still_normal_and_gumbel_over_seeds():
 
 def test_gumbel_noise_is_the_normal_noise_through_both_distribution_functions():
     x = torch.randn(500, 3, generator=Generator().manual_seed(2))
-    expected = stats.gumbel_r.ppf(stats.norm.cdf(Noise(x, 0, 0).normal(4).double().numpy()))
-    np.testing.assert_allclose(Noise(x, 0, 0).gumbel(4).numpy(), expected, rtol=1e-4, atol=1e-5)
+    expected = stats.gumbel_r.ppf(stats.norm.cdf(Noise(x, 0).normal(4).double().numpy()))
+    np.testing.assert_allclose(Noise(x, 0).gumbel(4).numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_streams_are_fields_of_their_own_and_a_part_of_the_rows_gets_the_same_noise():
     x = torch.randn(300, 4, generator=Generator().manual_seed(0))
-    noise, at = Noise(x, 5, 0), torch.tensor([7, 3, 250])
+    noise, at = Noise(x, 5), torch.tensor([7, 3, 250])
     assert torch.equal(noise.field(2, 1.0, at).normal(3), noise.field(2, 1.0).normal(3)[at])
     assert abs(np.corrcoef(noise.field(2, 1e-3).normal(1).T, noise.field(3, 1e-3).normal(1).T)[0, 1]) < 0.2
 
@@ -273,7 +273,7 @@ def test_the_stream_is_read_in_order_whatever_the_sizes():
 
 def test_the_stream_of_noise_never_changes():
     """Pinned: an explanation of today is computed again from the same numbers years from now."""
-    first = Noise(torch.zeros(1, 1), 0, 0).normal(2)
+    first = Noise(torch.zeros(1, 1), 0).normal(2)
     np.testing.assert_allclose(first.numpy()[0], [0.6449897, 0.2811982], atol=1e-6)
 
 
@@ -507,7 +507,7 @@ def simple_table() -> tuple[TabularDiffusion, Tensor]:
 
 def test_samples_look_like_the_table(simple_table):
     model, _x = simple_table
-    sample = model.sample(Noise(torch.arange(2000.0)[:, None], 0, 0), steps=50)
+    sample = model.sample(Noise(torch.arange(2000.0)[:, None], 0), steps=50)
     _, cat = TWO_BLOCKS.split(sample)
     assert cat[:, :3].mean(dim=0).numpy() == pytest.approx([0.3, 0.7, 0.0], abs=0.06)
     assert cat[:, 3].mean().item() == pytest.approx(0.5, abs=0.06)
@@ -530,6 +530,6 @@ def test_tables_of_one_kind_can_be_trained_and_sampled(space):
     x[:, space.num : space.num + 1] = 1.0
     model = TabularDiffusion(space, hidden=8, blocks=2)
     model.fit(x, x, Plan(steps=3, batch=7), 0, Progress("silent"))
-    sample = model.sample(Noise(torch.arange(5.0)[:, None], 0, 0), steps=4)
+    sample = model.sample(Noise(torch.arange(5.0)[:, None], 0), steps=4)
     assert sample.shape == (5, space.width)
     assert torch.isfinite(sample).all()

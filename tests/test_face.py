@@ -5,21 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import toys
+from asking import proposed, towards
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
+from tdce.goal import Class, Goals
 from tdce.methods import Task
 from tdce.methods.face import FACE, Part
-from tdce.noise import Noise
-from tdce.space import Space
 
 
-def plane(x, classifier, mutable=(True, True)) -> Task:
-    """Two numbers a row."""
+def plane(x, classify, mutable=(True, True)) -> Task:
+    """Two numbers per row."""
     x = torch.as_tensor(x, dtype=torch.float32)
-    space = Space(2, (), {"a": (0,), "b": (1,)})
-    y = classifier(x).argmax(dim=1)
-    return Task(space, classifier, None, torch.tensor(mutable), x, y, lambda x: x)
+    logits = classify(x)
+    return toys.task(toys.encoder("ab"), classify, x, mutable, logits.argmax(dim=1), range(logits.shape[1]))
 
 
 def right_of(limit):
@@ -27,9 +27,9 @@ def right_of(limit):
     return lambda x: torch.stack([torch.zeros(len(x)), 4 * (x[:, 0] - limit)], dim=1)
 
 
-def generate(method, task, x, target=1):
+def generate(method, task, x):
     x = torch.as_tensor(x, dtype=torch.float32)
-    return method.fit(task).generate(x, torch.full((len(x),), target), Noise(x, (0, 0)))
+    return proposed(method.fit(task), x, towards(1, x))
 
 
 def test_a_dense_bridge_beats_a_shorter_jump_over_nothing():
@@ -102,7 +102,7 @@ def test_the_same_answers_as_one_dijkstra_for_each_query(method):
     among = cdist(rows, rows)
     np.fill_diagonal(among, 1e9)
     inner = edges(among)
-    p = task.classifier(task.x).softmax(dim=1)[:, 1].numpy()
+    p = task.guide(task.x).softmax(dim=1)[:, 1].numpy()
     expected = queries.copy()
     for i, query in enumerate(queries):
         whole = np.zeros((n + 1, n + 1))
@@ -128,6 +128,5 @@ def test_each_of_three_classes_is_reached():
     centres = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
     rows = torch.cat([c + 0.3 * torch.randn(40, 2, generator=torch.Generator().manual_seed(0)) for c in centres])
     task = plane(rows, lambda x: -4 * torch.cdist(x, centres))
-    x, target = rows[:2], torch.tensor([1, 2])
-    x_cf = FACE().fit(task).generate(x, target, Noise(x, (0, 0)))
-    assert torch.equal(task.classifier(x_cf).argmax(dim=1), target)
+    x_cf = proposed(FACE().fit(task), rows[:2], Goals.of([Class(1), Class(2)]))
+    assert task.guide(x_cf).argmax(dim=1).tolist() == [1, 2]

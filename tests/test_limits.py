@@ -254,7 +254,7 @@ def test_numbers_fit_the_dtype_of_the_row(
         (("none",), object, True, [True, True, "none", True]),
         ((), object, True, [True, True, True, True]),
         (None, "bool", True, [True, False, False, False]),  # a column of flags cannot say "none"
-        (None, "str", "none", ["none", "none", "none", "unknown"]),  # nor a column of words True
+        (None, "string", "none", ["none", "none", "none", "unknown"]),  # nor a column of words True
         (None, "category", True, [True, False, "none", "unknown"]),
     ],
 )

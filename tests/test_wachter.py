@@ -2,38 +2,35 @@
 
 import pytest
 import torch
-from tdce.methods.search import Closest, l1
+import toys
+from asking import limits_of, proposed, towards
 
-from tdce.methods.interface import Task
+from tdce.explaining import Block, drive
+from tdce.methods.descent import Closest, l1
+from tdce.methods.interface import Query
 from tdce.methods.wachter import Wachter, inverse_mad
-from tdce.noise import Noise
 from tdce.space import Space
 
 
-def toy(space, weights, bias, mutable=None):
-    """A task whose classifier says 1 where weights . x + bias > 0; nothing is learned and numbers have no grid."""
+def toy(encoder, weights, bias, mutable=None):
+    """A task whose model says 1 where weights . x + bias > 0."""
     w = torch.tensor(weights)
 
-    def classifier(x):
+    def classify(x):
         z = x @ w + bias
         return torch.stack([torch.zeros_like(z), z], dim=1)
 
-    def settle(x):
-        num, cat = space.split(x)
-        return space.join(num, space.one_hot(cat))
-
-    mutable = torch.ones(space.width, dtype=torch.bool) if mutable is None else torch.tensor(mutable)
-    x = torch.randn(1001, space.width, generator=torch.Generator().manual_seed(0))
-    return Task(space, classifier, None, mutable, x, torch.zeros(1001, dtype=torch.long), settle)
+    x = torch.randn(1001, encoder.space.width, generator=torch.Generator().manual_seed(0))
+    return toys.task(encoder, classify, x, mutable)
 
 
 def run(method, task, x):
     x = torch.tensor(x)
-    return method.fit(task).generate(x, torch.ones(len(x), dtype=torch.long), Noise(x, (0, 0)))
+    return proposed(method.fit(task), x, towards(1, x))
 
 
-NUMBERS = Space(2, (), {"a": (0,), "b": (1,)})
-CATEGORIES = Space(0, (3, 2), {"c": (0, 1, 2), "d": (3, 4)})
+NUMBERS = toys.encoder("ab")
+CATEGORIES = toys.encoder("", c=3, d=2)
 
 
 def test_the_inverse_median_absolute_deviation_by_hand():
@@ -70,7 +67,7 @@ def test_only_the_category_that_helps_is_changed():
 
 
 def test_rows_that_cannot_flip_come_back_settled():
-    task = toy(Space(1, (2,), {"a": (0,), "c": (1, 2)}), [0.0, 0.0, 0.0], -1.0)
+    task = toy(toys.encoder("a", c=2), [0.0, 0.0, 0.0], -1.0)
     x_cf = run(Wachter(steps=20), task, [[0.0, 1, 0]])
     assert torch.isfinite(x_cf).all()
     assert x_cf[0, 1:].sort().values.tolist() == [0, 1]
@@ -78,11 +75,18 @@ def test_rows_that_cannot_flip_come_back_settled():
 
 def test_the_closest_flip_is_kept_and_until_there_is_one_the_latest():
     task = toy(NUMBERS, [1.0, 0.0], -1.0, [True, False])
-    closest = Closest(task, torch.zeros(2, 2), torch.tensor([1, 1]), l1)
-    assert not closest.offer(torch.tensor([[[0.2, 9.0]], [[0.3, 9.0]]])).any()
+    limits = limits_of(task, torch.zeros(2, 2))
+    goals = towards(1, limits.x)
+    closest = Closest(Query(limits.x, goals, limits.reach(), None, 0, torch.zeros(2, 2)), l1)
+
+    def offer(candidates):
+        (flips,) = drive([closest.offer(torch.tensor(candidates))], [Block(limits, goals)], task.judge)
+        return flips
+
+    assert not offer([[[0.2, 9.0]], [[0.3, 9.0]]]).any()
     assert closest.x_cf[:, 0].tolist() == pytest.approx([0.2, 0.3])
-    flips = closest.offer(torch.tensor([[[3.0, 9.0], [2.0, 9.0], [0.1, 9.0]], [[0.4, 9.0], [0.6, 9.0], [0.5, 9.0]]]))
+    flips = offer([[[3.0, 9.0], [2.0, 9.0], [0.1, 9.0]], [[0.4, 9.0], [0.6, 9.0], [0.5, 9.0]]])
     assert flips.tolist() == [[True, True, False], [False, False, False]]
     assert closest.found.tolist() == [True, False]
-    closest.offer(torch.tensor([[[2.5, 9.0]], [[5.0, 9.0]]]))
+    offer([[[2.5, 9.0]], [[5.0, 9.0]]])
     assert closest.x_cf.tolist() == [[2.0, 0.0], [5.0, 0.0]]  # 2.5 flips but is farther; the second column stays

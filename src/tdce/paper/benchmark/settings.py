@@ -13,10 +13,17 @@ PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "law": "paper", "ger
 
 CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
     "tdce": {
-        "lcd": {"closeness": 0.0, "confidence": 0.97, "neighbours": 300, "keep": 0.5, "factors": 2, "spread": 1.2},
-        "gmc": {"closeness": 0.025, "confidence": 0.8, "neighbours": 100, "keep": 0.5, "factors": 6, "spread": 1.8},
+        "lcd": {"closeness": 0.0, "confidence": 0.97, "neighbours": 300, "own_share": 0.5, "factors": 2, "spread": 1.2},
+        "gmc": {
+            "closeness": 0.025,
+            "confidence": 0.8,
+            "neighbours": 100,
+            "own_share": 0.5,
+            "factors": 6,
+            "spread": 1.8,
+        },
         "adult": {"closeness": 0.0, "confidence": 0.95, "neighbours": 200, "spread": 1.8},
-        "law": {"closeness": 0.0, "confidence": 0.6, "neighbours": 600, "keep": 0.7, "spread": 1.15, "pull": 0.9},
+        "law": {"closeness": 0.0, "confidence": 0.6, "neighbours": 600, "own_share": 0.7, "spread": 1.15, "pull": 0.9},
     },
     "wachter": {
         "lcd": {"soften": 0.3},

@@ -1,0 +1,37 @@
+"""Tables without a scale or a grid, of which nothing is learned: an encoded number is the number itself."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tdce.encoder import Encoder, Scale
+from tdce.judge import Judge
+from tdce.methods import Task
+from tdce.models.model import Classify, OnEncoded
+from tdce.schema import Categorical, Numeric, Schema
+
+WHOLE = np.array([-16.0, 0.0, 16.0])  # powers of two: going there and back is exact
+
+
+def encoder(numbers: str, **sizes: int) -> Encoder:
+    """One number per letter, and categories with so many values each."""
+    features = [Numeric(name, low=-16, high=16) for name in numbers]
+    features += [Categorical(name, tuple(range(size))) for name, size in sizes.items()]
+    averages = {name: np.full(size, 1 / size) for name, size in sizes.items()}
+    return Encoder(Schema(tuple(features)), {name: Scale(WHOLE, WHOLE) for name in numbers}, averages)
+
+
+def task(
+    encoder: Encoder,
+    classify: Classify,
+    x: Tensor,
+    mutable: Sequence[bool] | None = None,
+    y: Tensor | None = None,
+    classes: Sequence[int] = (0, 1),
+) -> Task:
+    """To explain this function of encoded rows; by default everything may change and all rows are of class 0."""
+    judge = Judge(OnEncoded(classify, encoder.embed, tuple(classes)))
+    free = torch.ones(encoder.space.width, dtype=torch.bool) if mutable is None else torch.tensor(mutable)
+    return Task(encoder, judge, classify, None, free, x, torch.zeros(len(x), dtype=torch.long) if y is None else y)
