@@ -6,21 +6,22 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce.encoder import Encoder, Scale
+from tdce.columns.numeric import LearnedNumbers
+from tdce.columns.scale import Scale
+from tdce.encoder import Encoder
 from tdce.judge import Judge
 from tdce.methods import Task
 from tdce.models.model import Classify, OnEncoded
-from tdce.schema import Categorical, Numeric, Schema
+from tdce.schema import Categorical, Numeric
 
 WHOLE = np.array([-16.0, 0.0, 16.0])  # powers of two: going there and back is exact
 
 
 def encoder(numbers: str, **sizes: int) -> Encoder:
     """One number per letter, and categories with so many values each."""
-    features = [Numeric(name, low=-16, high=16) for name in numbers]
-    features += [Categorical(name, tuple(range(size))) for name, size in sizes.items()]
-    averages = {name: np.full(size, 1 / size) for name, size in sizes.items()}
-    return Encoder(Schema(tuple(features)), {name: Scale(WHOLE, WHOLE) for name in numbers}, averages)
+    plain = [LearnedNumbers(Numeric(name, low=-16, high=16), Scale(WHOLE, WHOLE)) for name in numbers]
+    words = [Categorical(name, tuple(range(size))).learn(np.arange(size, dtype=float)) for name, size in sizes.items()]
+    return Encoder((*plain, *words))
 
 
 def task(
