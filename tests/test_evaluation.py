@@ -24,10 +24,11 @@ class Mean:
     """For an autoencoder: it gives back the mean row of what it learned, whatever it is asked."""
 
     def __init__(self, width: int, bottleneck: int, seed: int) -> None:
-        self.bottleneck = bottleneck
+        self.width, self.bottleneck, self.seeds = width, bottleneck, [seed]
 
     def fit(self, rows: Tensor, seed: int) -> None:
         self.mean = rows.mean(dim=0)
+        self.seeds.append(seed)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.mean.expand(len(x), -1)
@@ -57,7 +58,31 @@ def test_each_autoencoder_learns_its_own_rows(yardstick):
     x = yardstick.encoder.embed(TRAINED).float()
     for learned, rows in ((yardstick.of_target, x[4:]), (yardstick.of_origin, x[:4]), (yardstick.of_all, x)):
         torch.testing.assert_close(learned(x[:1])[0], rows.mean(dim=0))
-        assert learned.bottleneck == 1  # half of two features
+        assert (learned.width, learned.bottleneck, learned.seeds) == (3, 1, [0, 0])
+
+
+@pytest.mark.parametrize(("features", "bottleneck"), [(1, 1), (2, 1), (3, 1), (6, 3)])
+def test_the_bottleneck_is_half_of_the_features(monkeypatch, features, bottleneck):
+    monkeypatch.setattr("tdce.evaluation.Autoencoder", Mean)
+    raw = np.arange(8.0)[:, None] + np.arange(features)
+    frame = pd.DataFrame(raw, columns=[f"n{i}" for i in range(features)])
+    found = Yardstick.fit(Encoder.fit(frame), raw, TARGET, seed=7)
+    for learned in (found.of_target, found.of_origin, found.of_all):
+        assert (learned.width, learned.bottleneck, learned.seeds) == (features, bottleneck, [7, 7])
+        assert isinstance(learned.bottleneck, int)
+
+
+def test_each_number_is_standardised_by_itself_and_ends_where_the_encoding_does():
+    """Amounts of mean 20 and deviation 10, rates of mean 0.5 and deviation 0.1, and a constant."""
+    raw = np.array([[10, 0.4, 5], [30, 0.6, 5]] * 4)
+    encoder = Encoder.fit(pd.DataFrame(raw, columns=["amount", "rate", "constant"]))
+    yardstick = Yardstick(encoder, raw, TARGET, *[None] * 3)
+    found = yardstick.standardised(np.array([[20, 0.7, 6], [10, np.nan, 5]]))
+    np.testing.assert_allclose(found, [[0, 2, 1], [-1, 0, 0]], atol=1e-9)
+    far, further = (yardstick.standardised(np.array([[v, 0.5, 5], [-v, 0.5, 5]]))[:, 0] for v in (1e6, 1e9))
+    assert torch.equal(far, further)
+    assert far[0] > 5
+    assert far[1] < -5
 
 
 def test_a_class_that_is_everybody_or_nobody_cannot_be_measured(yardstick):
@@ -132,6 +157,7 @@ def test_a_rule_that_is_broken_shows_and_several_options_have_a_spread(yardstick
     found = explained([[[40, OWN], [10, RENT]], [[30, RENT], [30, RENT]]], "valid", "valid")
     own = [[10, OWN], [10, RENT]]
     values = measured(yardstick, own, found, own, found)
+    assert values["validity"] == 1
     assert values["violations"] == 1 / 2  # of the first options
     assert values["option_spread"] == (1 + 0) / 2  # other features, then the same
     assert measured(yardstick, own[:1], explained([[[10, OWN]]], "already"), own[:1], found) == {}
@@ -147,6 +173,10 @@ def test_the_neighbour_is_of_the_same_verdict_and_another_row_and_categories_cou
     assert found.tolist() == [[10, OWN], [10, OWN], [30, OWN], [30, RENT]]
 
     assert yardstick.frame(found)["housing"].tolist() == ["own", "own", "own", "rent"]
-    only = Yardstick(yardstick.encoder, TRAINED[:4], TARGET[:4], *[yardstick.of_all] * 3)
-    lonely = only.neighbours(np.array([[30, OWN]], dtype=np.float64), judge)
-    assert lonely.tolist() == [[30, OWN]]  # nobody is of its verdict: itself
+    only = Yardstick(yardstick.encoder, TRAINED[4:], TARGET[4:], *[yardstick.of_all] * 3)
+    lonely = only.neighbours(np.array([[10, OWN], [22, OWN]], dtype=np.float64), judge)
+    assert lonely.tolist() == [[10, OWN], [30, OWN]]  # nobody is of the first one's verdict: itself
+    apart = Yardstick(yardstick.encoder, np.array([[10, OWN], [12, OWN], [16, OWN]]), TARGET[:3], *[None] * 3)
+    assert apart.neighbours(np.array([[10.0, OWN]]), judge).tolist() == [[12, OWN]]  # the next, not the last
+    single = Yardstick(yardstick.encoder, np.array([[10.0, OWN]]), TARGET[:1], *[None] * 3)
+    assert single.neighbours(np.array([[10.0, OWN]]), judge).tolist() == [[10, OWN]]  # there is no other

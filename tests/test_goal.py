@@ -54,6 +54,9 @@ def test_so_near_to_the_border_nothing_is_met():
     p = torch.tensor([[0.5 - d, 0.5 + d] for d in (0.0, 0.9 * STANDOFF, 1.1 * STANDOFF)], dtype=torch.double)
     assert Class(1).met(p).tolist() == [False, False, True]
     assert AtLeast(1, 0.5).met(p).tolist() == [False, False, True]
+    assert Not(0).met(p).tolist() == [False, False, True]
+    assert Between(1, 0.5, 0.9).met(p).tolist() == [False, False, True]
+    assert Between(0, 0.1, 0.5).met(p).tolist() == [False, False, True]
     assert (Goals.all(Class(1), 3).margin(p)[:2] < 0).all()
 
 
@@ -87,6 +90,18 @@ def test_where_a_guide_may_stop():
     assert (Class(0).enough(0.75), Not(0).enough(0.75), Between(0, 0.2, 0.4).enough(0.75)) == (0.75, 0.75, 1.0)
     assert AtLeast(0, 0.9).enough(0.75) == pytest.approx(0.91)
     assert AtLeast(0, 0.3).enough(0.75) == 0.75
+
+
+def test_a_guide_goes_to_the_middle_of_a_band_and_to_its_end_where_that_is_all_or_nothing():
+    """A quarter of the band from either end there is nothing left to do; at 0 and 1 the end will do."""
+    p = torch.tensor([[x, 1 - x] for x in (0.01, 0.2, 0.25, 0.31, 0.39, 0.5, 0.99)], dtype=torch.double)
+
+    def done(low: float, high: float) -> list[bool]:
+        return (Between(0, low, high).chance(p) == 1).tolist()
+
+    assert done(0.2, 0.6) == [False, False, False, True, True, True, False]  # from 0.3 to 0.5
+    assert done(0.0, 0.4) == [True, True, True, False, False, False, False]  # from 0 to 0.3
+    assert done(0.25, 1.0) == [False, False, False, False, False, True, True]  # from 0.4375 to 1
 
 
 def test_the_class_that_leads_there():
@@ -126,6 +141,8 @@ def test_the_slope_of_the_gap_is_that_of_its_differences():
         (lambda: Between("good", 0.7, 0.6), "low is 0.7 and high 0.6; low must be below high"),
         (lambda: Between("good", -0.1, 0.6), "low is -0.1; it must be a number from 0 to 1"),
         (lambda: Between("good", 0.1, math.nan), "high is nan"),
+        (lambda: Between("good", 1.1, 1.2), "low is 1.1; it must be a number from 0 to 1"),
+        (lambda: Between("good", 0.1, 1.5), "high is 1.5; it must be a number from 0 to 1"),
     ],
 )
 def test_a_goal_that_makes_no_sense_is_named(make, words):
