@@ -141,13 +141,13 @@ FORGED = [
     ("classifier hidden", 2**14, "'classifier.network.inputs.weight' is F32 [16, 10], not F32 [16384, 10]"),
     ("diffusion blocks", 10**9, "diffusion blocks is"),
     ("diffusion blocks", 64, "has no 'diffusion.network.blocks.4.first.weight'"),
-    ("classifier width", 8, "not one of this schema and these classes"),
+    ("classifier width", 8, "does not fit its schema and its classes"),
     ("diffusion tau", [0.5], "diffusion tau is [0.5], not two numbers"),
     ("diffusion tau", [0.0, 0.5], "two numbers from 0.01 to 100"),
     ("classes", ["no"], "classes is ['no'], not a list of 2 to 50"),
     ("classes", ["no", "no"], "not a list of 2 to 50 different"),
-    ("classes", ["no", None], "words, numbers or true and false"),
-    ("classes", ["no", "yes", "maybe"], "not one of this schema and these classes"),
+    ("classes", ["no", None], "words, numbers or true/false"),
+    ("classes", ["no", "yes", "maybe"], "does not fit its schema and its classes"),
     ("classes", list(range(51)), "not a list of 2 to 50"),
     ("favourable", "maybe", "favourable 'maybe' is not one of its classes: no, yes"),
     ("favourable", [1], "favourable is [1], not a class or null"),
@@ -162,14 +162,14 @@ FORGED = [
     ("settings seed", 2**64, "settings seed is 18446744073709551616"),
     ("settings steps", 1.5, "settings steps is 1.5"),
     ("report", [], "report is [], not an object"),
-    ("report rows", 5, "training rows of a table of 5"),
+    ("report rows", 5, "training rows, more than the 5 of its table"),
     ("report seconds", 1.0, "has 'seconds', which is not known"),
     ("report accuracy", True, "report accuracy is True, not a number from 0 to 1"),
     ("seal", "wax", "content has 'seal', which is not known"),
     ("schema", [], "schema is [], not an object"),
     ("schema tdce_schema", 2, "schema must be a JSON object"),
     ("schema features", [], "there is no feature column"),
-    ("schema extra", 1, "schema is not written as tdce writes one"),
+    ("schema extra", 1, "schema is not written the way tdce writes one"),
 ]
 
 
@@ -212,9 +212,9 @@ def first(tensor: torch.Tensor, value: float) -> torch.Tensor:
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("classifier.network.inputs.weight", lambda t: first(t, torch.nan), "not a number of a sane size"),
-        ("diffusion.network.outputs.bias", lambda t: first(t, torch.inf), "not a number of a sane size"),
-        ("diffusion.network.norm.weight", lambda t: first(t, 1e30), "not a number of a sane size"),
+        ("classifier.network.inputs.weight", lambda t: first(t, torch.nan), "not a number, or is too large"),
+        ("diffusion.network.outputs.bias", lambda t: first(t, torch.inf), "not a number, or is too large"),
+        ("diffusion.network.norm.weight", lambda t: first(t, 1e30), "not a number, or is too large"),
         ("diffusion.low", lambda t: t + 100, "low end is above the high one"),
         ("classifier.temperature", lambda t: t * 0, "the temperature 0"),
         ("scale.0.raw", lambda t: t.flip(0), "scale of 'income' does not increase"),
@@ -224,8 +224,8 @@ def first(tensor: torch.Tensor, value: float) -> torch.Tensor:
         ("average.2", lambda t: t.float(), "is F32 [3], not F64 [3]"),
         ("rows.y", lambda t: first(t, 2), "class that is not in its list"),
         ("rows.y", lambda t: t[1:].clone(), "'rows.y' is I64"),
-        ("rows.raw", lambda t: first(t, 1e9), "a value of 'income' that its scale does not know"),
-        ("rows.raw", lambda t: first(t.flip(1), 5.0).flip(1), "a value of 'phone' that its scale does not know"),
+        ("rows.raw", lambda t: first(t, 1e9), "a value of 'income' that was never learned"),
+        ("rows.raw", lambda t: first(t.flip(1), 5.0).flip(1), "a value of 'phone' that was never learned"),
     ],
 )
 def test_forged_tensors_are_named(whole, tmp_path, name, change, words):

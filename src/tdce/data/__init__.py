@@ -103,7 +103,7 @@ def _choose(name: str, preset: str) -> tuple[Table, Preset]:
     if preset in table.presets:
         return table, table.presets[preset]
     if preset == "paper":
-        raise InputError(f"{name!r} has no preset 'paper', for the paper does not use it; take preset 'full'")
+        raise InputError(f"{name!r} has no preset 'paper', because the paper does not use it; use preset 'full'")
     raise InputError(f"{name!r} has no preset {preset!r}; known: {listing(table.presets)}")
 
 

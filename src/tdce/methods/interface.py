@@ -60,13 +60,13 @@ class Task:
         if not self.has_rows:
             raise InputError(
                 f"{who} needs the training rows, but this artefact was saved without its training rows; save it with "
-                "them (rows=True, or `tdce fit` without --without-rows). To explain, the method tdce does without"
+                "them (rows=True, or `tdce fit` without --without-rows). The method tdce can explain without them"
             )
 
     def lead(self, who: str) -> Guide:
         """The guide, or an error with the way out."""
         if self.guide is None:
-            raise InputError(f"{who} needs a model with gradients, and this one has none; use cchvae or face")
+            raise InputError(f"{who} needs a model with gradients, but this one has none; use cchvae or face")
         return self.guide
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:

@@ -59,7 +59,7 @@ def _check_alive(codes: list[int | None]) -> None:
     if died or None not in codes:
         raise ChildProcessError(
             f"a worker process died (exit code {died[0] if died else 0}). What was finished is kept: run the command "
-            "again to go on from there, with --workers 1 if memory is short"
+            "again to continue from there, with --workers 1 if memory is short"
         )
 
 

@@ -147,8 +147,8 @@ class _Store:
         for cells, fate in ((old & todo, "measured again"), (old - todo, "left as they are, beside the new ones")):
             if cells:
                 lines.append(
-                    f"{len(cells)} of {len(self.done)} cells are {fate}: {len(cells - unknown)} are of other rows, "
-                    f"settings or editions, of {len(cells & unknown)} it is not known"
+                    f"{len(cells)} of {len(self.done)} cells are {fate}: rows, settings or editions differ in "
+                    f"{len(cells - unknown)} and are not known in {len(cells & unknown)}"
                 )
         return lines
 
