@@ -215,7 +215,7 @@ def first(tensor: torch.Tensor, value: float) -> torch.Tensor:
         ("classifier.network.inputs.weight", lambda t: first(t, torch.nan), "not a number, or is too large"),
         ("diffusion.network.outputs.bias", lambda t: first(t, torch.inf), "not a number, or is too large"),
         ("diffusion.network.norm.weight", lambda t: first(t, 1e30), "not a number, or is too large"),
-        ("diffusion.low", lambda t: t + 100, "low end is above the high one"),
+        ("diffusion.low", lambda t: t + 100, "low end is above its high end"),
         ("classifier.temperature", lambda t: t * 0, "the temperature 0"),
         ("scale.0.raw", lambda t: t.flip(0), "scale of 'income' does not increase"),
         ("scale.1.score", lambda t: t * 0, "scale of 'debt' does not increase"),
