@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor
 
-from tdce.explaining import Block, drive, propose
-from tdce.explanation import Question
+from tdce.explaining import Block, drive
 from tdce.goal import Class, Goals
 from tdce.limits import Limits
 from tdce.methods import Method, Query, Task
 from tdce.methods.interface import Talk, task_of
+from tdce.noise import Noise
 
 
 def limits_of(task: Task, x: Tensor) -> Limits:
@@ -24,8 +24,10 @@ def towards(k: int, x: Tensor) -> Goals:
 
 
 def proposed(method: Method, x: Tensor, goals: Goals, seed: int = 0, option: int = 0, closeness=None) -> Tensor:
-    """(n, width) what one search of a fitted method returns."""
-    return propose(method, limits_of(task_of(method), x), Question(goals, 1, seed, closeness), option)
+    """(n, width) what one search of a fitted method returns, before it is judged."""
+    task = task_of(method)
+    query = query_of(task, x, goals, option, closeness)
+    return driven(method.search(query, Noise(query.x, seed, option)), task, x, goals)
 
 
 def query_of(

@@ -55,7 +55,7 @@ class Scene:
         return Goals.all(Class(1) if self.threshold is None else AtLeast(1, self.threshold), len(x))
 
     def query(self, x: Tensor) -> Query:
-        reach = Reach.whole(torch.full((2,), -9.0), torch.full((2,), 9.0), x[:, 2:])
+        reach = Reach(x[:, :2] - 9, x[:, :2] + 9, torch.ones_like(x[:, 2:], dtype=torch.bool))
         return Query(x, self.goals(x), reach, None, 0, torch.zeros(len(x), 3))
 
     def pull_back(self, x: Tensor, x_cf: Tensor, share: float = 1.0, order: Tensor | None = None) -> Tensor:

@@ -118,15 +118,6 @@ def drive(talks: Sequence[Talk[Result]], blocks: Sequence[Block], judge: Judge) 
     return [results[i] for i in range(len(talks))]
 
 
-def propose(method: Method, limits: Limits, question: Question, option: int = 0) -> Tensor:
-    """(n, width) what one search of a method returns for a few rows, before it is judged: to look into a method."""
-    block = Block(limits, question.goals)
-    changed = torch.zeros(limits.own.shape)
-    query = Query(limits.x, question.goals, limits.reach(), question.closeness, option, changed)
-    noise = Noise(limits.x, question.seed, option)
-    return drive([method.search(query, noise)], [block], task_of(method).judge)[0]
-
-
 class _Start(NamedTuple):
     own: Floats  # (rows, features)
     shown: Floats  # (rows,) the probability of what is wanted

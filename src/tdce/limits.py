@@ -23,11 +23,6 @@ class Reach(NamedTuple):
     high: Tensor  # (n, num)
     allowed: Tensor  # (n, cat) bool
 
-    @classmethod
-    def whole(cls, low: Tensor, high: Tensor, cat: Tensor) -> Reach:
-        """Anything between these numbers, every category."""
-        return cls(low.expand(len(cat), -1), high.expand(len(cat), -1), torch.ones_like(cat, dtype=torch.bool))
-
 
 @dataclass(frozen=True, eq=False)
 class Limits:
