@@ -267,7 +267,7 @@ def _check_weights(tensors: Tensors) -> None:
     low, high = tensors["diffusion.low"], tensors["diffusion.high"]
     for name, tensor in tensors.items():
         largest = LARGEST_SCORE if name in ("diffusion.low", "diffusion.high") else LARGEST_WEIGHT
-        if tensor.dtype is torch.float32 and not (tensor.abs() <= largest).all():  # so is no NaN
+        if tensor.dtype is torch.float32 and not (tensor.abs() <= largest).all():  # nor is NaN
             raise InputError(f"its tensor {name!r} has a value that is not a number, or is too large")
     if not (low <= high).all():
         raise InputError("its diffusion model has a range whose low end is above its high end")

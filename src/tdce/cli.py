@@ -252,9 +252,7 @@ def data() -> None:
 
 @app.command()
 def check(
-    model: Annotated[
-        Path | None, typer.Argument(metavar="[NAME.tdce]", help="An explainer written by `tdce fit`")
-    ] = None,
+    model: Annotated[Path | None, typer.Argument(metavar="[NAME.tdce]", help="A fitted explainer")] = None,
 ) -> None:
     """Check that a row's bits do not depend on its batch on this machine: in NAME.tdce, or in usual sizes."""
     from tdce.machine import description, trials, usual_widths, widths_of

@@ -1,4 +1,4 @@
-"""The one error that speaks to the user, naming the column, the value and the way out, and checks of arguments."""
+"""The one error that speaks to the user, naming the column, the value and the remedy, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def file_path(name: str, value: Any) -> Path:
 
 
 def require_paper(what: str, *modules: str) -> None:
-    """An error that names the way out where one of the extra's libraries is not installed."""
+    """An error that says what to install if one of the extra's libraries is missing."""
     for module in modules:
         if find_spec(module) is None:
             raise InputError(f"{what} needs {EXTRA[module]}; install it with `pip install 'tdce[paper]'`")

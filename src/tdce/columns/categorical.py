@@ -31,9 +31,9 @@ from tdce.errors import InputError, listing, shown
 MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
 
 NUMBER_WITH_COMMA = re.compile(r"[+-]?([0-9]+(,[0-9]+)?|,[0-9]+)")
-FEWEST_NUMBERS = 20  # so many different numbers, with
-MOST_ODD = 3  # so few different words beside them
-MOST_ODD_CELLS = 0.05  # in so small a share of the cells, are a column of numbers with slips in it
+FEWEST_NUMBERS = 20  # a column with at least this many different numbers,
+MOST_ODD = 3  # at most this many different words,
+MOST_ODD_CELLS = 0.05  # and words in at most this share of its cells, is a column of numbers with slips in it
 
 
 @dataclass(frozen=True)

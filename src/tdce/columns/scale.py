@@ -21,7 +21,7 @@ class Scale:
     """A monotone piecewise linear map from a column's raw values to mean 0 and deviation 1.
 
     Its knots are at the column's quantiles, at the height of their normal score, so that long tails, spikes and
-    levels all come out at a sane distance; beyond the data the overall slope goes on, for a while.  PAPER[16]
+    levels all come out at a sane distance; beyond the data the overall slope continues for a while.  PAPER[16]
     """
 
     raw: Floats  # increasing
