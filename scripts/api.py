@@ -24,7 +24,7 @@ NAMES = (
     "Dataset", "InputError",
 )  # fmt: skip
 RETURNED = ("Answer", "Dataset")  # nobody makes one by hand
-WIDTH = 100  # a longer signature has one line for each argument
+WIDTH = 100  # a longer signature has one line per argument
 
 
 def main() -> None:

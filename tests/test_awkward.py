@@ -316,7 +316,7 @@ def test_without_a_favourable_class_the_other_of_two_is_the_target() -> None:
         ({"immutable": 5}, ["immutable must be a list"]),
         ({"seed": -1}, ["seed is -1"]),
         ({"seed": 2**64}, ["seed is 18446744073709551616"]),
-        ({"threshold": 0}, ["threshold is 0", "above 0 up to 0.999998"]),
+        ({"threshold": 0}, ["threshold is 0", "above 0 and at most 0.999998"]),
         ({"threshold": 1.5}, ["threshold is 1.5"]),
         ({"threshold": float("nan")}, ["threshold is nan"]),
         ({"closeness": 2}, ["closeness is 2", "from 0 to 1"]),

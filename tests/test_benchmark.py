@@ -168,8 +168,8 @@ def test_a_cell_is_measured_again_where_anything_that_it_depends_on_has_changed(
         assert "again" not in said
     else:
         assert made == [Cell("german", "wachter", "no", 0), "time"]
-        assert said == ("1 of 1 cells are measured again: 1 are of other rows, settings or editions, "
-                        "of 0 it is not known")  # fmt: skip
+        assert said == ("1 of 1 cells are measured again: rows, settings or editions differ in 1 and are not "
+                        "known in 0")  # fmt: skip
     found = rows[rows["method"] == "wachter"].set_index("metric")["value"]
     assert found["validity"] == (30 if what == "rows" else 20)
     assert list(pd.read_csv(tmp_path / "benchmark.csv")) == ["data", "method", "masked", "seed", "metric", "value"]
@@ -184,7 +184,7 @@ def test_cells_of_which_nothing_is_known_are_measured_again_and_others_are_named
     rows = run(setting(tmp_path), Progress("lines"))
     assert made == [Cell("german", "wachter", "no", 0), "time"]
     said = capsys.readouterr().err
-    tally = "0 are of other rows, settings or editions, of 1 it is not known"
+    tally = "rows, settings or editions differ in 0 and are not known in 1"
     assert said.splitlines()[:2] == [
         f"1 of 2 cells are measured again: {tally}",
         f"1 of 2 cells are left as they are, beside the new ones: {tally}",
@@ -228,7 +228,7 @@ HEAD = "data,method,masked,seed,metric,value\n"
         ("benchmark.csv", "data,method,seed\ngerman,face,0\n", "has the columns data, method, seed, not data, method"),
         ("benchmark.csv", HEAD + "german,face,no,0,l2,much\n", "much"),
         ("benchmark.csv", HEAD + "german,face,no,zero,l2,1\n", "zero"),
-        ("benchmark.csv", HEAD + "german,face,no,0,l2,1\ngerman,fa", "line 3 has 2 cells, the header 6"),
+        ("benchmark.csv", HEAD + "german,face,no,0,l2,1\ngerman,fa", "line 3 has 2 cells, but the header has 6"),
         ("benchmark.csv", HEAD + "german,face,no,0,l2,0.1", "the last line is cut off"),
         ("benchmark.csv", b"\x00\xff\xfe\x89PNG", "cannot be read as csv"),
         ("benchmark.csv", "", "benchmark.csv"),

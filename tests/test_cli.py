@@ -172,7 +172,7 @@ def test_the_machine_is_checked(folder):
     done = run("check", "m.tdce", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "float32  padded" in done.stdout
-    assert "a row has the same bits at every place" in done.stdout
+    assert "a row has the same bits at every position" in done.stdout
     assert run("check", "rows.csv", cwd=folder).returncode == 2
 
 
@@ -291,7 +291,7 @@ def test_output_that_nobody_reads_ends_quietly_and_a_full_disk_is_named(folder, 
     with open("/dev/full", "w") as full:
         done = run(*words, cwd=folder, stdout=full)
     assert done.returncode == 2
-    assert done.stderr == "tdce: the standard output: No space left on device\n"
+    assert done.stderr == "tdce: standard output: No space left on device\n"
 
 
 def test_the_demo_tells_the_whole_story(tmp_path):

@@ -266,7 +266,7 @@ def test_a_dataset_shows_itself_in_one_line() -> None:
     [
         (("boston",), "no data set 'boston'; known: adult, german, gmc, law, lcd"),
         (("adult", "small"), "'adult' has no preset 'small'; known: full, paper"),
-        (("german", "paper"), "'german' has no preset 'paper'.*take preset 'full'"),
+        (("german", "paper"), "'german' has no preset 'paper'.*use preset 'full'"),
         (("german", "full", -1), "seed -1 must be a whole number"),
         (("german", "full", 0.5), "seed 0.5 must be a whole number"),
     ],

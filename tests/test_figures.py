@@ -118,7 +118,7 @@ def test_unknown_figures_and_wrong_folders_are_named(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"tau.csv is not what this command writes .*move it away"):
         tau.measure(Work(tmp_path, "german"))
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(InputError, match="is a file, or lies in one; name a folder"):
+    with pytest.raises(InputError, match="is a file or lies inside one; name a folder"):
         make(["pipeline"], Work(tmp_path / "file"))
     assert not (tmp_path / "out").exists()
 

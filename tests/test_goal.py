@@ -136,7 +136,7 @@ def test_the_slope_of_the_gap_is_that_of_its_differences():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: AtLeast("good", 1.0), "threshold is 1.0; it must be a number above 0 up to 0.999998"),
+        (lambda: AtLeast("good", 1.0), "threshold is 1.0; it must be a number above 0 and at most 0.999998"),
         (lambda: AtLeast("good", "high"), "threshold is 'high'"),
         (lambda: Between("good", 0.7, 0.6), "low is 0.7 and high 0.6; low must be below high"),
         (lambda: Between("good", -0.1, 0.6), "low is -0.1; it must be a number from 0 to 1"),

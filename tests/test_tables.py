@@ -228,11 +228,11 @@ def test_cells_that_the_schema_does_not_know_stay_as_they_are(tmp_path: Path) ->
         ("t.csv", b"", "cannot be read as csv"),
         ("t.csv", b"\n\n", "cannot be read as csv"),
         ("t.csv", b"a,b\n", "has no rows"),
-        ("t.csv", b"a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, the header 2"),
-        ("t.csv", b"a,b\n1,2,3\n1,2,3\n", "line 2 has 3 cells, the header 2"),  # pandas: an index and a shift
-        ("t.csv", b"a,b\n1,2\n1\n", "line 3 has 1 cells, the header 2"),  # cut off
+        ("t.csv", b"a,b\n1,2\n1,2,3\n", "line 3 has 3 cells, but the header has 2"),
+        ("t.csv", b"a,b\n1,2,3\n1,2,3\n", "line 2 has 3 cells, but the header has 2"),  # pandas: an index and a shift
+        ("t.csv", b"a,b\n1,2\n1\n", "line 3 has 1 cells, but the header has 2"),  # cut off
         ("t.csv", b'a,b\n1,"2\n1,2\n', "unexpected end of data"),
-        ("t.csv", b"a,b,a\n1,2,3\n", "column 'a' stands twice"),
+        ("t.csv", b"a,b,a\n1,2,3\n", "column 'a' appears twice"),
         ("t.csv", "a,b\nJürgen,1\n".encode("latin-1"), "not UTF-8; save it as UTF-8"),
         ("t.csv", "ü,b\n1,1\n".encode("utf-16"), "not UTF-8; save it as UTF-8"),
         ("t.csv", b"a;b\n1,5;2\n", "separated by semicolons, not by ','; say so with --sep ';'"),
@@ -278,7 +278,7 @@ def test_words_and_numbers_in_one_column_go_into_csv_but_not_into_parquet(tmp_pa
     frame = pd.DataFrame({"a": [1, "u"]})
     write_table(tmp_path / "t.csv", frame)
     assert read_table(tmp_path / "t.csv")["a"].tolist() == ["1", "u"]
-    with pytest.raises(InputError, match=r"t\.parquet cannot be written as parquet: .*column a.*; a \.csv takes any"):
+    with pytest.raises(InputError, match=r"t\.parquet cannot be written as parquet: .*column a.*; a \.csv file can"):
         write_table(tmp_path / "t.parquet", frame)
     assert not (tmp_path / "t.parquet").exists()
 
@@ -458,7 +458,7 @@ def test_many_writers_at_once_all_come_through(tmp_path: Path) -> None:
 def test_a_place_where_nobody_can_write_is_named(tmp_path):
     with pytest.raises(InputError, match=r"/proc/x.csv cannot be written: .*; name another folder"):
         write_table(Path("/proc/x.csv"), pd.DataFrame({"a": [1]}))
-    with pytest.raises(InputError, match=r"the folder /proc/x/y cannot be made: .*; name another one"):
+    with pytest.raises(InputError, match=r"the folder /proc/x/y cannot be created: .*; name another one"):
         make_folder(Path("/proc/x/y"))
     with pytest.raises(InputError, match=r"/proc cannot be written: .*; name another folder"):
         make_folder(Path("/proc"))  # it is there, but of no use
@@ -470,6 +470,6 @@ def test_a_folder_is_made_with_all_that_lead_to_it_but_never_in_place_of_a_file(
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InputError, match="is a file, or lies in one; name a folder"):
+        with pytest.raises(InputError, match="is a file or lies inside one; name a folder"):
             make_folder(path)
     assert (tmp_path / "file").read_text(encoding="utf-8") == "kept"

@@ -24,7 +24,7 @@ from tdce.tables import check_writable, write_whole
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """One line for each row and option, in the order of the rows; nothing is ever left out. A plain value: it can be
+    """One line per row and option, in the order of the rows; nothing is ever left out. A plain value: it can be
     pickled and copied, and holds nothing of the explainer."""
 
     rows: pd.DataFrame  # as the user gave them
@@ -125,11 +125,11 @@ class Answer:
         ]  # fmt: skip
 
     def sentences(self) -> list[str]:
-        """Each line of the answer in plain words."""
+        """One sentence per line of the answer."""
         return [sentence(line) for options in self.lines for line in options]
 
     def to_html(self, path: str | os.PathLike[str], title: str = "What would have to be different") -> None:
-        """Write a page that needs nothing else: the changes of every row, in words and as a table."""
+        """Write one self-contained page: the changes of every row, in words and as a table."""
         where = file_path("path", path)
         check_writable(where, endings=None)
         write_whole(where, page(self.rows[list(self.features)], self.lines, title).encode())
@@ -141,7 +141,7 @@ class Answer:
 
 
 def _unused(name: str, taken: pd.Index[Any]) -> str:
-    """The name, with `tdce_` before it as often as the table already has it."""
+    """The name, with `tdce_` before it until the table does not have it."""
     while name in taken:
         name = f"tdce_{name}"
     return name

@@ -1,7 +1,7 @@
-"""A fitted explainer as one file: tensors and JSON under one seal. Reading it runs no code and believes nothing.
+"""A fitted explainer as one file: tensors and JSON under one seal. Reading it runs no code and trusts nothing.
 
-`CONTENT` and `_layout` say what a file must look like (each column names its own arrays), `_read` checks it from top to
-bottom; `load` and `save` both go through it: what was saved can be loaded. docs/reliability.md says what a file holds.
+`CONTENT` and `_layout` say what a file must look like (each column names its own arrays) and `_read` checks all of it;
+both `load` and `save` call `_read`, so what was saved can be loaded. docs/reliability.md says what a file holds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TEXT = Rule("text", lambda v: isinstance(v, str))
 OBJECT = Rule("an object", lambda v: isinstance(v, dict))
 NAME = Rule("text or a whole number", lambda v: isinstance(v, str) or is_whole(v))
 CLASSES = Rule(
-    f"a list of 2 to {MAX_CLASSES} different words, numbers or true and false",
+    f"a list of 2 to {MAX_CLASSES} different words, numbers or true/false",
     lambda v: isinstance(v, list) and 2 <= len(v) <= MAX_CLASSES and all(map(is_value, v)) and _differ(v),
 )
 FAVOURABLE = Rule("a class or null", lambda v: v is None or is_value(v))
@@ -89,9 +89,9 @@ CONTENT = {
 }
 """The JSON besides format and digest: exactly these names, each with such a value."""
 
-NOT_KEPT = ("seconds",)  # of the report: two fits of the same table give the same bytes
+NOT_KEPT = ("seconds",)  # of the report, so that two fits of the same table give the same bytes
 
-LARGEST_WEIGHT = 1e3  # a trained one is some hundred times less
+LARGEST_WEIGHT = 1e3  # trained weights are some hundred times smaller
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -124,7 +124,7 @@ def load(path: Path) -> Saved:
     try:
         return _read(path.read_bytes())
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}; allow it, or copy the file elsewhere") from None
+        raise InputError(f"{path} cannot be read: {error.strerror}; make it readable, or copy it elsewhere") from None
     except InputError as error:
         raise InputError(f"{path} cannot be loaded: {error}; fit and save it again") from None
 
@@ -157,7 +157,7 @@ def _content(saved: Saved) -> Content:
     fitted, method = saved.fitted, saved.method
     name = next((name for name, kind in METHODS.items() if type(method) is kind), None)
     if name is None:
-        raise InputError(f"a method of class {type(method).__name__} is not among those known: {listing(METHODS)}")
+        raise InputError(f"its method, of class {type(method).__name__}, is not one of those known: {listing(METHODS)}")
     return {
         "schema": json.loads(fitted.encoder.schema.to_json()),
         "label": plain(fitted.label),
@@ -230,19 +230,19 @@ def _same_names(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) 
 def _schema(content: Content) -> Schema:
     schema = Schema.from_json(json.dumps(content["schema"]))
     if json.loads(schema.to_json()) != content["schema"]:
-        raise InputError("its schema is not written as tdce writes one")
+        raise InputError("its schema is not written the way tdce writes one")
     return schema
 
 
 def _agree(content: Content, schema: Schema) -> None:
-    """What is said twice is said alike."""
+    """What is said twice agrees."""
     classes, favourable, label = content["classes"], content["favourable"], content["label"]
     if favourable is not None and not any(type(favourable) is type(c) and favourable == c for c in classes):
         raise InputError(f"its favourable {reprlib.repr(favourable)} is not one of its classes: {listing(classes)}")
     if label in schema.names:
         raise InputError(f"its label {label!r} is also a feature of its schema")
     if (content["classifier"]["width"], content["classifier"]["classes"]) != (Space.of(schema).width, len(classes)):
-        raise InputError("its classifier is not one of this schema and these classes")
+        raise InputError("its classifier does not fit its schema and its classes")
 
 
 def _method(name: str, settings: dict[str, Any]) -> Method:
@@ -267,16 +267,17 @@ def _check_weights(tensors: Tensors) -> None:
     low, high = tensors["diffusion.low"], tensors["diffusion.high"]
     for name, tensor in tensors.items():
         largest = LARGEST_SCORE if name in ("diffusion.low", "diffusion.high") else LARGEST_WEIGHT
-        if tensor.dtype is torch.float32 and not (tensor.abs() <= largest).all():  # so is no NaN
-            raise InputError(f"its tensor {name!r} has a value that is not a number of a sane size")
+        if tensor.dtype is torch.float32 and not (tensor.abs() <= largest).all():  # nor is NaN
+            raise InputError(f"its tensor {name!r} has a value that is not a number, or is too large")
     if not (low <= high).all():
-        raise InputError("its diffusion model has a range whose low end is above the high one")
+        raise InputError("its diffusion model has a range whose low end is above its high end")
     if not 0.01 <= tensors["classifier.temperature"].item() <= 100:
-        raise InputError(f"its classifier has the temperature {tensors['classifier.temperature'].item():g}")
+        found = tensors["classifier.temperature"].item()
+        raise InputError(f"its classifier has the temperature {found:g}, not one from 0.01 to 100")
 
 
 def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
-    """What was learned of each column, by its position."""
+    """What was learned about each column, by its position."""
     return Encoder(tuple(
         column.restored({name: tensors[name.format(i)].numpy() for name in column.layout()})
         for i, column in enumerate(schema)
@@ -287,11 +288,11 @@ def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor) -> N
     """Values that each column knows, classes by their positions; missing is fine."""
     for learned, values in zip(encoder.columns, raw.T, strict=True):
         if not learned.knows(values[~np.isnan(values)]).all():
-            raise InputError(f"its training rows have a value of {learned.column.name!r} that its scale does not know")
+            raise InputError(f"its training rows have a value of {learned.column.name!r} that was never learned")
     if not ((y >= 0) & (y < len(content["classes"]))).all():
         raise InputError("its training rows have a class that is not in its list")
     if len(raw) > content["report"]["rows"]:
-        raise InputError(f"it has {len(raw)} training rows of a table of {content['report']['rows']}")
+        raise InputError(f"it has {len(raw)} training rows, more than the {content['report']['rows']} of its table")
 
 
 def _filled(name: str, module: Module, tensors: Tensors) -> Module:

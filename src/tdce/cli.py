@@ -34,13 +34,13 @@ app = typer.Typer(
 
 TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A table: .csv, .csv.gz or .parquet")]
 RowsPath = Annotated[Path, typer.Argument(metavar="ROWS", help="The rows to explain: .csv, .csv.gz or .parquet")]
-ModelPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="What `tdce fit` wrote")]
-Immutable = Annotated[str, typer.Option(help="Columns that never change, with commas between")]
+ModelPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="An explainer written by `tdce fit`")]
+Immutable = Annotated[str, typer.Option(help="Columns that never change, separated by commas")]
 Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals per row")]
-Closeness = Annotated[float | None, typer.Option(help="From 0, typical of the target class, to 1, nearest to the row")]
-Sep = Annotated[str, typer.Option(help="What separates the cells of a CSV file: one character, or tab")]
-Decimal = Annotated[str, typer.Option(help="What precedes the decimals in a CSV file: . or ,")]
-Threshold = Annotated[float | None, typer.Option(help="Probability at which the answer counts as a yes")]
+Closeness = Annotated[float | None, typer.Option(help="From 0 (typical of the target class) to 1 (nearest to the row)")]
+Sep = Annotated[str, typer.Option(help="The separator of cells in CSV files: one character, or the word tab")]
+Decimal = Annotated[str, typer.Option(help="The decimal mark in CSV files: . or ,")]
+Threshold = Annotated[float | None, typer.Option(help="Probability from which on the answer counts as a yes")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
@@ -62,7 +62,7 @@ def main() -> None:
 def demo(
     out: Annotated[Path, typer.Option(help="A folder for the rows, the page and the fitted explainer")] = Path("demo"),
 ) -> None:
-    """The whole story on embedded data: fit, explain five refused applicants, write a page."""
+    """Show everything on the embedded data: fit, explain five refused applicants, write a page."""
     from tdce.demo import run
 
     run(out, Console(), _progress())
@@ -71,15 +71,15 @@ def demo(
 @app.command()
 def fit(
     table: TablePath,
-    label: Annotated[str, typer.Option(help="The column that the model decides")],
+    label: Annotated[str, typer.Option(help="The column that the model predicts")],
     out: Annotated[Path, typer.Option(help="Where to write the fitted explainer, NAME.tdce")],
     favourable: Annotated[str | None, typer.Option(help="The label that people hope for")] = None,
     immutable: Immutable = "",
-    schema: Annotated[Path | None, typer.Option(help="A schema that `tdce schema` printed and you edited")] = None,
+    schema: Annotated[Path | None, typer.Option(help="A schema written by `tdce schema`, perhaps edited")] = None,
     seed: SeedOption = 0,
     sep: Sep = ",",
     decimal: Decimal = ".",
-    without_rows: Annotated[bool, typer.Option("--without-rows", help="Write no training row into NAME.tdce")] = False,
+    without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training row in NAME.tdce")] = False,
 ) -> None:
     """Learn a table: a classifier of its label and a diffusion model of its rows."""
     check_writable(out, endings=None)
@@ -92,7 +92,7 @@ def fit(
     report = explainer.report
     Console().print(
         f"{report['rows']:,} rows learned in {report['seconds']:.0f} s. The classifier is right on "
-        f"{100 * report['accuracy']:.1f} % of {report['test_rows']:,} unseen rows (always saying the commonest "
+        f"{100 * report['accuracy']:.1f} % of {report['test_rows']:,} unseen rows (always predicting the most common "
         f"class: {100 * report['commonest_class']:.1f} %). Written: {out}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
@@ -167,13 +167,13 @@ def evaluate(
 
 @app.command()
 def bench(
-    data: Annotated[str, typer.Option(help="Data sets, with commas between (default: the paper's four)")] = "",
-    methods: Annotated[str, typer.Option(help="Methods, with commas between (default: all)")] = "",
-    masked: Annotated[str, typer.Option(help="both, yes or no: with one feature masked")] = "both",
-    seeds: Annotated[int, typer.Option(min=1, help="How many")] = 5,
-    rows: Annotated[int, typer.Option(min=1, help="Unfavourable test rows, at most")] = 1000,
-    out: Annotated[Path, typer.Option(help="A folder; what it already has is not run again")] = RESULTS,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each")] = 2,
+    data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: the paper's four)")] = "",
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas (default: all)")] = "",
+    masked: Annotated[str, typer.Option(help="Whether one feature is masked: both, yes or no")] = "both",
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds")] = 5,
+    rows: Annotated[int, typer.Option(min=1, help="Maximum number of unfavourable test rows")] = 1000,
+    out: Annotated[Path, typer.Option(help="A folder; what is in it already is not run again")] = RESULTS,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes, one thread each")] = 2,
 ) -> None:
     """Run the paper's experiment and write benchmark.csv, tables.md and environment.json."""
     require_paper("tdce bench", "sklearn")
@@ -190,18 +190,18 @@ def bench(
 
 @app.command()
 def figures(
-    only: Annotated[str, typer.Option(help="Some of pipeline,simplex,kl,correlations,tau,person")] = "",
-    data: Annotated[str, typer.Option(help="The data set of correlations and tau")] = "lcd",
-    seeds: Annotated[int, typer.Option(min=1, help="How many, for correlations and tau")] = 5,
-    rows: Annotated[int, typer.Option(min=1, help="Unfavourable test rows, at most")] = 1000,
+    only: Annotated[str, typer.Option(help="Some of pipeline,simplex,kl,correlations,tau,person (default: all)")] = "",
+    data: Annotated[str, typer.Option(help="The data set for correlations and tau")] = "lcd",
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, for correlations and tau")] = 5,
+    rows: Annotated[int, typer.Option(min=1, help="Maximum number of unfavourable test rows")] = 1000,
     out: Annotated[Path, typer.Option(help="A folder for the pictures and their data")] = PICTURES,
     results: Annotated[Path, typer.Option(help="Folder of `tdce bench`: fitted explainers, earlier data")] = RESULTS,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Measure correlations and tau anew (an hour on LCD)")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Processes, one thread each")] = 2,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Measure correlations and tau again (an hour on LCD)")] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes, one thread each")] = 2,
 ) -> None:
-    """Make the paper's figures: NAME.png, NAME.svg and the figures' data, NAME.csv.
+    """Make the paper's figures: NAME.png, NAME.svg and their data, NAME.csv.
 
-    What was measured for correlations and tau before, in the folder itself or in RESULTS/figures, is drawn again.
+    Earlier measurements for correlations and tau, in the folder itself or in RESULTS/figures, are used again.
     """
     require_paper("tdce figures", "matplotlib", "sklearn")
     from tdce.paper.figures import FIGURES, Work, make
@@ -214,13 +214,13 @@ def figures(
 @app.command()
 def schema(
     table: TablePath,
-    label: Annotated[str | None, typer.Option(help="The label column, to leave it out")] = None,
+    label: Annotated[str | None, typer.Option(help="The label column, which is left out")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the schema as JSON, to edit and give to `tdce fit`")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
-    """Show what each column of a table (or of a fitted NAME.tdce) was taken for."""
+    """Show how each column of a table (or of a fitted NAME.tdce) is understood."""
     if out is not None:
         check_writable(out, endings=None)
     if table.suffix == ".tdce":
@@ -241,7 +241,7 @@ def schema(
 
 @app.command()
 def data() -> None:
-    """Which data sets there are, where each comes from, and whether it is present."""
+    """List the data sets: where each comes from, and whether it is present."""
     table = Table("name", "rows", "columns", "source", "licence", "where", box=None, pad_edge=False)
     for entry in catalogue():
         style = "" if entry.present else "dim"
@@ -252,9 +252,9 @@ def data() -> None:
 
 @app.command()
 def check(
-    model: Annotated[Path | None, typer.Argument(metavar="[NAME.tdce]", help="What `tdce fit` wrote")] = None,
+    model: Annotated[Path | None, typer.Argument(metavar="[NAME.tdce]", help="A fitted explainer")] = None,
 ) -> None:
-    """Try whether this machine's products keep rows apart: those of NAME.tdce, or those of a usual size."""
+    """Check that a row's bits do not depend on its batch on this machine: in NAME.tdce, or in usual sizes."""
     from tdce.machine import description, trials, usual_widths, widths_of
 
     fitted = None if model is None else tdce.Explainer.load(model).fitted_
@@ -268,14 +268,14 @@ def check(
     _console_for_tables().print(table)
     apart = sum(trial.independent for trial in found)
     Console().print(
-        f"{description()}: in {apart} of {len(found)} padded shapes a row has the same bits at every place; the others "
-        "go the exact way, where it always has.",
+        f"{description()}: in {apart} of {len(found)} padded shapes a row has the same bits at every position; the "
+        "others are computed the exact way, in which it always has.",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 
 
 def _run() -> tuple[Any, str]:
-    """The command's exit code, and its last words."""
+    """The command's exit code, and its last message."""
     try:
         try:
             app()
@@ -283,19 +283,19 @@ def _run() -> tuple[Any, str]:
             _flush()
     except InputError as error:
         return 2, str(error)
-    except BrokenPipeError:  # whoever read along has gone, as in `tdce data | head -1`
+    except BrokenPipeError:  # the reader has gone, as in `tdce data | head -1`
         return 1, ""
     except (FloatingPointError, ChildProcessError) as error:
         return 1, str(error)
     except OSError as error:
-        return 2, f"{error.filename or 'the standard output'}: {error.strerror}"
+        return 2, f"{error.filename or 'standard output'}: {error.strerror}"
     except SystemExit as end:
         return end.code, "stopped; nothing is half-written" if end.code in STOPPED else ""
     return 0, ""
 
 
 def _flush() -> None:
-    """What was printed goes out while a failure can still be told."""
+    """Write out what was printed while a failure can still be reported."""
     try:
         sys.stdout.flush()
     except OSError as error:
@@ -304,7 +304,7 @@ def _flush() -> None:
         )  # what is left is lost: Python must not try again
         if isinstance(error, BrokenPipeError):
             raise
-        raise InputError(f"the standard output cannot be written: {error.strerror}") from None
+        raise InputError(f"standard output cannot be written: {error.strerror}") from None
 
 
 def _print_schema(schema: Schema) -> None:
@@ -334,7 +334,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _names(text: str, known: Any) -> list[Any]:
-    """`a,b` -> names; a name that itself has a comma may be given whole, a whole number names a numbered column."""
+    """`a,b` -> names; a single name may itself have a comma, a whole number names a numbered column."""
     if not text:
         return []
     columns = {str(name): name for name in known}

@@ -33,15 +33,15 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     report = explainer.report
     say(f"Learned from {report['rows']} of them in {report['seconds']:.0f} s. The classifier is right on "
         f"{100 * report['accuracy']:.0f} % of {report['test_rows']} unseen ones "
-        f"(always saying the commonest answer: {100 * report['commonest_class']:.0f} %).")  # fmt: skip
+        f"(always giving the most common answer: {100 * report['commonest_class']:.0f} %).")  # fmt: skip
 
     people = data.part("test")
     refused = people[explainer.predict(people) != data.favourable]
     measured = evaluate(explainer, explainer.explain(refused))
     refused = refused.head(PEOPLE)
     answer = explainer.explain(refused)
-    say(f"\nFive whom the model refuses. What would have to be different for a “{data.favourable}”?")
-    say(f"Never touched: {', '.join(spoken(name) for name in explainer.schema.immutable)}.")
+    say(f"\nFive applicants whom the model refuses. What would have to be different for a “{data.favourable}”?")
+    say(f"Never changed: {', '.join(spoken(name) for name in explainer.schema.immutable)}.")
     for label, (line,) in zip(refused.index, answer.lines, strict=True):
         say(f"\nApplicant {label}: {headline(line)}", style="bold")
         for change in line.changes:

@@ -53,8 +53,8 @@ class Encoder:
         return self.embed(self.read(frame))
 
     def decode(self, x: Tensor, like: pd.DataFrame | None = None) -> pd.DataFrame:
-        """A frame of raw values on the data's grid. With `like`, the frame that a row was made from: its other
-        columns, its index and dtypes, and its very own value wherever the encoding has not moved."""
+        """A frame of raw values on the data's grid. With `like`, the frame that the rows were made from: with its other
+        columns, its index and dtypes, and its own value wherever the encoding has not moved."""
         raw = self.unembed(x)
         if like is None:
             return self.write(raw, pd.DataFrame(index=range(len(raw))))
@@ -78,7 +78,7 @@ class Encoder:
         return pd.concat([frame, *new], axis=1) if new else frame
 
     def embed(self, raw: Floats) -> Tensor:
-        """(n, features) -> (n, width) float64. A value missing where fit saw none counts as the average row."""
+        """(n, features) -> (n, width) float64. A missing value in a column that had none in fit counts as average."""
         x = np.empty((len(raw), self.space.width))
         for learned, places, values in zip(self.columns, self.space.places.values(), raw.T, strict=True):
             x[:, places] = learned.embed(values)
@@ -95,7 +95,7 @@ class Encoder:
         return [whole[:, places] for places in self.space.places.values()]
 
     def unfamiliar(self, raw: Floats) -> list[list[str]]:
-        """(n,) what each row says that fit never saw: numbers beyond the data, categories nobody had, empty cells."""
+        """(n,) the values of each row that fit never saw: numbers beyond the data, new categories, empty cells."""
         remarks: list[list[str]] = [[] for _ in raw]
         for learned, values in zip(self.columns, raw.T, strict=True):
             name = learned.column.name

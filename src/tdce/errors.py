@@ -1,4 +1,4 @@
-"""The one error that speaks to the user, naming the column, the value and the way out, and checks of arguments."""
+"""The one error that speaks to the user, naming the column, the value and the remedy, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ WIDEST = 16_384
 LAST_SEED = 2**64 - 1
 
 TAU_RANGE = (0.01, 100.0)
-"""Of a temperature of the relaxed categories."""
+"""For a temperature of the relaxed categories."""
 
 Choice = TypeVar("Choice", bound=str)
 
 EXTRA = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
-"""The libraries of the extra `tdce[paper]`: as they are imported, and as they are called."""
+"""The libraries of the extra `tdce[paper]`: by the name of the import, and by the name of the package."""
 
 
 class InputError(ValueError):
@@ -50,7 +50,8 @@ def number(name: str, value: Any, low: float, high: float = MOST, above: bool = 
         plain = float(value)
         if not (above and plain == low) and not (below and plain == high):
             return plain
-    ends = f"{'above' if above else 'from'} {low:g} {'and below' if below else 'up to' if above else 'to'} {high:,.15g}"
+    first, last = "above" if above else "at least" if below else "from", "below" if below else "at most"
+    ends = f"{first} {low:g} {f'and {last}' if above or below else 'to'} {high:,.15g}"
     raise InputError(f"{name} is {shown(value)}; it must be a number {ends}")
 
 
@@ -70,25 +71,25 @@ def flag(name: str, value: Any) -> bool:
 def several(
     name: str, value: Any, size: int | None, check: Callable[..., Any], *limits: Any, **more: Any
 ) -> tuple[Any, ...]:
-    """A list or tuple of values that each pass the check: `size` of them, or any number but none (None)."""
+    """A list or tuple of values that each pass the check: `size` of them, or one or more (None)."""
     if not isinstance(value, list | tuple) or (len(value) != size if size else not value):
         raise InputError(f"{name} is {shown(value)}; it must be a list of {size or 'one or more'} values")
     return tuple(check(name, each, *limits, **more) for each in value)
 
 
 def optional(name: str, value: Any, check: Callable[..., Any], *limits: Any, **more: Any) -> Any:
-    """None, or what passes the check."""
+    """None, or a value that passes the check."""
     return None if value is None else check(name, value, *limits, **more)
 
 
 def names(what: str, value: Any) -> tuple[Hashable, ...]:
-    """A list of column names; one alone is no list."""
+    """A list of column names; a single name is not a list."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         raise InputError(f"{what} must be a list of names: {what}=[{shown(value)}]")
     found = tuple(value)
     for name in found:
         if not isinstance(name, Hashable):
-            raise InputError(f"{what} has {shown(name)}, which is not a column's name; give a list of names")
+            raise InputError(f"{what} has {shown(name)}, which is not a column name; give a list of names")
     return found
 
 
@@ -100,7 +101,7 @@ def file_path(name: str, value: Any) -> Path:
 
 
 def require_paper(what: str, *modules: str) -> None:
-    """An error that names the way out where one of the extra's libraries is not installed."""
+    """An error that says what to install if one of the extra's libraries is missing."""
     for module in modules:
         if find_spec(module) is None:
             raise InputError(f"{what} needs {EXTRA[module]}; install it with `pip install 'tdce[paper]'`")

@@ -30,32 +30,32 @@ PAPER = ("l2", "diversity", "instability", "js", "im1", "im2", "validity")
 MEANING = {
     "l2": ("low", "how far the numbers moved: squared distance, standardised"),
     "diversity": ("high", "how varied the counterfactuals are: half their mean distance"),
-    "instability": ("low", "how differently the nearest similar row is answered"),
+    "instability": ("low", "how much the answer for the nearest similar row differs"),
     "js": ("low", "how far the categories are from those of the target class, in bits"),
-    "im1": ("low", "target class's autoencoder error over the original class's (mean; heavy tail)"),
-    "im2": ("low", "gap between the target class's and the whole data's autoencoder"),
+    "im1": ("low", "error of the target class's autoencoder over that of the original class's (mean; heavy tail)"),
+    "im2": ("low", "gap between the autoencoders of the target class and of the whole data"),
     "validity": ("high", "share of rows that the model then puts in the target class"),
-    "im1_median": ("low", "im1, the median row"),
-    "im2_median": ("low", "im2, the median row"),
-    "sparsity": ("low", "features changed"),
+    "im1_median": ("low", "im1 of the median row"),
+    "im2_median": ("low", "im2 of the median row"),
+    "sparsity": ("low", "number of features changed"),
     "realism": ("low", "distance to the nearest real row of the target class"),
-    "copies": ("low", "share of counterfactuals that are a training row to the letter"),
+    "copies": ("low", "share of counterfactuals that are identical to a training row"),
     "violations": ("low", "share of rows that break a constraint"),
-    "option_spread": ("high", "how far a row's options change different features: 1 less their overlap"),
+    "option_spread": ("high", "how much a row's options differ in the features they change: 1 minus their overlap"),
 }
-"""Each metric's good direction and what it says."""
+"""Each metric's good direction and its meaning."""
 
 
 def evaluate(explainer: Explainer, answer: Answer) -> dict[str, float]:
     """The paper's metrics and some more (docs/metrics.md), over the first option of every row that needed one.
 
     `explainer` is the one that gave the answer. The first call trains three small autoencoders per target class; every
-    call explains the nearest training rows too, for the instability.
+    call also explains the nearest training rows, for the instability.
     """
     fitted, question = explainer.fitted, answer.question
     if fitted.encoder.schema.names != answer.features:
         raise InputError(f"the answer is about other columns ({listing(answer.features)}) than this explainer "
-                         f"({listing(fitted.encoder.schema.names)}); give the one that made it")  # fmt: skip
+                         f"({listing(fitted.encoder.schema.names)}); give the explainer that made it")  # fmt: skip
     task = fitted.task(answer.immutable)
     task.require_rows("evaluate")
     method = explainer.chosen_method.fit(task)
@@ -102,8 +102,8 @@ class Yardstick:
         """Train the three autoencoders; their bottleneck has half as many numbers as there are features."""
         if target.all() or not target.any():
             raise InputError(
-                f"{'all' if target.all() else 'none'} of the {len(target)} training rows are of the target class; to "
-                "measure, some must be and some must not: fit on a table with more rows of both"
+                f"{'all' if target.all() else 'none'} of the {len(target)} training rows are of the target class; "
+                "measuring needs some that are and some that are not: fit on a table with more rows of both"
             )
         x = encoder.embed(raw).float()
 
@@ -115,8 +115,8 @@ class Yardstick:
         return cls(encoder, raw, target, learned(x[target]), learned(x[~target]), learned(x))
 
     def standardised(self, raw: Floats) -> Tensor:
-        """(n, num) numbers less their mean, over their deviation; a missing one is at the mean, one far out where the
-        encoding ends."""
+        """(n, num) numbers minus their mean, over their deviation; a missing one is at the mean, one far out is where
+        the encoding ends."""
         columns = [i for i, column in enumerate(self.encoder.schema) if column.numbers]
         low, high = np.array([self.encoder.columns[i].ends for i in columns]).reshape(-1, 2).T
         mean, deviation = np.nanmean(self.raw[:, columns], axis=0), np.nanstd(self.raw[:, columns], axis=0)

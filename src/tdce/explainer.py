@@ -49,12 +49,12 @@ class Explainer:
 
     The classifier that is explained is trained by `fit`.
 
-    - `method`: a name of `tdce.methods.METHODS`, or a method with settings of its own, e.g. `TDCEPaper(start=0.6)`.
-    - `hidden`: width of the classifier's and of the diffusion model's layers.
+    - `method`: a name in `tdce.methods.METHODS`, or a method with its own settings, e.g. `TDCEPaper(start=0.6)`.
+    - `hidden`: width of the layers of the classifier and of the diffusion model.
     - `tau`: temperature of the diffusion model's relaxed categories, at the noisy end and at the clean end.
-    - `steps`: training steps of the diffusion model, at most; small tables get fewer.
-    - `seed`: of everything that is trained.
-    - `progress`: auto (a bar on a terminal, else lines), bar, lines or silent.
+    - `steps`: the maximum number of training steps of the diffusion model; small tables get fewer.
+    - `seed`: the seed of everything that is trained.
+    - `progress`: auto (a bar on a terminal, otherwise silent), bar, lines or silent.
     """
 
     def __init__(
@@ -94,8 +94,8 @@ class Explainer:
     ) -> Self:
         """Learn the table: its columns, a classifier of `label`, and a diffusion model of the rows.
 
-        `favourable` is the label that people hope for. `schema` overrides what would be inferred; columns that it
-        does not name are ignored. `immutable` features never change in any explanation.
+        `favourable` is the label that people hope for. `schema` replaces the one that would be inferred; columns that
+        it does not name are ignored. `immutable` features never change in any explanation.
         """
         self.fitted_ = fit(
             frame, label, favourable, schema, names("immutable", immutable),
@@ -118,11 +118,11 @@ class Explainer:
         - `target`: a class, or a goal: `AtLeast("good", 0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`; or a list
           with one of these per row.
         - `n`: options per row, at most 100.
-        - `immutable`: features that stay, besides those of the schema.
+        - `immutable`: features that must not change, besides those of the schema.
         - `seed`: the same seed gives the same answer.
         - `closeness`: from 0 (typical of the target class) to 1 (as close as possible); None: the method's own setting.
-        - `threshold`: the probability at which the answer counts as the target; None: when it is the most probable
-          class.
+        - `threshold`: the probability from which on the answer counts as the target; None: the target must be the most
+          probable class.
         """
         fitted = self.fitted
         if not isinstance(rows, pd.DataFrame):
@@ -144,7 +144,7 @@ class Explainer:
         return Answer.of(rows, limits, question, found, fitted.classes, task_of(ready).judge)
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The explained model's probability of each class, one column per class, to six decimals as in every answer."""
+        """The explained model's probability of each class, one column per class, to six decimals, as in answers."""
         fitted = self.fitted
         p = rounded(Judge(fitted.model).score(fitted.encoder.read(rows)))
         return pd.DataFrame(p.numpy(), index=rows.index, columns=list(fitted.classes))
@@ -161,14 +161,14 @@ class Explainer:
 
     @property
     def report(self) -> dict[str, Any]:
-        """Rows, accuracy beside that of always saying the commonest class, calibration error, versions; after `fit`
-        also its seconds, which an artefact does not keep."""
+        """Rows, accuracy together with that of always predicting the most common class, calibration error, versions;
+        after `fit` also its seconds, which are not saved."""
         return self.fitted.report
 
     def save(self, path: str | os.PathLike[str], rows: bool = True) -> None:
         """Write all that was learned to one file: tensors and JSON, no code, under one checksum.
 
-        `rows=False` leaves the training rows out. `explain` with the default method works without them; methods and
+        `rows=False` leaves out the training rows. `explain` with the default method works without them; methods and
         metrics that need them say so.
         """
         saved = artefact.Saved(self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed)
@@ -224,10 +224,10 @@ class Explainer:
 
 
 def _known(method: Any) -> str | Method:
-    """A method's name or a method with settings; anything else is named before it is trained for."""
+    """A method's name or a method with settings; anything else is refused before any training."""
     if isinstance(method, str):
         one_of("method", method, METHODS)
     elif isinstance(method, type) or not isinstance(method, Method):
-        raise InputError(f"method is {shown(method)}; it must be one of {listing(METHODS)}, or one with settings, "
-                         "e.g. TDCE(closeness=0.5)")  # fmt: skip
+        raise InputError(f"method is {shown(method)}; it must be one of {listing(METHODS)}, or a method with "
+                         "settings, e.g. TDCE(closeness=0.5)")  # fmt: skip
     return method  # type: ignore[no-any-return]

@@ -23,8 +23,8 @@ from tdce.products import even
 from tdce.progress import Progress
 from tdce.threads import Threads
 
-BLOCK = 1024  # rows that are one query of a method
-TOGETHER = 4  # blocks whose searches are driven side by side
+BLOCK = 1024  # rows in one query of a method
+TOGETHER = 4  # blocks whose searches run side by side
 SETTLED = 16_384  # candidates that are put on the grid at a time
 
 Result = TypeVar("Result")
@@ -38,7 +38,7 @@ class Block(NamedTuple):
 
     @classmethod
     def of(cls, limits: Limits, goals: Goals, at: Positions) -> Block:
-        """Some rows, made up to a multiple of 64."""
+        """Some rows, filled up to a multiple of 64."""
         whole = even(torch.from_numpy(at))
         return cls(limits.take(whole.numpy()), goals.take(whole))
 
@@ -161,7 +161,7 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
 def _notes(
     limits: Limits, goals: Goals, raw: Floats, status: NDArray[np.str_], before: Floats, after: Floats
 ) -> NDArray[np.object_]:
-    """(rows, options) why there is no counterfactual or not so many, and what the row says that was never learned."""
+    """(rows, options) why there is no counterfactual or too few, and which of the row's values were never learned."""
     options, different = status.shape[1], distinct(raw)
     moved = np.asarray(~same(raw, limits.own[:, None]).all(axis=2))
     notes = np.full(status.shape, "", dtype=object)
@@ -189,5 +189,5 @@ def _shortfall(limits: Limits, goal: Goal, before: float, after: float | None) -
 
 
 def _parts(at: Positions, size: int) -> list[Positions]:
-    """Row numbers, so many at a time."""
+    """Row numbers, `size` at a time."""
     return [at[i : i + size] for i in range(0, len(at), size)]

@@ -17,8 +17,8 @@ class Status(StrEnum):
     """What became of a row's option."""
 
     VALID = "valid"  # the model says what is wanted
-    BEST_EFFORT = "best_effort"  # not that, but the nearest to it that was found
-    ALREADY = "already"  # it says so of the row as it is
+    BEST_EFFORT = "best_effort"  # it does not, but this is the nearest that was found
+    ALREADY = "already"  # the model says it about the row as it is
     INFEASIBLE = "infeasible"  # nothing may change
 
 
@@ -26,7 +26,7 @@ class Status(StrEnum):
 class Question:
     """What is asked about many rows."""
 
-    goals: Goals  # one for each row
+    goals: Goals  # one per row
     options: int = 1
     seed: int = 0
     closeness: float | None = None  # None: the method's own
@@ -41,7 +41,7 @@ class Explanation:
     status: NDArray[np.str_]  # values of `Status`
     score_before: Floats  # (rows,)
     score_after: Floats
-    note: NDArray[np.object_]  # text: the reason, and what else there is to say
+    note: NDArray[np.object_]  # text: the reason, and other remarks
 
     def take(self, at: Flags | Positions) -> Explanation:
         """The part of some rows."""

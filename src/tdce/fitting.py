@@ -27,7 +27,7 @@ from tdce.schema import Schema
 from tdce.space import Space
 from tdce.training import History, Plan
 
-EDITION = 1  # raised when the same table and settings come to be learned differently
+EDITION = 1  # raised when the same table and settings are learned differently
 MAX_CLASSES = 50
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
@@ -35,7 +35,7 @@ MOST_HELD_OUT = 2_000
 
 @dataclass(frozen=True)
 class Fitted:
-    """What `fit` learned, all that an artefact holds."""
+    """What `fit` learned: everything that an artefact holds."""
 
     encoder: Encoder
     label: Name
@@ -86,7 +86,7 @@ def fit(
         raise InputError(f"schema is {shown(schema)}; it must be a Schema, e.g. Schema.from_json(text)")
     schema = Schema.infer(frame, label) if schema is None else schema
     if label in schema.names:
-        raise InputError(f"the label {label!r} is also a feature of the schema; take it out there")
+        raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
     schema = schema.freeze(*immutable)
     encoder = Encoder.fit(frame, schema)
     x = encoder.encode(frame).float()
@@ -128,13 +128,13 @@ def learned_diffusion(
 
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
-    """Class numbers (n,) and the classes they stand for."""
+    """Class numbers (n,) and the classes that they mean."""
     check_table(frame)
     if not isinstance(label, Hashable) or label not in frame.columns:
         raise InputError(f"there is no label column {shown(label)}; the table has: {listing(frame.columns)}")
     column = frame[label]
     if isinstance(column, pd.DataFrame):
-        raise InputError(f"the label column {label!r} stands twice; rename or drop one of them")
+        raise InputError(f"the label column {label!r} appears twice; rename or drop one of them")
     column = readable(column)
     if column.isna().any():
         raise InputError(
@@ -155,9 +155,7 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
         order = {plain(value): i for i, value in enumerate(column.cat.categories)}
         classes = tuple(sorted(classes, key=order.__getitem__))
     if len(classes) < 2:
-        raise InputError(
-            f"the label {label!r} has only the value {listing(classes)}; two are needed to explain a choice"
-        )
+        raise InputError(f"the label {label!r} has only the value {listing(classes)}; at least two are needed")
     if len(classes) > MAX_CLASSES:
         raise InputError(f"the label {label!r} has {len(classes):,} different values; a class label is needed "
                          "(turn a number to predict into classes, e.g. above and below a limit)")  # fmt: skip
@@ -166,8 +164,8 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
 
 
 def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
-    """The class that the user means: the same kind of value first, then 1.0 for 1, then, for a command line gives
-    text, '1' for 1."""
+    """The class that the user means: first the same kind of value, then 1.0 for 1, then '1' for 1, because a command
+    line gives text."""
     value = plain(value)
     if isinstance(value, str | bool | int | float):
         for means in (
@@ -182,7 +180,7 @@ def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
 
 
 def _parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Row numbers to train on, to stop by and to report on; a tiny table serves for all three."""
+    """Row numbers for training, for early stopping and for the report; a tiny table serves for all three."""
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     size = min(int(rows * HELD_OUT), MOST_HELD_OUT)
     if size < 5:

@@ -1,4 +1,4 @@
-"""What is wanted of the model: a class, at least so probable, anything but a class, a probability in a band."""
+"""What is wanted of the model: a class, a class with at least some probability, any other class, a band."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from torch import Tensor
 from tdce.errors import InputError, number
 
 STANDOFF = 1e-6
-"""A probability must be so far beyond the border to count, so that another machine's last bits change no verdict."""
+"""A probability counts only this far beyond the border, so that another machine's last bits change no verdict."""
 
-INNER = 0.25  # of a band, at either side, is where a guide does not yet stop
-AHEAD = 0.1  # of what is left above a wanted probability: a guide goes on until there
+INNER = 0.25  # share of a band, at either end, in which a guide does not stop yet
+AHEAD = 0.1  # share of what is left above a wanted probability: a guide goes on until there
 
 
 class Goal(Protocol):
-    """The same for many rows: `p` are their probabilities, `logits` their logits or log probabilities, (n, classes).
+    """One goal for many rows: `p` are their probabilities, `logits` their logits or log probabilities, (n, classes).
 
-    `of` is a class: the user's label, and from `numbered` on its number.
+    `of` is a class: the user's label, or, after `numbered`, its number.
     """
 
     nearer: ClassVar[str]  # what a good change does
@@ -46,7 +46,7 @@ class Goal(Protocol):
         """(n,) -log of the chance; differentiable."""
 
     def chance(self, p: Tensor) -> Tensor:
-        """(n,) from 0 to 1, the higher the nearer: mostly the probability of what is wanted."""
+        """(n,) from 0 to 1, higher is nearer: usually the probability of what is wanted."""
 
     def shown(self, p: Tensor) -> Tensor:
         """(n,) the probability that people read as the score."""
@@ -114,7 +114,7 @@ class AtLeast(Class):
 
 @dataclass(frozen=True)
 class Not(Class):
-    """Any class but this one."""
+    """Any class except this one."""
 
     def wanted(self, classes: Sequence[Any]) -> Any:
         return f"anything but {classes[self.of]}"
@@ -147,7 +147,7 @@ class Between(Class):
         number("low", self.low, 0, 1)
         number("high", self.high, 0, 1)
         if self.high - self.low < 10 * STANDOFF:
-            raise InputError(f"low is {self.low:g} and high {self.high:g}; low must be below high, by 0.00001 or more")
+            raise InputError(f"low is {self.low:g} and high {self.high:g}; low must be below high by at least 0.00001")
 
     def wanted(self, classes: Sequence[Any]) -> Any:
         return f"{classes[self.of]} at {100 * self.low:g} % to {100 * self.high:g} %"
@@ -172,21 +172,21 @@ class Between(Class):
         return 1.0
 
     def _inner(self) -> tuple[float, float]:
-        """The middle of the band; its ends are no place to stop at, unless they are 0 or 1."""
+        """The middle of the band: a guide does not stop at its ends, unless they are 0 or 1."""
         width = self.high - self.low
         return (self.low + INNER * width if self.low > 0 else 0.0, self.high - INNER * width if self.high < 1 else 1.0)
 
 
 @dataclass(frozen=True)
 class Goals:
-    """One goal for each row."""
+    """One goal per row."""
 
     kinds: tuple[Goal, ...]  # the different ones
     which: Tensor  # (n,) the number of each row's
 
     @classmethod
     def of(cls, each: Sequence[Goal]) -> Self:
-        """From a list with one goal for each row."""
+        """From a list with one goal per row."""
         kinds = {goal: i for i, goal in enumerate(dict.fromkeys(each))}
         return cls(tuple(kinds), torch.tensor([kinds[goal] for goal in each], dtype=torch.long))
 

@@ -23,7 +23,7 @@ class Verdict(NamedTuple):
 class Judge:
     """Asks the model about many rows at once, about each different row once per call, and counts.
 
-    The rows are made up to a multiple of 64 (see `products.even`), so that a row's score is the same in any company.
+    The rows are filled up to a multiple of 64 (see `products.even`), so that a row's score is the same in any batch.
     """
 
     def __init__(self, model: Model) -> None:

@@ -28,7 +28,7 @@ class Reach(NamedTuple):
 class Limits:
     """The queried rows and, for each of their features, what a counterfactual may say instead.
 
-    It holds the raw values alone until something is asked of it: of many rows, ask about some at a time (`take`).
+    It holds only the raw values until something is asked of it: with many rows, ask about some at a time (`take`).
 
     A value is the row's own, or it is on the grid, in the range, in the direction, among the allowed categories, and
     fits the column's dtype. Missing is never proposed. Immutable features keep their own value.
@@ -64,7 +64,7 @@ class Limits:
 
     @cached_property
     def choices(self) -> tuple[Choices, ...]:
-        """What may be proposed in each feature, were none of them immutable."""
+        """What could be proposed in each feature if none were immutable."""
         return tuple(learned.choices(own) for learned, own in zip(self.columns, self.own.T, strict=True))
 
     def free(self) -> Flags:

@@ -1,4 +1,4 @@
-"""Whether this machine's matrix products keep rows apart: what `tdce check` shows."""
+"""Whether a row's bits depend on its batch in this machine's matrix products: what `tdce check` shows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHERS = (
     "MKL_ENABLE_INSTRUCTIONS=AVX2",
     "MKL_CBWR=COMPATIBLE",
 )
-"""In a process's environment: it then leaves instructions unused that this processor has, as if it were another one."""
+"""In a process's environment: it then leaves some of this processor's instructions unused, as on another one."""
 
 
 class Trial(NamedTuple):

@@ -1,4 +1,4 @@
-"""One pure function a metric: the paper's seven, then those that it leaves out.  PAPER[10]
+"""One pure function per metric: the paper's seven, then those that it leaves out.  PAPER[10]
 
 `x` are queries and `x_cf` their counterfactuals, row by row. L2, diversity and instability read standardised numbers
 (n, num); JS and the autoencoders' metrics read encoded rows (n, width).
@@ -32,7 +32,7 @@ def diversity(x_cf: Tensor) -> float:
 
 
 def instability(x: Tensor, x_near: Tensor, x_cf: Tensor, x_near_cf: Tensor) -> float:
-    """How differently similar rows are answered: mean |x_cf - x_near_cf| / (1 + |x - x_near|). Lower is better.
+    """How much the answers for similar rows differ: mean |x_cf - x_near_cf| / (1 + |x - x_near|). Lower is better.
 
     `x_near` is the nearest row that the model puts in the same class as x.
     """
@@ -86,7 +86,7 @@ def overlap(changed: NDArray[np.bool_], others: NDArray[np.bool_]) -> Floats:
 
 
 def option_spread(raw: Floats, raw_cf: Floats) -> float:
-    """How different a row's options are: 1 less the overlap of the features that two of them change, the mean over
+    """How different a row's options are: 1 minus the overlap of the features that two of them change, the mean over
     pairs and rows; `raw_cf` is (rows, options, features). Higher is better."""
     changed, options = ~same(raw_cf, raw[:, None]), raw_cf.shape[1]
     alike = [overlap(changed[:, apart:], changed[:, :-apart]).sum() for apart in range(1, options)]
@@ -99,7 +99,7 @@ def realism(x_cf: Tensor, target_rows: Tensor) -> float:
 
 
 def copies(raw_cf: Floats, raw_rows: Floats) -> float:
-    """The share of counterfactuals that are a training row to the letter. Lower is better, for privacy's sake."""
+    """The share of counterfactuals that are identical to a training row. Lower is better, for privacy."""
     known = {row.tobytes() for row in np.nan_to_num(raw_rows, nan=-np.inf) + 0.0}
     return float(np.mean([row.tobytes() in known for row in np.nan_to_num(raw_cf, nan=-np.inf) + 0.0]))
 

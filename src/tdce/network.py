@@ -14,7 +14,7 @@ from tdce.products import affine
 class Backbone(nn.Module):
     """(n, width) -> (n, outputs). The first half of the blocks feeds the second half, mirrored, by addition.
 
-    With `timed`, a time embedding enters every block; it is computed once for each time in `t`, not for each row.
+    With `timed`, a time embedding enters every block; it is computed once per time in `t`, not per row.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ def activated(h: Tensor) -> Tensor:
 
 
 class Linear(nn.Linear):
-    """Once it is trained, a row's outputs have the same bits in any company."""
+    """Once it is trained, a row's outputs have the same bits in any batch."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.requires_grad:  # in training a batch is one whole

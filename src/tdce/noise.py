@@ -25,8 +25,8 @@ class Noise:
     """Standard normal draws, each a smooth random function of the row (random Fourier features).
 
     At every row the draws are exactly N(0, 1) over seeds, and successive draws are independent. Two rows share their
-    noise in so far as they are closer than `length`; a tiny length makes the noise of different rows independent.
-    Each `part` of a seed is a noise of its own.
+    noise to the extent that they are closer than `length`; a tiny length makes the noise of different rows independent.
+    Each `part` of a seed has its own noise.
     """
 
     def __init__(self, x: Tensor, seed: int, part: int = 0, length: float = 1e-3) -> None:

@@ -9,7 +9,7 @@ from tdce.encoder import Encoder
 from tdce.metrics import overlap
 
 MOST_OPTIONS = 100
-"""Nobody reads more ways out for one person, and the work grows with them."""
+"""Nobody reads more options for one person, and the work grows with them."""
 
 
 def draws_for(options: int) -> int:
@@ -26,8 +26,8 @@ def choose(
 ) -> Positions:
     """(rows, options): the draws to return, the valid ones first, then by distance.
 
-    The nearest valid one is always among them. Each further one is valid if any is left, differs to the letter, and
-    changes other features than those before it as far as possible (the overlap of the sets of changed features).
+    The nearest valid one is always among them. Each further one is valid if any is left, is not identical to an earlier
+    one, and as far as possible changes other features (by the overlap of the sets of changed features).
     """
     distance, changed = _distance(encoder, own, raw), ~same(raw, own[:, None])
     used, again, alike = np.zeros(valid.shape, dtype=bool), np.zeros(valid.shape, dtype=bool), np.zeros(valid.shape)
@@ -43,7 +43,7 @@ def choose(
 
 
 def distinct(raw: Floats) -> Positions:
-    """(rows,) how many of a row's options differ to the letter."""
+    """(rows,) how many different options a row has."""
     order = np.lexsort(np.moveaxis(raw, 2, 0), axis=1)  # the same ones side by side
     ordered = np.take_along_axis(raw, order[:, :, None], axis=1)
     return np.asarray(1 + (~same(ordered[:, 1:], ordered[:, :-1]).all(axis=2)).sum(axis=1))

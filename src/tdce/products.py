@@ -1,9 +1,9 @@
-"""Rows times a matrix, with the same bits for a row in any company: nobody else multiplies rows by a matrix.
+"""Rows times a matrix, with the same bits for a row in any batch: only this module multiplies rows by a matrix.
 
-A matrix product may give a row other last bits at another place in the batch, or in a batch of another size: its
-edges are worked by other code. Two ways keep clear of that. `product`, for the networks, pads rows and widths so that
-there are no odd edges; whether that is enough on this machine is tried, once a process for each shape in use. `exact`
-rounds both sides so far that no sum ever has to round: then no order matters, on any machine. It is slower; it serves
+A matrix product may give a row different last bits at another position in the batch, or in a batch of another size:
+other code computes its edges. There are two ways to avoid that. `product`, for the networks, pads rows and widths so
+that there are no odd edges; each process tests once per shape in use whether that is enough on this machine. `exact`
+rounds both sides so far that no sum ever has to round: then no order matters, on any machine. It is slower; it is used
 where the last bits decide (noise, neighbours), and where padding is not enough.
 """
 
@@ -19,15 +19,15 @@ from torch.nn.functional import pad
 
 WIDTH = 16  # both widths become a multiple of this: every row starts on a new cache line
 ROWS = 64  # the number of rows becomes a multiple of this
-BLOCK = 1024  # so many are multiplied at a time, so that there are few shapes to try
+BLOCK = 1024  # rows that are multiplied at a time, so that there are few shapes to test
 TRIED = (64, 128, 320, 704)  # numbers of rows that are compared with a whole block
 DIGITS = 53  # binary ones of a float64
 TIE = 2.0**-16  # squared distances that differ by less are the same
 
 
 def even(at: Tensor) -> Tensor:
-    """Row numbers made up to a multiple of 64 by the first one again: what works on a single row, or on a few, may add
-    up its columns in another order than what works on many."""
+    """Row numbers filled up to a multiple of 64 by repeating the first: code that works on one row, or on a few, may
+    add up its columns in another order than code that works on many."""
     return torch.cat([at, at[:1].expand(-len(at) % ROWS)])
 
 
@@ -129,7 +129,7 @@ def _padded(x: Tensor, rows: int) -> Tensor:
 
 
 def _whole(x: Tensor, bits: int, dim: int, parts: int) -> list[tuple[Tensor, Tensor]]:
-    """As whole numbers up to 2^bits, and what one of them stands for in each row (dim 1) or column (dim 0); then the
+    """As whole numbers up to 2^bits, and what one of them means in each row (dim 1) or column (dim 0); then the
     same for what is left over."""
     found: list[tuple[Tensor, Tensor]] = []
     while True:

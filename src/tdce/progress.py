@@ -33,7 +33,7 @@ class Progress:
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Bar]:
         if self.mode == "bar":
-            from rich import console, progress  # only here: nobody waits for them who sees no bar
+            from rich import console, progress  # only here: only a bar needs them
 
             text = progress.TextColumn
             with progress.Progress(

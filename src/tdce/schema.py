@@ -1,4 +1,4 @@
-"""What is known of each column: its kind, its grid, its range or categories, and what may change."""
+"""What is known about each column: its kind, its grid, its range or categories, and what may change."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Schema:
 
     def __post_init__(self) -> None:
         if not self.features:
-            raise InputError("there is no feature column: the table needs one besides the label")
+            raise InputError("there is no feature column; the table needs at least one besides the label")
         _check_different(self.names)
 
     @classmethod
@@ -88,7 +88,7 @@ class Schema:
         return cls(tuple(from_entry(entry) for entry in entries))
 
     def describe(self) -> list[tuple[str, str, str, str]]:
-        """For people, a line per feature: column, kind, values, may change."""
+        """One line per feature, for people: column, kind, values, may change."""
         missing = "; may be missing"
         return [(str(f.name), f.kind, f.describe() + missing * f.missing, f.may_change) for f in self.features]
 

@@ -1,6 +1,6 @@
-"""A safetensors file under one seal: a sha256 over every byte of it but the digest itself.
+"""A safetensors file under one seal: a sha256 over every byte of it except the digest itself.
 
-The file's metadata is JSON, which begins with the digest; so the digest's place is the same in every file.
+The file's metadata is JSON that begins with the digest, so the digest is at the same place in every file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def sealed(content: Content, tensors: Tensors) -> bytes:
             {"format": FORMAT, **content}, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_unwrapped
         )
     except (TypeError, ValueError) as error:
-        raise InputError(f"JSON cannot hold a value of it ({error})") from None
+        raise InputError(f"it has a value that JSON cannot hold ({error})") from None
     whole = to_bytes(
         {name: tensor.detach().contiguous() for name, tensor in tensors.items()},
         {"tdce": f'{{"sha256":"{BLANK}",{text[1:]}'},
@@ -51,7 +51,7 @@ def sealed(content: Content, tensors: Tensors) -> bytes:
 
 
 def opened(whole: bytes) -> tuple[Content, dict[str, Entry]]:
-    """The content and what tensors there are, if the seal is unbroken; nothing is allocated for any tensor yet."""
+    """The content and the tensors' entries, if the seal is unbroken; nothing is allocated for any tensor yet."""
     size = int.from_bytes(whole[:8], "little")
     try:
         header = strict_json(whole[8 : 8 + size])
@@ -99,7 +99,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _number(text: str) -> float:
     if not math.isfinite(value := float(text)):
-        raise ValueError(f"{text} is no number")
+        raise ValueError(f"{text} is not a number")
     return value
 
 
@@ -109,7 +109,7 @@ def _entry(name: str, entry: Any, most: int) -> Entry:
         sane = isinstance(shape, list) and all(is_whole(size) and 0 <= size <= most for size in shape)
         if sane and isinstance(dtype, str):
             return Entry(dtype, tuple(shape))
-    raise InputError(f"its tensor {name!r:.80} has no dtype, shape and place that make sense")
+    raise InputError(f"its tensor {name!r:.80} lacks a sensible dtype, shape or place")
 
 
 def _unwrapped(value: Any) -> Any:

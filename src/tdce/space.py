@@ -47,7 +47,7 @@ class Space:
 
     @cached_property
     def members(self) -> Tensor:
-        """(features, width) which columns are whose."""
+        """(features, width) which columns belong to which feature."""
         return torch.stack([self.mask([name]) for name in self.places])
 
     @cached_property
@@ -56,7 +56,7 @@ class Space:
         return self.members.int().argmax(dim=0)
 
     def moved(self, x: Tensor, other: Tensor) -> Tensor:
-        """(n, features) whose columns differ between two encoded tensors."""
+        """(n, features) which features differ between two encoded tensors."""
         return self.gathered((x != other).float()) > 0
 
     def gathered(self, values: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class Space:
         return torch.cat([num, cat], dim=1)
 
     def blocks(self, cat: Tensor) -> tuple[Tensor, ...]:
-        """(n, cat) -> one (n, K) view for each block."""
+        """(n, cat) -> one (n, K) view per block."""
         return torch.split(cat, list(self.sizes), dim=1) if self.sizes else ()
 
     def log_softmax(self, logits: Tensor) -> Tensor:

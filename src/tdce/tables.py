@@ -1,4 +1,4 @@
-"""Tables on disk: csv, csv.gz and parquet in, and jsonl besides out. A file appears whole or not at all."""
+"""Tables on disk: reads csv, csv.gz and parquet, writes these and jsonl. A file appears whole or not at all."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from tdce.schema import Categorical, Column, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
-DRAFT = ".tdce-"  # a file that is being written has a name of its own until it is whole: this and
-DIGITS = 16  # of a random number
+DRAFT = ".tdce-"  # until it is whole, a file has a temporary name: this prefix and
+DIGITS = 16  # digits of a random number
 NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}  # in a column of numbers, these cells are missing too
 TAB = "\t"
 SEPARATORS = {";": "semicolons", TAB: "tabs", ",": "commas", "|": "bars"}
-COMMA_FOR_POINT = str.maketrans(",.", ".,")  # both ways: 1.234,5 is no number
+COMMA_FOR_POINT = str.maketrans(",.", ".,")  # both ways: 1.234,5 is not a number
 WHOLE = re.compile(r"[+-]?[0-9]+")
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written: what stands between its cells, and before the decimals."""
+    """How a CSV file is written: the separator of its cells, and its decimal mark."""
 
     sep: str = ","
     decimal: str = "."
@@ -52,12 +52,12 @@ class Dialect:
         if self.decimal not in (".", ","):
             raise InputError(f"--decimal is {shown(self.decimal)}; it must be . or ,")
         if self.sep == self.decimal:
-            raise InputError("--sep and --decimal are both a comma; say what stands between the cells, e.g. --sep ';'")
+            raise InputError("--sep and --decimal are both a comma; name the separator of the cells, e.g. --sep ';'")
 
 
 def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None = None) -> pd.DataFrame:
-    """A table by its ending. In CSV an empty cell is missing; a column whose cells are all numbers is numeric
-    (whole numbers stay whole beside missing cells), all else is text. With a schema, its kinds win."""
+    """A table, by the file's ending. In CSV an empty cell is missing; a column whose cells are all numbers is numeric
+    (whole numbers stay whole beside missing cells), all else is text. A schema's kinds take precedence."""
     dialect = dialect or Dialect()
     suffix = _suffix(path, READABLE)
     if not os.path.isfile(path):
@@ -101,7 +101,7 @@ def write_table(path: Path, frame: pd.DataFrame, dialect: Dialect | None = None)
 
 
 def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> None:
-    """An error before any work is done if no file of this name can be written; `endings` None: with any ending."""
+    """An error, before any work is done, if no file of this name can be written; `endings` None: any ending."""
     if endings is not None:
         _suffix(path, endings)
     _check_target(path)
@@ -127,13 +127,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """With all that lead to it, and such that files can be written in it; one that is there already is fine."""
+    """Together with its parents, and such that files can be written in it; it may exist already."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise InputError(f"{path} is a file, or lies in one; name a folder") from None
+        raise InputError(f"{path} is a file or lies inside one; name a folder") from None
     except OSError as error:
-        raise InputError(f"the folder {path} cannot be made: {error.strerror}; name another one") from None
+        raise InputError(f"the folder {path} cannot be created: {error.strerror}; name another one") from None
     _try_folder(path, path)
 
 
@@ -156,7 +156,7 @@ def _check_target(path: Path) -> None:
 
 
 def _try_folder(folder: Path, path: Path) -> None:
-    """Make a file and remove it: permission bits do not tell all."""
+    """Create a file and remove it: permission bits do not tell everything."""
     try:
         with _draft(folder) as file:
             os.unlink(file.name)
@@ -206,7 +206,7 @@ def _suffix(path: Path, known: tuple[str, ...]) -> str:
 
 
 def _check_csv(path: Path, suffix: str, dialect: Dialect) -> None:
-    """Every line has the header's cells and no name stands twice; pandas would shift, fill and rename instead."""
+    """Every line has as many cells as the header and no name appears twice; pandas would shift, fill or rename."""
     opened = gzip.open if suffix == ".csv.gz" else open
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, strict=True, delimiter=dialect.sep)
@@ -218,15 +218,15 @@ def _check_csv(path: Path, suffix: str, dialect: Dialect) -> None:
                                  f"say so with --sep {'tab' if other == TAB else repr(other)}")  # fmt: skip
         twice = [name for i, name in enumerate(header) if name in header[:i]]
         if twice:
-            raise ValueError(f"column {twice[0]!r} stands twice; rename or drop one of them")
+            raise ValueError(f"column {twice[0]!r} appears twice; rename or drop one of them")
         for cells in lines:
             if cells and len(cells) != len(header):
-                raise ValueError(f"line {lines.line_num} has {len(cells)} cells, the header {len(header)}")
+                raise ValueError(f"line {lines.line_num} has {len(cells)} cells, but the header has {len(header)}")
 
 
 def _parse(column: pd.Series[Any], feature: Column | None, dialect: Dialect) -> pd.Series[Any]:
-    """Text to whole numbers or numbers, if every cell is one; to the feature's own categories, if it has words. Where
-    the feature is a number, cells that are none stay text, for the reader to name."""
+    """Text to whole numbers or numbers, if every cell is one; to the feature's own categories, if it has words. If the
+    feature is numeric, cells that are not numbers stay text, for the reader to name."""
     if isinstance(feature, Categorical) and any(isinstance(c, str | bool) for c in feature.categories):
         words = {str(c): c for c in feature.categories}
         return column.astype(object).map(lambda cell: words.get(cell, cell), na_action="ignore").infer_objects()
@@ -254,13 +254,13 @@ def _with_odd_cells(column: pd.Series[Any], cells: pd.Series[Any], fits: pd.Seri
 
 
 def _widen(column: pd.Series[Any], feature: Column | None) -> pd.Series[Any]:
-    """Whole numbers in a column that knows decimals: make room for them."""
+    """Whole numbers in a column that may have decimals: make room for these."""
     fractional = isinstance(feature, Numeric) and (feature.step is None or not feature.step.is_integer())
     return column.astype("Float64") if fractional and pd.api.types.is_integer_dtype(column.dtype) else column
 
 
 def _csv(frame: pd.DataFrame, dialect: Dialect) -> str:
-    if dialect.decimal != ".":  # which pandas heeds in its plain floats alone
+    if dialect.decimal != ".":  # which pandas heeds only in its plain floats
         frame = frame.astype({name: "float64" for name, dtype in frame.dtypes.items() if is_float_dtype(dtype)})
     settings: dict[str, Any] = {"sep": dialect.sep, "decimal": dialect.decimal, "index": False, "lineterminator": "\n"}
     text: str = frame.to_csv(**settings)
@@ -275,12 +275,12 @@ def _parquet(path: Path, frame: pd.DataFrame) -> bytes:
         frame.to_parquet(buffer, index=False)
     except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # words and numbers in one column, say
         raise InputError(f"{path} cannot be written as parquet: {'; '.join(map(str, error.args))}; "
-                         "a .csv takes any table") from None  # fmt: skip
+                         "a .csv file can hold any table") from None  # fmt: skip
     return buffer.getvalue()
 
 
 def _json_lines(frame: pd.DataFrame) -> str:
-    """An object a line; numbers to the last bit, missing as null, dates as text."""
+    """One object per line; numbers to the last bit, missing as null, dates as text."""
     columns = []
     for _, column in frame.items():
         cells = pd.Series(as_numbers(column)) if pd.api.types.is_float_dtype(column.dtype) else column

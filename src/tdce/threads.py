@@ -1,7 +1,7 @@
 """How many threads to work with: as many as turn out to be fastest, here and now.
 
-Torch keeps the number for each thread of the process by itself, so whoever sets it for a moment disturbs no other; only
-a thread that starts in that very moment takes the number over. Therefore the long trials are for the main thread alone.
+Torch keeps the number separately for each thread of the process, so setting it for a moment disturbs no other thread,
+except one that starts in that moment and inherits it. Therefore only the main thread makes the long trials.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Threads:
     """Times the first blocks of a long piece of work with all threads and with one, and keeps to the faster.
 
     These matrices are small: on a quiet machine a second thread helps a little, on a busy one it costs a lot. Results
-    do not depend on it, to the bit. In another thread than the main one, as in a server, the number is left alone.
+    do not depend on it, to the bit. In threads other than the main one, as in a server, the number is left alone.
     """
 
     def __init__(self, blocks: int) -> None:

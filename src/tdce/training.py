@@ -69,8 +69,8 @@ def train(
             value = loss(module, index, generator)
             if not torch.isfinite(value):
                 raise FloatingPointError(
-                    f"{title}: the loss is {value.item()} at step {step}; a lower learning rate than {plan.rate} "
-                    "may help, or a look at columns with extreme values"
+                    f"{title}: the loss is {value.item()} at step {step}; check the table for columns with extreme "
+                    f"values, or try a learning rate below {plan.rate}"
                 )
             optimiser.zero_grad(set_to_none=True)
             value.backward()  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""What a kind of column knows: its settings, what fit learns of it, and what may be proposed to each row."""
+"""What a kind of column knows: its settings, what fit learns about it, and what may be proposed for each row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Sizes = tuple[int | str, ...]  # a size that is a word may be any, but is the sa
 class Column(Protocol):
     """The settings of one column, which a person may edit; every kind is a frozen dataclass.
 
-    Its raw values are float64, missing as NaN. An encoded row has some numbers and a block of weights of it.
+    Its raw values are float64, missing as NaN. In an encoded row it has some numbers and a block of weights.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
@@ -105,12 +105,12 @@ class Column(Protocol):
 
     def _several(self, key: str, values: Any) -> tuple[Value, ...]:
         if not isinstance(values, list | tuple) or not all(is_value(v) for v in values):
-            raise InputError(f"{self.name!r}: {key} {shown(values)} must be a list of words, numbers or true and false")
+            raise InputError(f"{self.name!r}: {key} {shown(values)} must be a list of words, numbers or true/false")
         return tuple(values)
 
 
 class Learned(Protocol):
-    """A column together with what fit learned of it; a frozen dataclass too."""
+    """A column together with what fit learned about it; also a frozen dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     column: Column

@@ -31,9 +31,9 @@ from tdce.errors import InputError, listing, shown
 MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
 
 NUMBER_WITH_COMMA = re.compile(r"[+-]?([0-9]+(,[0-9]+)?|,[0-9]+)")
-FEWEST_NUMBERS = 20  # so many different numbers, with
-MOST_ODD = 3  # so few different words beside them
-MOST_ODD_CELLS = 0.05  # in so small a share of the cells, are a column of numbers with slips in it
+FEWEST_NUMBERS = 20  # a column with at least this many different numbers,
+MOST_ODD = 3  # at most this many different words,
+MOST_ODD_CELLS = 0.05  # and words in at most this share of its cells, is a column of numbers with slips in it
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Categorical(Column):
 
     def describe(self) -> str:
         text = f"{len(self.categories)} categories: {listing(self.categories, most=6)}"
-        return text if self.allowed is None else f"{text}; only to {listing(self.allowed, most=6)}"
+        return text if self.allowed is None else f"{text}; allowed: {listing(self.allowed, most=6)}"
 
     @cached_property
     def proposable(self) -> Flags:
@@ -220,7 +220,7 @@ def _categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:
 
 
 def _check_odd_cells(present: pd.Series[Any], values: list[Value]) -> None:
-    """A few words among numbers are slips, and numbers with a comma in them are no words."""
+    """A few words among numbers are slips, and numbers with a comma in them are not words."""
     odd = _odd(present, values, NUMBER)
     if odd:
         strange = present.isin(odd)
@@ -232,11 +232,11 @@ def _check_odd_cells(present: pd.Series[Any], values: list[Value]) -> None:
     if odd is None and _odd(present, values, NUMBER_WITH_COMMA) is not None:
         example = next(v for v in values if "," in str(v))
         raise InputError(f"{present.name!r} holds numbers with a comma, such as {shown(example)}; if it is decimal, "
-                         "read the table with --decimal , (in pandas: decimal=','), else take it out")  # fmt: skip
+                         "read the table with --decimal , (in pandas: decimal=','), otherwise remove it")  # fmt: skip
 
 
 def _odd(present: pd.Series[Any], values: list[Value], pattern: re.Pattern[str]) -> list[Value] | None:
-    """The values that do not match, if they are few beside many that do, and no codes such as 007; else None."""
+    """The values that do not match, if few do not and many do, and none is a code such as 007; else None."""
     text = {v: str(v).strip() for v in values}
     odd = [v for v in values if not pattern.fullmatch(text[v]) or PADDED.match(text[v])]
     few = len(odd) <= MOST_ODD and len(values) - len(odd) >= FEWEST_NUMBERS and not any(text[v].isdigit() for v in odd)

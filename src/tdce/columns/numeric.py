@@ -30,7 +30,7 @@ from tdce.columns.scale import Scale
 from tdce.errors import InputError, shown
 
 Direction = Literal["any", "increase", "decrease"]
-FINEST = 1e-100  # of a grid: so fine a step of a largest number is still counted within a float's range
+FINEST = 1e-100  # of a grid: even the largest number has a count of such steps within a float's range
 MAX_LEVELS = 256
 ROWS_PER_LEVEL = 50
 
@@ -44,7 +44,7 @@ class Numeric(Column):
     low: float
     high: float
     step: float | None = None  # 1: whole numbers, 0.01: two decimals, 5: multiples of 5, None: any
-    levels: tuple[float, ...] | None = None  # where the data knows only these few values
+    levels: tuple[float, ...] | None = None  # where the data has only these few values
     direction: Direction = "any"
     immutable: bool = False
     missing: bool = False
@@ -69,7 +69,7 @@ class Numeric(Column):
 
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self | None:
-        """Any numbers but 0 and 1, which are a choice."""
+        """Any numbers except 0 and 1 alone, which are categories."""
         if not holds_numbers(series):
             return None
         present = series.dropna()
@@ -116,7 +116,7 @@ class Numeric(Column):
         return [None if np.isnan(v) else int(v) if whole and float(v).is_integer() else float(v) for v in values]
 
     def stored(self, dtype: Any) -> Self:
-        """Whole numbers have their dtype's range; words or dates, all of whose cells are missing, take no number."""
+        """Whole numbers have their dtype's range; a dtype of words or dates (all cells missing) can hold no number."""
         flexible = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype)
         if not flexible and (not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
             return replace(self, immutable=True)
@@ -161,7 +161,7 @@ class Numeric(Column):
     def restored(self, arrays: Arrays) -> LearnedNumbers:
         scale = Scale(*(arrays[name] for name in self.layout()))
         if not scale.increases:
-            raise InputError(f"its scale of {self.name!r} does not increase from number to number")
+            raise InputError(f"its scale of {self.name!r} does not increase throughout")
         return LearnedNumbers(self, scale)
 
 

@@ -13,7 +13,7 @@ from tdce.cells import LARGEST, Floats
 
 KNOTS = 128
 LARGEST_SCORE = 1e6  # of an encoded number, in deviations
-REACH = 10.0  # so many deviations beyond the data, encoded numbers end: no network has seen anything there
+REACH = 10.0  # encoded numbers end this many deviations beyond the data: no network has seen anything there
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Scale:
     """A monotone piecewise linear map from a column's raw values to mean 0 and deviation 1.
 
     Its knots are at the column's quantiles, at the height of their normal score, so that long tails, spikes and
-    levels all come out at a sane distance; beyond the data the overall slope goes on, for a while.  PAPER[16]
+    levels all come out at a sane distance; beyond the data the overall slope continues for a while.  PAPER[16]
     """
 
     raw: Floats  # increasing
@@ -48,7 +48,7 @@ class Scale:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The raw values beyond which all are encoded the same."""
+        """The raw values beyond which all are encoded alike."""
         low, high = self.unembed(self.score[[0, -1]] + [-REACH, REACH])
         return float(low), float(high)
 
@@ -71,6 +71,6 @@ def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
 
 
 def _increases(knots: Floats, largest: float, apart: float) -> bool:
-    """Whether these are two or more numbers, none too large, the first and the last so far apart."""
+    """Whether these are two or more numbers, none too large, the first and the last at least this far apart."""
     sane = len(knots) >= 2 and bool((np.abs(knots) <= largest).all())
     return sane and bool((knots[1:] > knots[:-1]).all()) and bool(knots[-1] - knots[0] >= apart)

@@ -30,7 +30,7 @@ class Splits(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table ready to explain: raw values, the label last, what may change, and which rows are for what."""
+    """A table ready to explain: raw values with the label last, what may change, and the splits."""
 
     name: str
     preset: str
@@ -67,8 +67,8 @@ class Entry:
 def load(name: str, preset: str = "full", seed: int = 0) -> Dataset:
     """One of the tables of `catalogue()`.
 
-    `preset`: "full" is every row with the published features; "paper" comes as near to the paper's columns
-    and sizes as the data allow. `seed` draws the splits; the rows of `frame` are the same for every seed.
+    `preset`: "full" is every row with the published features; "paper" is as near to the paper's columns and sizes as
+    the data allow. `seed` draws the splits; the rows of `frame` are the same for every seed.
     """
     table, recipe = _choose(name, preset)
     if not isinstance(seed, int | np.integer) or seed < 0:
@@ -92,7 +92,7 @@ def load(name: str, preset: str = "full", seed: int = 0) -> Dataset:
 
 
 def catalogue() -> list[Entry]:
-    """Every table: where it comes from, under which licence, and whether it is here."""
+    """Every table: where it comes from, its licence, and whether it is present."""
     return [_entry(table) for table in SETS.values()]
 
 
@@ -103,7 +103,7 @@ def _choose(name: str, preset: str) -> tuple[Table, Preset]:
     if preset in table.presets:
         return table, table.presets[preset]
     if preset == "paper":
-        raise InputError(f"{name!r} has no preset 'paper', for the paper does not use it; take preset 'full'")
+        raise InputError(f"{name!r} has no preset 'paper', because the paper does not use it; use preset 'full'")
     raise InputError(f"{name!r} has no preset {preset!r}; known: {listing(table.presets)}")
 
 

@@ -76,6 +76,6 @@ def _way_out(table: Table) -> str:
     if table.inside:
         return "Install the package again."
     return (
-        f"{table.file} is {table.what}, prepared as docs/data.md says, from: {table.source}. "
+        f"{table.file} is {table.what}, prepared as docs/data.md describes, from: {table.source}. "
         f"Put it in the folder that the environment variable {FOLDER} names."
     )

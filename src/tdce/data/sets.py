@@ -25,7 +25,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class Table:
-    """A published table as it lies in its file."""
+    """A published table as it is in its file."""
 
     name: str
     title: str
@@ -240,7 +240,7 @@ LCD = Table(
             prepare=lcd_paper,
             notes=(
                 "12,000 of the 12,496 loans that have a last FICO score, drawn at random, unbalanced: the "
-                "paper's sizes. That score, pulled after the loan was made, stands in place of the one at "
+                "paper's sizes. That score, pulled after the loan was made, takes the place of the one at "
                 "application: the paper reports that FICO dominates its classifier, and with the score at "
                 f"application it does not. It leaks the outcome; 0 in it means below 500. {LCD_PLACEHOLDERS}"
             ),

@@ -105,7 +105,7 @@ class TabularDiffusion(nn.Module):
 
     @torch.no_grad()
     def sample(self, noise: Noise, steps: int | None = None, soft: bool = False) -> Tensor:
-        """Unconditional rows, one for each row of the noise: the reverse walk from pure noise."""
+        """Unconditional rows, one per row of the noise: the reverse walk from pure noise."""
         space = self.space
         num, u = noise.normal(space.num), self.uniform.log()
         x_t = space.join(num, multinomial.relaxed(u, noise.gumbel(space.cat), self.tau[0], space))
@@ -117,7 +117,7 @@ class TabularDiffusion(nn.Module):
         return space.join(space.split(x_t)[0], space.one_hot(space.split(x_t)[1]))
 
     def loss(self, x: Tensor, generator: Generator) -> Tensor:
-        """The mean over rows and times of |eps - eps_hat|^2 a number plus T KL(q || p) a category."""
+        """The mean over rows and times of |eps - eps_hat|^2 per number plus T KL(q || p) per category."""
         num, cat = self.space.split(x)
         times = self.schedule.times
         m = -(-len(x) // ROWS_PER_TIME)

@@ -1,4 +1,4 @@
-"""The methods by name; a new one is a file of its own and a line here."""
+"""The methods by name; a new one is one file and one line here."""
 
 from collections.abc import Callable
 

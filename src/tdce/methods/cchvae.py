@@ -22,12 +22,12 @@ from tdce.noise import Noise
 
 @dataclass(frozen=True)
 class CCHVAE:
-    """The closest row among those of the first ring, around the mean of q(z | x, immutable), that holds a flip."""
+    """The closest row that flips in the first ring, around the mean of q(z | x, immutable), that has one."""
 
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = True
     has_dial: ClassVar[bool] = False
-    candidates: int = 32  # points a ring
+    candidates: int = 32  # points per ring
     rings: int = 16
     width: float = 0.5  # of a ring
     latent: int = 8

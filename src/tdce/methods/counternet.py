@@ -30,12 +30,12 @@ HELD_OUT = 0.1  # share of the rows by which training stops
 
 @dataclass(frozen=True)
 class CounterNet:
-    """It explains its own predictor, and not the model of the task that it is fitted to.
+    """It explains its own predictor, not the model of the task that it is fitted to.
 
     Weights, widths, batch and rate are those of the authors' code. Beyond the paper, the generator is told the target,
-    so that there may be more than two classes, sees the row besides its latents, and learns on hard categories, for
+    so that there may be more than two classes, sees the row besides its latents, and learns on hard categories, because
     soft ones can satisfy the predictor half-way between two categories and fail at either. Early stopping and averaged
-    weights stand in for dropout, and the two blocks step at the same time, not in turns.
+    weights replace dropout, and the two blocks step at the same time, not in turns.
     """
 
     edition: ClassVar[int] = 1  # raised when its answers change
@@ -88,7 +88,7 @@ class CounterNet:
         return replace(self, task_=own, network_=network)
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """One forward pass; nothing is drawn, and nobody asked."""
+        """One forward pass, without randomness and without asking the judge."""
         assert self.network_ is not None, "call fit first"
         space, mutable, x = task_of(self).space, task_of(self).mutable, query.x
         target = query.goals.towards(self.network_.predictor(x).softmax(dim=1))
@@ -124,7 +124,7 @@ def losses(
 
 
 class Network(nn.Module):
-    """(x, target) -> x_cf; the predictor is taken as it stands."""
+    """(x, target) -> x_cf; the predictor is taken as it is."""
 
     def __init__(
         self,

@@ -51,11 +51,11 @@ def descend(
     every: int,
     growth: float = 1.0,  # of the weights, at every judgement
 ) -> Search:
-    """Adam on every row by itself, judged every few steps.
+    """Adam on every row separately, judged every few steps.
 
     A row's weight grows while it is refused and shrinks while it is in the target class, so that it comes to rest at
     the border, a saddle of min over x', max over lambda. Adam works element by element and the sum over rows
-    leaves their gradients apart, so rows never meet.
+    keeps their gradients separate, so rows do not influence each other.
     """
     at, weight = start.detach().clone().requires_grad_(), torch.ones(len(start))
     adam = torch.optim.Adam([at], lr=rate)

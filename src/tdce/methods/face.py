@@ -29,7 +29,7 @@ SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothi
 class FACE:
     """Shortest paths over the training rows that agree with the query on every immutable column.
 
-    One Dijkstra for each goal, from all rows that meet it with confidence at once, tells every row which of them is
+    One Dijkstra search per goal, from all rows that meet it with confidence, tells every row which of them is
     nearest. A query enters the graph by edges to its own neighbours. Where no path leads, the query comes back.
     The paper's threshold on the density of an answer is left at zero: the paths already avoid sparse ground.
     """
@@ -40,7 +40,7 @@ class FACE:
     k: int = 50  # neighbours of a row
     epsilon: float | None = None  # with it, the neighbours are instead all rows within this distance
     confidence: float = 0.6  # t_p: the least probability of the target class at an answer; a higher threshold wins
-    rows: int = 50_000  # at most so many training rows are nodes
+    rows: int = 50_000  # at most this many training rows are nodes
     task_: Task | None = field(default=None, repr=False)
     graph_: Graph | None = field(default=None, repr=False)
 
@@ -68,7 +68,7 @@ class FACE:
         return replace(self, task_=task, graph_=Graph(nodes, parts, graph, score))
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """The ends of the shortest paths; nothing is drawn, and nobody asked."""
+        """The ends of the shortest paths, without randomness and without asking the judge."""
         return self.nearest_ends(query.x, query.goals)
         yield  # makes it a search
 

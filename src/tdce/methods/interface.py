@@ -56,21 +56,21 @@ class Task:
         return len(self.x) > 0
 
     def require_rows(self, who: str) -> None:
-        """An error with the way out, for what cannot do without the rows."""
+        """An error with the remedy, for what cannot do without the rows."""
         if not self.has_rows:
             raise InputError(
                 f"{who} needs the training rows, but this artefact was saved without its training rows; save it with "
-                "them (rows=True, or `tdce fit` without --without-rows). To explain, the method tdce does without"
+                "them (rows=True, or `tdce fit` without --without-rows). The method tdce can explain without them"
             )
 
     def lead(self, who: str) -> Guide:
-        """The guide, or an error with the way out."""
+        """The guide, or an error with the remedy."""
         if self.guide is None:
-            raise InputError(f"{who} needs a model with gradients, and this one has none; use cchvae or face")
+            raise InputError(f"{who} needs a model with gradients, but this one has none; use cchvae or face")
         return self.guide
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What was made before under this key for the same rows, model and guide, else made now and kept."""
+        """What was made earlier under this key for the same rows, model and guide; otherwise made now and kept."""
         made_for = (self.x, self.judge.model, self.guide)
         whole = (key, *map(id, made_for))  # kept with them, so that no other object takes over an id
         if whole not in self.memo:
@@ -113,7 +113,7 @@ class Query:
     """What a method is asked."""
 
     x: Tensor  # (n, width) rows, of which none meets its goal
-    goals: Goals  # one for each row
+    goals: Goals  # one per row
     reach: Reach  # how far each row may go
     closeness: float | None  # from 0, typical of what is wanted, to 1, near to the row; None: the method's own
     option: int  # how many answers were found for these rows before

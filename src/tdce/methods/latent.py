@@ -75,7 +75,7 @@ class Clue(Revise):
     """argmin over z of  H(y | G(z)) + proximity |G(z) - x|_1 - pull log p(target | G(z)),  from the mean of q(z | x).
 
     CLUE explains uncertainty: its first two terms lead to a row of which the model is sure, of whatever class. The
-    third is not in that paper; it names the class, without which its answers could not stand beside counterfactuals.
+    third is not in that paper; it names the class, without which its answers would not be counterfactuals.
     """
 
     pull: float = 1.0  # towards the target class; 0 is CLUE as published

@@ -17,7 +17,7 @@ from tdce.methods.interface import Task
 from tdce.products import exact, nearest, squared_distances, sums
 
 POOL = 4096  # confident rows of a class, at most
-FEWEST = 100  # and at least, if there are so many
+FEWEST = 100  # and at least, if there are enough
 EXACT = 30.0  # how much more an immutable column weighs where rows should agree on it
 
 
@@ -26,7 +26,7 @@ class Typical:
     """What is typical of a class around a query, by the real rows that the model puts there with confidence: numbers
     from their mean, drawn together or apart, and the categories of one of them, so that these go together."""
 
-    neighbours: int  # so many of the nearest
+    neighbours: int  # how many of the nearest rows
     confidence: float  # of the model in them
     own_share: float  # share of the query's own value in a number that does not tell the classes apart
     factors: int | None  # main directions of the class in which rows may differ fully, in others half; None: all
@@ -66,7 +66,7 @@ def crowd(x: Tensor, pool: Tensor, count: int) -> Tensor:
 
 def drawn(near: Tensor, u: Tensor) -> Tensor:
     """(n,) one of the rows that have a 1 in `near` (n, m), each as likely as the others for a uniform u."""
-    before = (u * near.sum(dim=1, keepdim=True)).floor().float()  # so many of them come before it
+    before = (u * near.sum(dim=1, keepdim=True)).floor().float()  # how many of them come before it
     return torch.searchsorted(near.cumsum(dim=1), before, right=True).squeeze(1)
 
 
@@ -123,8 +123,8 @@ def nearest_accepted(task: Task, x: Tensor, goals: Goals, count: int) -> Tensor:
 
 
 def pool_of(task: Task, goal: Goal, confidence: float | None) -> Tensor:
-    """(m, width) training rows that the model puts where it is wanted: at least so confidently, or if these are too
-    few, the likeliest, and thinned out if they are many. Without a confidence, all that meet the goal."""
+    """(m, width) training rows that meet the goal with at least this confidence; if these are too few, the likeliest,
+    and if they are many, some of them. Without a confidence, all that meet the goal."""
 
     def make() -> Tensor:
         if confidence is None:

@@ -56,7 +56,7 @@ def come_back(
 
 
 def give_back(x: Tensor, space: Space, x_cf: Tensor, attempt: Try, order: Tensor) -> Search:
-    """Each feature in its turn takes the query's value where the verdict holds; the turns may differ by row."""
+    """Each feature in turn takes the query's value if the verdict holds; the order may differ by row."""
     for turn in order.T:  # (n,) feature numbers
         candidate = torch.where(space.members[turn], x, x_cf)
         _, holds = yield from attempt(candidate, x_cf)
@@ -87,7 +87,7 @@ def cheapest_first(query: Query, space: Space, guide: Guide, x_cf: Tensor) -> Te
 
 
 def coarse(space: Space, x: Tensor, x_cf: Tensor) -> Tensor:
-    """Numbers that moved, rounded to a small part of a deviation: a finer value would hang on the machine's last bits.
+    """Numbers that moved, rounded to a small part of a deviation: finer values depend on the machine's last bits.
 
     Both are (..., width).
     """

@@ -86,12 +86,12 @@ class TDCE:
         return (yield from come_back(query, task.space, x_cf, back_share, turns))
 
     def likes(self, query: Query, noise: Noise) -> Tensor:
-        """(n, features) which features an option likes to change: at random, and less so where it was done before."""
+        """(n, features) how much an option likes to change each feature: random, and less if earlier options did."""
         return noise.normal(len(task_of(self).space.members)) - query.changed.clamp(max=1.0)
 
     def aim(self, query: Query, share: float, noise: Noise, likes: Tensor | None = None) -> Aim:
         """Where the estimate is drawn to: `share` of the way from the typical row of what is wanted to the query; to
-        the query itself where there are no real rows to know the typical one by."""
+        the query itself if there are no real rows."""
         task, x = task_of(self), query.x
         if share < 1 and task.has_rows:
             typical = Typical(self.neighbours, self.confidence, self.own_share, self.factors, self.spread)
@@ -126,7 +126,7 @@ class TDCE:
 
     def last_rung(self, query: Query, x_cf: Tensor, left: Tensor, noise: Noise) -> Search:
         """Where no walk arrived: the nearest real row that the model accepts with the immutable features put in, then
-        noised and denoised where the verdict allows it, so that nobody's record is handed out."""
+        noised and denoised if the verdict allows it, so that nobody's record is given away."""
         task = task_of(self)
         if not left.any() or not task.has_rows:
             return x_cf
@@ -178,7 +178,7 @@ class TDCE:
         return torch.where(task_of(self).mutable, space.join(num.clamp(aim.low, aim.high), cat), x_cf)
 
     def gradient(self, x: Tensor, goals: Goals, aim: Aim) -> Tensor:
-        """Of the log chance, the numbers' part as a unit vector over those that can follow it, times how much is
+        """The gradient of the log chance, its numbers as a unit vector over those that can follow it, times how much is
         needed: 0 for a confident row."""
         task = task_of(self)
         space, guide = task.space, task.lead("tdce")

@@ -28,7 +28,7 @@ class Autoencoder(nn.Module):
         return out
 
     def fit(self, x: Tensor, seed: int, steps: int = 600) -> History:
-        """Least squares on encoded rows; every tenth row is held out to stop by."""
+        """Least squares on encoded rows; every tenth row is held out for early stopping."""
         held_out = torch.arange(len(x)) % 10 == 0
         rows, checked = (x[~held_out], x[held_out]) if len(x) >= 50 else (x, x)
         return train(

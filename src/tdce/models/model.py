@@ -1,4 +1,4 @@
-"""What decides: a model of raw rows, and the two kinds that there are."""
+"""What decides: a model of raw rows, of either of two kinds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from tdce.cells import Floats, Value
 
 BLOCK = 1024
-"""So many rows are worked at a time."""
+"""Rows that are scored at a time."""
 
 Classify = Callable[[Tensor], Tensor]
 """Encoded rows (n, width) -> logits (n, classes), differentiable."""

@@ -123,7 +123,7 @@ def supplement_bounds(k: int, tau: float, log_x_min: float) -> Bounds:
 
 
 def corrected_bounds(pi: Floats, tau: float, log_x_min: float) -> Bounds:
-    """The paper's argument put right; like the paper's, it speaks of points whose shares are all at least x_min."""
+    """The paper's argument, corrected; like the paper's, it is about points whose shares are all at least x_min."""
     pi, tau = _checked(pi, tau)
     k, low, high = len(pi), float(np.log(pi.min())), float(np.log(pi.max()))
     common, log_x_min = (k - 1) * math.log(tau), float(log_x_min)

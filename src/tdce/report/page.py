@@ -22,7 +22,7 @@ STATUS = {
 def page(rows: pd.DataFrame, lines: list[list[Line]], title: str) -> str:
     """Every row (its features) with its options: the sentence, the changes side by side, the model's probability before
     and after."""
-    from jinja2 import Environment, StrictUndefined  # only here: nobody waits for it who wants no page
+    from jinja2 import Environment, StrictUndefined  # only here: only a page needs it
 
     people: list[dict[str, Any]] = []
     for i, (label, options) in enumerate(zip(rows.index, lines, strict=True)):

@@ -1,4 +1,4 @@
-"""The paper's experiment again: data x methods x masks x seeds -> tidy rows -> tables."""
+"""The paper's experiment: data x methods x masks x seeds -> tidy rows -> tables."""
 
 from tdce.paper.benchmark.run import Setting, run
 from tdce.paper.benchmark.settings import DATA

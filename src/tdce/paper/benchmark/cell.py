@@ -69,7 +69,7 @@ class Bench:
         name = f"{self.name}-{self.seed}-{of_fit(self.name, self.explainer)}.tdce"
         path = None if self.cache is None else self.cache / name
         if path is not None and path.exists():
-            with suppress(InputError):  # damaged or of another format: made anew
+            with suppress(InputError):  # damaged or of another format: made again
                 return Explainer.load(path, progress="silent").fitted_
         explainer = self.explainer
         explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, _thawed(self.data))
@@ -119,7 +119,7 @@ class Bench:
         return Question(Goals.all(Class(self.target), rows), options, self.seed)
 
     def diffusion(self, tau: float) -> TabularDiffusion:
-        """The table's diffusion model trained anew, with one temperature at all times."""
+        """The table's diffusion model trained again, with one temperature at all times."""
         x = self.fitted.encoder.encode(self.data.part("train")).float()
         settings = self.explainer
         return learned_diffusion(

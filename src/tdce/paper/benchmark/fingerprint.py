@@ -1,4 +1,4 @@
-"""All that a cell's figures depend on, as one short word: where it changes, what was measured before does not count."""
+"""All that a cell's figures depend on, as one short word: if it changes, earlier measurements do not count."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def of_fit(data: str, explainer: Explainer) -> str:
 def of_cell(data: str, method: str, rows: int, explainer: Explainer) -> str:
     """Of the figures of a method: the fit, the rows, the method's class, settings and edition, and that of the metrics.
 
-    The data set, the method's name, the mask and the seed are not in it: a cell is called by them.
+    The data set, the method's name, the mask and the seed are not in it: they are the cell's name.
     """
     made = chosen(method, data)
     edition = getattr(made, "edition", None)

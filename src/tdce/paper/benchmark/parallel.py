@@ -20,8 +20,8 @@ class _Done:
 
 
 def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Any]:
-    """The items of `work(*job)` for every job, from `workers` processes; an error in one of them ends all, and so
-    does the end of this process, whatever it is."""
+    """The items of `work(*job)` for every job, from `workers` processes; an error in one of them ends all of them, and
+    so does any end of this process."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     waiting, running, left = list(jobs), 0, len(jobs)
@@ -59,13 +59,13 @@ def _check_alive(codes: list[int | None]) -> None:
     if died or None not in codes:
         raise ChildProcessError(
             f"a worker process died (exit code {died[0] if died else 0}). What was finished is kept: run the command "
-            "again to go on from there, with --workers 1 if memory is short"
+            "again to continue from there, with --workers 1 if memory is short"
         )
 
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Ctrl-C goes to every process of a terminal; a worker born in here leaves it to the one that started it."""
+    """Ctrl-C goes to every process of a terminal; a worker started in here leaves it to its parent."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -140,20 +140,20 @@ class _Store:
         return key in self.rows and self.prints.get(key) == self._print(cell)
 
     def stale(self, todo: set[Cell]) -> list[str]:
-        """What to say of cells that are not as they would be measured now: those to do, and those that stay."""
+        """What to say about cells that would be measured differently now: those to do, and those that stay."""
         old = {cell for cell in self.done if not self.is_fresh(cell)}
         unknown = {cell for cell in old if (*cell, "validity") not in self.prints}
         lines = []
         for cells, fate in ((old & todo, "measured again"), (old - todo, "left as they are, beside the new ones")):
             if cells:
                 lines.append(
-                    f"{len(cells)} of {len(self.done)} cells are {fate}: {len(cells - unknown)} are of other rows, "
-                    f"settings or editions, of {len(cells & unknown)} it is not known"
+                    f"{len(cells)} of {len(self.done)} cells are {fate}: rows, settings or editions differ in "
+                    f"{len(cells - unknown)} and are not known in {len(cells & unknown)}"
                 )
         return lines
 
     def add(self, measured: Measured) -> None:
-        """In place of what there was of the cell, but for its time."""
+        """Replaces what there was of the cell, except its time."""
         cell = measured.cell
         self.rows = {key: v for key, v in self.rows.items() if key[:4] != cell or key[4] == TIME}
         for metric, value in measured.metrics.items():
@@ -164,7 +164,7 @@ class _Store:
         self.write()
 
     def _print(self, cell: Cell) -> str:
-        """Of the cell as it would be measured now; no word at all if this version does not have its method or data."""
+        """The fingerprint of the cell as it would be measured now; empty if its method or data is unknown."""
         if cell.method not in METHODS or cell.data not in SETS:
             return ""
         return of_cell(cell.data, cell.method, self.asked, Bench(cell.data, cell.seed, self.asked).explainer)
@@ -201,7 +201,7 @@ class _Store:
         return pd.DataFrame([(*key, self.rows[key]) for key in keys], columns=COLUMNS)
 
     def write(self) -> None:
-        """The fingerprints last: killed between the two, a cell is measured once more and never taken for another."""
+        """The fingerprints last: after a kill between the two, a cell is measured again, never mistaken for another."""
         write_whole(self.out / "benchmark.csv", self.frame().to_csv(index=False).encode())
         prints = pd.DataFrame([(*key, self.prints[key]) for key in sorted(self.prints)], columns=PRINTS)
         write_whole(self.out / "cells.csv", prints.to_csv(index=False).encode())
@@ -248,7 +248,7 @@ def _time(setting: Setting, store: _Store, progress: Progress) -> None:
 
 
 def products(bench: Bench, rows: int, steps: int = 50) -> float:
-    """Seconds of the bare matrix products of Algorithm 1 on so many rows: in each of its steps the denoiser and the
+    """Seconds of the bare matrix products of Algorithm 1 on this many rows: in each of its steps the denoiser and the
     classifier forwards, and backwards to their inputs. Best of three."""
     modules = [bench.fitted.diffusion, bench.fitted.classifier]
     weights = [p for m in modules if isinstance(m, torch.nn.Module) for p in m.parameters() if p.dim() == 2]

@@ -1,5 +1,5 @@
 """The settings of each method on each data set, chosen on validation rows (docs/baselines.md and docs/method.md say
-among which, and how)."""
+how, and from which)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
         "law": {"sees_row": False},
     },
 }
-"""By method, then by data set; what is not here has the method's defaults."""
+"""By method, then by data set; the others have the method's defaults."""
 
 
 def chosen(method: str, data: str) -> Method:

@@ -56,16 +56,17 @@ def markdown(rows: pd.DataFrame) -> str:
     seeds = rows.loc[rows["metric"] == "validity", "seed"].nunique()
     parts = [
         "# The paper's tables, run again",
-        f"Mean ± standard deviation over {seeds} seeds; best **bold**, second <u>underlined</u>; in small the paper's "
-        "own figure. Every figure is from `benchmark.csv` in this folder, which `tdce bench` makes. CounterNet "
-        "explains a classifier of its own, trained with it: its validity is by that one, on the rows that it refuses.",
+        f"Mean ± standard deviation over {seeds} seeds; best **bold**, second <u>underlined</u>; the paper's own "
+        "figure in small type. Every figure is from `benchmark.csv` in this folder, which `tdce bench` makes. "
+        "CounterNet explains a classifier of its own, trained with it: its validity is by that one, on the rows that "
+        "it refuses.",
     ]
     for masked, title in (("no", "Without a mask"), ("yes", "One feature masked")):
         if (rows["masked"] == masked).any():
             metrics = [m for m in PAPER if masked == "no" or m != "js"]
             parts += [f"## {title}", _masks(rows) if masked == "yes" else ""]
             parts += [_table(rows, masked, metrics, printed=True), _says(rows, masked, metrics), _differs(rows, masked)]
-            parts += [f"### {title}: beside the paper's metrics", _table(rows, masked, BESIDE, printed=False)]
+            parts += [f"### {title}: further metrics", _table(rows, masked, BESIDE, printed=False)]
     if (rows["metric"] == "seconds_per_100").any():
         parts += ["## Seconds per 100 rows", _times(rows)]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -114,7 +115,7 @@ def _cell(contest: Contest, method: str, printed: float | None) -> str:
 
 
 def _says(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
-    """Where ours is first, within one deviation of the first, or last, and to whom a column is lost."""
+    """Where ours is first, within one deviation of the first, or last, and which method wins a lost column."""
     standings, last, lines = Counter[str](), 0, []
     for d in _present(rows["data"], TITLES):
         lost = []
@@ -139,7 +140,7 @@ def _says(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
 
 
 def _differs(rows: pd.DataFrame, masked: str) -> str:
-    """How the figures stand beside the paper's on average, and what differs between the two experiments."""
+    """How the figures compare with the paper's on average, and what differs between the two experiments."""
     known, baselines = paper_figures(), ORDER[:6]
 
     def mean(metric: str, methods: Iterable[str]) -> str:
@@ -159,8 +160,8 @@ def _differs(rows: pd.DataFrame, masked: str) -> str:
     have = set(rows.loc[(rows["masked"] == masked) & rows["data"].isin(["lcd", "gmc", "adult", "law"]), "method"])
     if "tdce_paper" not in have or not have & set(baselines):
         return ""
-    return f"""Beside the paper's figures, which stand in brackets, as means over the data sets. What
-follows each figure is how the two experiments differ; which of these makes the gap was not tested one by one:
+    return f"""Compared with the paper's figures (in brackets), as means over the data sets. Each figure is followed by
+how the two experiments differ; which of these differences makes the gap was not tested one by one:
 
 - Validity: {both("validity")}. Our baselines are tuned on validation rows and keep a candidate only if it is
   valid as it would be returned; the paper ran a library's defaults. Algorithm 1 as printed flips far fewer rows
@@ -169,7 +170,7 @@ follows each figure is how the two experiments differ; which of these makes the 
   98 included, over all rows, and more of the baselines' rows flip here. The paper does not say how its
   columns were prepared.
 - Instability: {both("instability")}. Ours explains the nearest training row. The noise of `tdce_paper` is independent
-  between rows; whether the paper's was is not said.
+  between rows; the paper does not say whether its noise was.
 - IM1: {both("im1")}. A mean of ratios with a heavy tail; the medians below are steadier. The
   paper's autoencoders are not described."""
 
@@ -200,7 +201,7 @@ def _times(rows: pd.DataFrame) -> str:
 
 
 def _in_paper(method: str) -> str:
-    """The paper's TDCE stands beside both of ours."""
+    """Both of our methods are compared with the paper's TDCE."""
     return OURS if method == "tdce_paper" else method
 
 

@@ -1,4 +1,4 @@
-"""The paper's figures, made again: each is measured by one function and drawn by another from what that one found."""
+"""The paper's figures: each is measured by one function and drawn by another from what was measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 4: whether the numbers of the counterfactuals hang together as in the target class, and the categories fit."""
+"""Figure 4: whether the counterfactuals' numbers are correlated as in the target class, and the categories match."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def todo(work: Work) -> list[int]:
 
 
 def measure(work: Work) -> pd.DataFrame:
-    """One line a seed, mask, method and pair of numbers: how far their correlation is from the target class's; one a
-    category of one feature: its share; and one a feature: how many of the rows change it. `real rows` are unseen rows
-    of the target class, as many as the queries."""
+    """One line per seed, mask, method and pair of numbers: how far their correlation is from the target class's; one
+    per category of one feature: its share; and one per feature: how many of the rows change it. `real rows` are unseen
+    rows of the target class, as many as the queries."""
     table, jobs = work.have("correlations", COLUMNS), [(work.bench(seed),) for seed in todo(work)]
     parts: dict[int, Lines] = {}
     with work.progress.bar("correlations", len(jobs) * 2 * len(SHOWN)) as bar:
@@ -105,7 +105,7 @@ def _changed(bench: Bench, key: dict[str, Any], raw: Floats, own: Floats) -> Lin
 
 
 def shown_feature(schema: Schema, mask: Any) -> Categorical:
-    """The one whose shares are shown: that which the benchmark masks if it is categorical, or else the first."""
+    """The feature whose shares are shown: the one that the benchmark masks if it is categorical, or else the first."""
     found = [f for f in schema if isinstance(f, Categorical)]
     if not found:
         raise InputError("this data set has no categorical feature whose shares could be shown; use another one")
@@ -138,7 +138,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 
 def _matrices(figure: SubFigure, gaps: pd.DataFrame, most: float, title: str) -> None:
-    """One matrix a method, and one of real rows; darker is further from the target class."""
+    """One matrix per method, and one of real rows; darker is further from the target class."""
     figure.suptitle(f"{title}: correlations, how far from the target class's", x=0.01, ha="left", fontsize=17)
     panels = figure.subplots(2, 5)
     names = list(dict.fromkeys(gaps["a"]))

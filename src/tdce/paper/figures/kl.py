@@ -16,7 +16,7 @@ COUNT = 200_000
 
 
 def measure(work: Work) -> pd.DataFrame:
-    """One line a temperature: the divergence, its standard error, and every pair of bounds."""
+    """One line per temperature: the divergence, its standard error, and every pair of bounds."""
     pi, lines = np.array(PI), []
     for tau in TAUS:
         log_x_min = float(theory.draws(pi, tau, COUNT).min())  # the x_min that the paper's bounds speak of
@@ -34,7 +34,7 @@ def measure(work: Work) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """Left the paper's bounds and the corrected pair, right those without x_min, on a scale of their own."""
+    """Left: the paper's bounds and the corrected pair. Right: those without x_min, on their own scale."""
     figure = new(13, 6)
     left, right = figure.subplots(1, 2)
     tau = table["tau"]

@@ -32,7 +32,7 @@ PANELS = {
 
 
 def measure(work: Work) -> pd.DataFrame:
-    """One line a method, step and feature, for the first refused test applicant of the German credit data.
+    """One line per method, step and feature, for the first refused test applicant of the German credit data.
 
     On the way it is the estimate of the clean row, at the end what is returned: a number's distance from the person's
     own value, the weight of all categories but the person's own, and the model's probability.
@@ -77,7 +77,7 @@ def way(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """A row a method; what its answer changes is coloured and named, the rest is grey."""
+    """One row per method; what its answer changes is coloured and named, the rest is grey."""
     figure = new(17, 14)
     table = table.fillna({"feature": "", "change": ""})
     halves = figure.subfigures(len(METHODS), 1, hspace=0.04, squeeze=False)[:, 0]
@@ -100,7 +100,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 
 def _lines(axes: Axes, part: pd.DataFrame) -> None:
-    """One line a feature, through each walk; a point at what is returned."""
+    """One line per feature, through each walk; a point at what is returned."""
     looks = iter([(colour, style) for style in STYLES for colour in COLOURS])
     for feature, own in part.groupby("feature", sort=False):
         change = str(own["change"].iloc[0])

@@ -36,7 +36,7 @@ TITLES = {0: "without guidance", 1: "with guidance"}
 
 
 def measure(work: Work) -> pd.DataFrame:
-    """One line a point and time: Algorithm 1 from pure noise, with weight 0 and 1 of the classifier's gradient."""
+    """One line per point and time: Algorithm 1 from pure noise, with weight 0 and 1 of the classifier's gradient."""
     task = _task()
     x, goals = torch.eye(3)[torch.arange(POINTS) % 3], Goals.all(Class(1), POINTS)
     lines: list[pd.DataFrame] = []

@@ -39,7 +39,7 @@ def styled() -> Iterator[None]:
 
 
 def new(width: float, height: float) -> Figure:
-    """A figure of so many inches, of its own: nothing global is drawn on."""
+    """A figure of this size in inches, without pyplot's global state."""
     return Figure(figsize=(width, height), layout="constrained")
 
 

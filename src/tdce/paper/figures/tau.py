@@ -42,8 +42,8 @@ def todo(work: Work) -> list[tuple[int, float]]:
 
 
 def measure(work: Work) -> pd.DataFrame:
-    """One line a temperature, seed, method and metric. The diffusion model is trained anew at each temperature, which
-    is the same at all times and when sampling; the classifier, the queries and the autoencoders stay."""
+    """One line per temperature, seed, method and metric. The diffusion model is trained again at each temperature,
+    which is the same at all times and in sampling; the classifier, the queries and the autoencoders stay the same."""
     table, left, jobs = work.have("tau", COLUMNS), todo(work), []
     for seed in range(work.seeds):
         taus = [tau for s, tau in left if s == seed]
@@ -71,7 +71,7 @@ def measured(bench: Bench, taus: list[float]) -> Iterator[list[dict[str, Any]]]:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """One panel a metric: means over the seeds, with a band from the lowest to the highest seed."""
+    """One panel per metric: means over the seeds, with a band from the lowest to the highest seed."""
     figure = new(13, 9)
     panels = figure.subplots(2, 2, sharex=True)
     looks = zip(METHODS.items(), ((VERMILION, "s"), (ORANGE, "^"), (BLUE, "o")), strict=True)

@@ -23,7 +23,7 @@ class Work:
     seeds: int = 5
     rows: int = 1000  # queries at most
     results: Path = Path("results")  # of `tdce bench`: its fitted explainers, and what was measured for figures before
-    fresh: bool = False  # measure anew, whatever was measured before
+    fresh: bool = False  # measure again, whatever was measured before
     workers: int = 2
     progress: Progress = field(default_factory=lambda: Progress("silent"))
 
