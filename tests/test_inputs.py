@@ -466,8 +466,13 @@ def test_wrong_paths_and_targets_are_named(explainer, tmp_path):
         for path in (5, None, b"x", "a\0b"):
             assert refusal(lambda call=call, path=path: call(path)).startswith("path is ")
     assert refusal(lambda: tdce.Explainer.load(tmp_path / "x.tdce", progress="loud")).startswith("progress is 'loud'")
-    for target in ([1], np.array(["yes"]), pd.NA, 10**400):
+    for target in ([1, 1], [["yes"], ["yes"]], np.array(["maybe", "yes"]), pd.NA, 10**400):
         assert "is not a value of the label" in refusal(lambda target=target: explainer.explain(rows, target=target))
+    for target in ([], ["yes"], pd.Series(["yes"] * 3)):
+        words = refusal(lambda target=target: explainer.explain(rows, target=target))
+        assert words == f"target has {len(target)} goals for 2 rows; give one, or one per row"
+    words = refusal(lambda: explainer.explain(rows, target=tdce.Not("no"), threshold=0.7))
+    assert words == "threshold 0.7 goes with a class, not with Not(of='no'); leave it out"
 
 
 SETTINGS = [(name, field) for name, kind in METHODS.items() for field in fields(kind()) if not field.name.endswith("_")]
