@@ -7,9 +7,11 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -21,11 +23,42 @@ from tdce import InputError, cli
 from tdce.cli import app
 
 
-def run(*words: object, cwd: Path, stdout=subprocess.PIPE, preexec_fn=None, **env: str):
-    return subprocess.run(
-        [sys.executable, "-m", "tdce", *map(str, words)], stdout=stdout, stderr=subprocess.PIPE,
-        cwd=cwd, env=os.environ | {"COLUMNS": "100"} | env, text=True, check=False, preexec_fn=preexec_fn,
-    )  # fmt: skip
+def run(*words: object, cwd: Path, stdout=None, preexec_fn=None, **env: str):
+    """A command in a process of its own: a fork of this one, which need not import torch again; a new one where standard
+    output or the process itself is special."""
+    words, env = tuple(map(str, words)), os.environ | {"COLUMNS": "100"} | env
+    if stdout is not None or preexec_fn is not None:
+        command = [sys.executable, "-m", "tdce", *words]
+        return subprocess.run(
+            command, stdout=stdout or subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, env=env, text=True, check=False,
+            preexec_fn=preexec_fn,
+        )  # fmt: skip
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
+        child = os.fork()
+        if not child:
+            _become(words, cwd, env, out, err)
+        _, ended = os.waitpid(child, 0)
+        for file in (out, err):
+            file.seek(0)
+        return subprocess.CompletedProcess(words, os.waitstatus_to_exitcode(ended), out.read(), err.read())
+
+
+def _become(words: tuple[str, ...], cwd: Path, env: dict[str, str], out: IO[str], err: IO[str]) -> NoReturn:
+    """The command itself, in the forked process."""
+    code: Any = 70
+    try:
+        os.chdir(cwd)
+        os.environ.update(env)
+        sys.argv, sys.stdout, sys.stderr = ["tdce", *words], out, err
+        cli.main()
+    except SystemExit as end:
+        code = end.code or 0
+    except BaseException:
+        traceback.print_exc(file=err)
+    finally:
+        out.flush()
+        err.flush()
+        os._exit(code)
 
 
 def members(rows: int, seed: int) -> pd.DataFrame:
