@@ -24,8 +24,8 @@ from tdce.cli import app
 
 
 def run(*words: object, cwd: Path, stdout=None, preexec_fn=None, **env: str):
-    """A command in a process of its own: a fork of this one, which need not import torch again; a new one where standard
-    output or the process itself is special."""
+    """A command in a process of its own: a fork of this one, which need not import torch again, or a new one where
+    standard output or the process itself is special."""
     words, env = tuple(map(str, words)), os.environ | {"COLUMNS": "100"} | env
     if stdout is not None or preexec_fn is not None:
         command = [sys.executable, "-m", "tdce", *words]

@@ -86,6 +86,19 @@ def test_the_chance_and_the_score_by_hand():
     assert band.chance(torch.tensor([[0.3, 0.6, 0.1]])).item() == pytest.approx(1.0)
 
 
+def test_certain_answers_are_no_trouble():
+    """A tree may say exactly 0 or 1; a band that ends there has them."""
+    p = torch.tensor([[1.0, 0.0], [0.0, 1.0]], dtype=torch.double)
+    expected = {
+        Between(1, 0.0, 0.5): [True, False], Between(1, 0.5, 1.0): [False, True], Between(1, 0.2, 0.8): [False, False],
+        Class(1): [False, True], Not(1): [True, False], AtLeast(1, 0.9): [False, True],
+    }  # fmt: skip
+    for goal, met in expected.items():
+        goals = Goals.all(goal, 2)
+        assert goals.met(p).tolist() == (goals.margin(p) >= 0).tolist() == met
+        assert ((goals.chance(p) >= 0) & (goals.chance(p) <= 1)).all()  # so it is no NaN
+
+
 def test_where_a_guide_may_stop():
     assert (Class(0).enough(0.75), Not(0).enough(0.75), Between(0, 0.2, 0.4).enough(0.75)) == (0.75, 0.75, 1.0)
     assert AtLeast(0, 0.9).enough(0.75) == pytest.approx(0.91)

@@ -106,7 +106,7 @@ class AtLeast(Class):
         return p[:, self.of] >= self.p + STANDOFF
 
     def gap(self, logits: Tensor) -> Tensor:
-        return log_odds(logits, self.of) - log(self.p / (1 - self.p))
+        return log_odds(logits, self.of) - logit(self.p)
 
     def enough(self, confidence: float) -> float:
         return max(confidence, self.p + AHEAD * (1 - self.p))
@@ -153,28 +153,31 @@ class Between(Class):
         return f"{classes[self.of]} at {100 * self.low:g} % to {100 * self.high:g} %"
 
     def met(self, p: Tensor) -> Tensor:
-        return (p[:, self.of] >= self.low + STANDOFF) & (p[:, self.of] <= self.high - STANDOFF)
+        low, high = (self.low + STANDOFF if self.low > 0 else 0.0), (self.high - STANDOFF if self.high < 1 else 1.0)
+        return (p[:, self.of] >= low) & (p[:, self.of] <= high)
 
     def gap(self, logits: Tensor) -> Tensor:
         odds = log_odds(logits, self.of)
-        return torch.minimum(odds - _logit(self.low), _logit(self.high) - odds)
+        far = torch.full_like(odds, inf)  # an end at 0 or 1 is no border
+        above = odds - logit(self.low) if self.low > 0 else far
+        below = logit(self.high) - odds if self.high < 1 else far
+        return torch.minimum(above, below)
 
     def loss(self, logits: Tensor) -> Tensor:
-        total = logits.logsumexp(dim=1)
+        total, edge = logits.logsumexp(dim=1), INNER * (self.high - self.low)
         log_p, log_q = logits[:, self.of] - total, others(logits, self.of).logsumexp(dim=1) - total
-        low, high = self._inner()
-        return (_log(low) - log_p).clamp_min(0.0) + (_log(1 - high) - log_q).clamp_min(0.0)
+        loss = torch.zeros_like(total)
+        if self.low > 0:
+            loss = loss + (log(self.low + edge) - log_p).clamp_min(0.0)
+        if self.high < 1:
+            loss = loss + (log(1 - self.high + edge) - log_q).clamp_min(0.0)
+        return loss
 
     def chance(self, p: Tensor) -> Tensor:
         return (-self.loss(p.log())).exp()
 
     def enough(self, confidence: float) -> float:
         return 1.0
-
-    def _inner(self) -> tuple[float, float]:
-        """The middle of the band: a guide does not stop at its ends, unless they are 0 or 1."""
-        width = self.high - self.low
-        return (self.low + INNER * width if self.low > 0 else 0.0, self.high - INNER * width if self.high < 1 else 1.0)
 
 
 @dataclass(frozen=True)
@@ -253,9 +256,5 @@ def log_odds(logits: Tensor, k: int) -> Tensor:
     return logits[:, k] - others(logits, k).logsumexp(dim=1)
 
 
-def _logit(p: float) -> float:
-    return _log(p) - _log(1 - p)
-
-
-def _log(p: float) -> float:
-    return log(p) if p > 0 else -inf
+def logit(p: float) -> float:
+    return log(p / (1 - p))

@@ -95,10 +95,11 @@ class FACE:
     def _paths(self, graph: Graph, goal: Goal) -> tuple[Floats, Positions]:
         """For each node the length of the path to the nearest one that would count as an answer, and which one that
         is; infinite where there is no path."""
-        if goal not in graph.paths:
+        key = goal, self.confidence
+        if key not in graph.paths:
             sure = (goal.chance(graph.score) >= self.confidence) & goal.met(graph.score)
-            graph.paths[goal] = _nearest_source(graph.edges, np.flatnonzero(sure.numpy()))
-        return graph.paths[goal]
+            graph.paths[key] = _nearest_source(graph.edges, np.flatnonzero(sure.numpy()))
+        return graph.paths[key]
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Graph:
     parts: dict[bytes, Part]  # by the values of the immutable columns: no edge leads from one to another
     edges: Any  # (m, m) lengths, a sparse matrix
     score: Tensor  # (m, classes) the model's, of the nodes
-    paths: dict[Goal, tuple[Floats, Positions]] = field(default_factory=dict)  # by goal, found when first needed
+    paths: dict[tuple[Goal, float], tuple[Floats, Positions]] = field(default_factory=dict)  # found when first needed
 
 
 class Edges(NamedTuple):
