@@ -24,3 +24,10 @@ def pytest_configure(config: pytest.Config) -> None:
     if FITS not in os.environ:
         os.environ[FITS] = tempfile.mkdtemp(prefix="tdce-fits-")
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(FITS), ignore_errors=True))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file's tests go to one worker, so that its fixtures are made once; those of other machines may part."""
+    for item in items:
+        if item.path.name != "test_machines.py":
+            item.add_marker(pytest.mark.xdist_group(item.path.name))

@@ -5,6 +5,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import tdce
 
 
@@ -16,3 +18,11 @@ def kept(name: str, make: Callable[[], tdce.Explainer]) -> tdce.Explainer:
         if not path.exists():
             make().save(path)
     return tdce.Explainer.load(path, progress="silent")
+
+
+def small(patch: pytest.MonkeyPatch) -> None:
+    """Explainers with default settings train small networks: where it matters how they are called, not how good."""
+    patch.setattr(tdce.Explainer.__init__, "__kwdefaults__", tdce.Explainer.__init__.__kwdefaults__ | SMALL)
+
+
+SMALL = {"hidden": 32, "steps": 150}

@@ -10,12 +10,14 @@ import sys
 import tempfile
 import time
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import numpy as np
 import pandas as pd
 import pytest
+from fits import small
 from typer.testing import CliRunner
 
 import tdce
@@ -78,6 +80,14 @@ def members(rows: int, seed: int) -> pd.DataFrame:
     frame.loc[rng.random(rows) < 0.1, "Straße"] = None
     stays = visits * 8 > fee + rng.normal(0, 6, rows)
     return frame.assign(**{"bleibt?": np.where(stays, "ja", "nein")})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_networks() -> Iterator[None]:
+    """The commands that run in forks train small networks; `tdce bench` starts processes of its own."""
+    with pytest.MonkeyPatch.context() as patch:
+        small(patch)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -221,6 +221,7 @@ def test_correlations_are_pearsons_and_a_constant_has_none():
 
 
 def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(Bench, "explainer", property(small))
     monkeypatch.setattr(correlations, "SHOWN", ("wachter", correlations.DEFAULT))
     monkeypatch.setattr(correlations, "stream", in_this_process)
     work = Work(tmp_path, "german", seeds=1, rows=20, results=results)

@@ -52,7 +52,7 @@ def test_other_instructions_give_the_same_values_and_company_does_not_matter_wit
     out = folder / f"{setting}.pkl"
     done = subprocess.run(
         [sys.executable, "-c", f"ASKED = {ASKED}{ASK}", folder, out, HERE / "test_company.py", QUICK],
-        env=os.environ | {name: value, "TDCE_EXAMPLES": "2"},
+        env=os.environ | {name: value, "TDCE_EXAMPLES": "1"},
         capture_output=True,
         text=True,
         check=False,

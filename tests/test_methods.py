@@ -12,6 +12,12 @@ import tdce
 from tdce.methods import METHODS, Method
 from tdce.methods.interface import task_of
 
+QUICK = {"counternet": {"steps": 500}}  # enough for an easy task
+
+
+def quick(name: str) -> Method:
+    return METHODS[name](**QUICK.get(name, {}))
+
 
 @pytest.fixture(scope="module")
 def explainer() -> tdce.Explainer:
@@ -34,7 +40,7 @@ def name(request) -> str:
 
 @pytest.fixture(scope="module")
 def fitted(name, scene) -> Method:
-    return METHODS[name]().fit(scene[0])
+    return quick(name).fit(scene[0])
 
 
 def test_rows_come_back_whole_finite_and_one_hot(scene, fitted):
@@ -48,7 +54,7 @@ def test_rows_come_back_whole_finite_and_one_hot(scene, fitted):
 
 def test_the_seed_decides(scene, fitted, name):
     task, x, goals = scene
-    one, two = (proposed(made, x, goals, seed=7) for made in (fitted, METHODS[name]().fit(task)))
+    one, two = (proposed(made, x, goals, seed=7) for made in (fitted, quick(name).fit(task)))
     assert torch.equal(one, two)
 
 
@@ -62,7 +68,7 @@ def test_arguments_are_not_edited(scene, fitted):
 def test_immutable_columns_are_kept(scene, name):
     task, x, goals = scene
     frozen = task.space.mask(["age", "housing"])
-    x_cf = proposed(METHODS[name]().fit(replace(task, mutable=~frozen)), x, goals)
+    x_cf = proposed(quick(name).fit(replace(task, mutable=~frozen)), x, goals)
     assert torch.equal(x_cf[:, frozen], x[:, frozen])
 
 
@@ -82,7 +88,7 @@ def test_what_it_says_of_itself_is_true(explainer, fitted, name):
     """A method without a dial refuses one; one that is not random gives the same answer every time."""
     people = lending.refused(explainer, 20)
     asking = copy.copy(explainer)
-    asking.method = name
+    asking.method = quick(name)
     if not fitted.has_dial:
         with pytest.raises(tdce.InputError, match="has no closeness to set"):
             asking.explain(people, closeness=0.5)

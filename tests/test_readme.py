@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from fits import small
 
 README = Path(__file__).parent.parent / "README.md"
 
@@ -12,6 +13,7 @@ def test_the_blocks_of_the_readme_run_in_order(tmp_path, monkeypatch, capsys):
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert len(blocks) == 2
     monkeypatch.chdir(tmp_path)
+    small(monkeypatch)
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(README), "exec"), names)
