@@ -63,7 +63,8 @@ class FACE:
             parts[key] = Part.of(x, at, self.k, self.epsilon, features)
             edges.append(parts[key].inner(x))
         row, node, weight = (np.concatenate(each) for each in zip(*edges, strict=True))
-        graph = csr_array((weight, (row, node)), shape=(len(nodes), len(nodes)))
+        places = row.astype(np.int32), node.astype(np.int32)  # as the path finder of an older scipy wants them
+        graph = csr_array((weight, places), shape=(len(nodes), len(nodes)))
         score = task.judge.score(task.encoder.unembed(nodes))
         return replace(self, task_=task, graph_=Graph(nodes, parts, graph, score))
 
