@@ -1,13 +1,16 @@
 """What counterfactuals are measured against: all metrics of two rows worked by hand."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
+import lending
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 
+from tdce import evaluation
 from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.evaluation import MEANING, PAPER, Yardstick
@@ -180,3 +183,21 @@ def test_the_neighbour_is_of_the_same_verdict_and_another_row_and_categories_cou
     assert apart.neighbours(np.array([[10.0, OWN]]), judge).tolist() == [[12, OWN]]  # the next, not the last
     single = Yardstick(yardstick.encoder, np.array([[10.0, OWN]]), TARGET[:1], *[None] * 3)
     assert single.neighbours(np.array([[10.0, OWN]]), judge).tolist() == [[10, OWN]]  # there is no other
+
+
+def test_the_neighbours_are_asked_the_same_question_within_the_same_limits(monkeypatch):
+    explainer = lending.explainer()
+    answer = explainer.explain(lending.refused(explainer, 20), immutable=["age"], closeness=0.3, seed=4)
+    seen, real = [], evaluation.explain
+
+    def explain(method, limits, question):
+        seen.append((limits.immutable, question.closeness, question.seed, question.options))
+        return real(method, limits, question)
+
+    monkeypatch.setattr(evaluation, "explain", explain)
+    assert evaluation.evaluate(explainer, answer)["violations"] == 0
+    assert seen == [(("age",), 0.3, 4, 1)]
+    older = answer.found.raw.copy()
+    older[:, :, answer.features.index("age")] += 1
+    broken = replace(answer, found=replace(answer.found, raw=older))
+    assert evaluation.evaluate(explainer, broken)["violations"] == 1
