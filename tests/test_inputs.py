@@ -471,6 +471,7 @@ def test_wrong_paths_and_targets_are_named(explainer, tmp_path):
     for target in ([], ["yes"], pd.Series(["yes"] * 3)):
         words = refusal(lambda target=target: explainer.explain(rows, target=target))
         assert words == f"target has {len(target)} goals for 2 rows; give one, or one per row"
+    assert len(explainer.explain(rows.head(0), target=[])) == 0
     words = refusal(lambda: explainer.explain(rows, target=tdce.Not("no"), threshold=0.7))
     assert words == "threshold 0.7 goes with a class, not with Not(of='no'); leave it out"
 

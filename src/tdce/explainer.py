@@ -214,7 +214,7 @@ class Explainer:
         if isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index):
             if len(target) != len(raw):
                 raise InputError(f"target has {len(target)} goals for {len(raw)} rows; give one, or one per row")
-            return Goals.of([goal(each) for each in target])
+            return Goals.of([goal(each) for each in target]) if len(raw) else Goals.all(goal(classes[0]), 0)
         if target is not None or favourable is not None:
             return Goals.all(goal(favourable if target is None else target), len(raw))
         if len(classes) > 2:
