@@ -12,13 +12,13 @@ demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadgroup  # tests/conftest.py says which stay together
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test-all: lint
 	$(BIN)/pytest -m "slow or not slow"
 
 test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
-	$(LOWEST)/bin/pytest -n 2 --dist loadgroup
+	$(LOWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 mutate: $(STAMP)  # which small changes of the code no test notices; it can be stopped, and goes on where it was
 	$(BIN)/$(PIP) -c constraints.txt --group mutate

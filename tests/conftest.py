@@ -17,6 +17,7 @@ if "MUTANT_UNDER_TEST" in os.environ:  # mutmut 3.8 reads a private name that py
     pytest.Item._nodeid = property(lambda item: item.nodeid)
 
 FITS = "TDCE_FITS"
+LONG = {f"test_{name}.py" for name in ("machines", "cli", "benchmark", "figures", "methods", "explainer", "awkward")}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -27,7 +28,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests go to one worker, so that its fixtures are made once; those of other machines may part."""
-    for item in items:
-        if item.path.name != "test_machines.py":
-            item.add_marker(pytest.mark.xdist_group(item.path.name))
+    """The longest files first: a file's tests go to one worker, so that its fixtures are made once."""
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_training() -> None:
+    from fits import short_training  # here: the process that starts the workers need not import torch
+
+    short_training()

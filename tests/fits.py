@@ -3,11 +3,15 @@
 import fcntl
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tdce
+from tdce import fitting
+from tdce.methods import vae
+from tdce.models import autoencoder
 
 
 def kept(name: str, make: Callable[[], tdce.Explainer]) -> tdce.Explainer:
@@ -23,6 +27,13 @@ def kept(name: str, make: Callable[[], tdce.Explainer]) -> tdce.Explainer:
 def small(patch: pytest.MonkeyPatch) -> None:
     """Explainers with default settings train small networks: where it matters how they are called, not how good."""
     patch.setattr(tdce.Explainer.__init__, "__kwdefaults__", tdce.Explainer.__init__.__kwdefaults__ | SMALL)
+
+
+def short_training() -> None:
+    """In this process: a few steps for all networks but the diffusion model, whose steps are an argument."""
+    fitting.CLASSIFIER = replace(fitting.CLASSIFIER, steps=400)
+    autoencoder.PLAN = replace(autoencoder.PLAN, steps=100)
+    vae.STEPS = 400
 
 
 SMALL = {"hidden": 32, "steps": 150}

@@ -17,7 +17,7 @@ from tdce.explainer import Explainer
 from tdce.judge import Judge
 from tdce.methods import METHODS, Wachter
 from tdce.paper.benchmark import Setting, run
-from tdce.paper.benchmark.cell import Bench, Cell, Measured, work
+from tdce.paper.benchmark.cell import Bench, Cell, Measured
 from tdce.paper.benchmark.settings import CHOSEN, PRESETS, chosen
 from tdce.paper.benchmark.summary import Contest, Figure, contests, markdown, paper_figures
 from tdce.progress import Progress
@@ -35,10 +35,10 @@ def small(bench: Bench) -> Explainer:
     return Explainer(hidden=32, steps=60, seed=bench.seed, progress="silent")
 
 
-def small_work(*job) -> Iterator[Measured]:
-    """What a process of the benchmark does, with the small explainer."""
-    Bench.explainer = property(small)
-    yield from work(*job)
+def in_this_process(work, jobs, workers) -> Iterator[Measured]:
+    """In place of processes, which would import everything again (tests/test_cli.py has them)."""
+    for job in jobs:
+        yield from work(*job)
 
 
 def measured(out: Path) -> pd.DataFrame:
@@ -46,7 +46,7 @@ def measured(out: Path) -> pd.DataFrame:
     setting = Setting(("german",), ("tdce_paper",), ("no", "yes"), seeds=1, rows=20, out=out, workers=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Bench, "explainer", property(small))
-        patch.setattr(RUNNING, "work", small_work)
+        patch.setattr(RUNNING, "stream", in_this_process)
         patch.setattr(RUNNING, "TIMED_ROWS", 16)
         return run(setting, Progress("silent"))
 

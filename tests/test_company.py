@@ -21,7 +21,7 @@ from tdce.methods import METHODS
 from tdce.models.classifier import Classifier
 from tdce.schema import Schema
 
-EXAMPLES = int(os.environ.get("TDCE_EXAMPLES", "4"))
+EXAMPLES = int(os.environ.get("TDCE_EXAMPLES", "3"))
 
 
 def table(rows: int, numbers: int, categories: tuple[int, ...], seed: int) -> pd.DataFrame:

@@ -1,8 +1,6 @@
 """The figures: measured as they say, drawn from their files, readable."""
 
 import math
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -17,13 +15,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from typer.testing import CliRunner
 
 import tdce
 from tdce import InputError
+from tdce.cli import app
 from tdce.methods import TDCE
 from tdce.paper import theory
 from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.parallel import stream
 from tdce.paper.figures import FIGURES, Work, correlations, kl, make, person, simplex, tau
 from tdce.paper.figures.style import styled
 
@@ -133,12 +132,10 @@ def test_what_was_measured_before_is_drawn_again_without_data(tmp_path, monkeypa
         assert path.read_bytes() == (KEPT / path.name).read_bytes()
 
 
-def test_the_command_makes_what_it_is_asked_for(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "tdce", "figures", "--only", "pipeline", "--out", "pictures"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+def test_the_command_makes_what_it_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["figures", "--only", "pipeline", "--out", "pictures"])
+    assert done.exit_code == 0, done.output
     assert "Written: pictures/pipeline.png, pictures/pipeline.svg" in done.stdout
     assert sorted(p.name for p in (tmp_path / "pictures").iterdir()) == ["pipeline.png", "pipeline.svg"]
 
@@ -246,6 +243,7 @@ def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(
 def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(results, tmp_path, monkeypatch):
     monkeypatch.setattr(Bench, "explainer", property(small))
     monkeypatch.setattr(tau, "TAUS", (0.3, 2.0))
+    monkeypatch.setattr(tau, "METHODS", {"tdce_paper_soft": "the slowest is left out"})
     monkeypatch.setattr(tau, "stream", in_this_process)
     work = Work(tmp_path, "german", seeds=1, rows=20, results=results)
     table = tau.measure(work)
@@ -294,33 +292,3 @@ def test_a_persons_way_ends_at_the_answer():
         assert set(moved["feature"]) == named
         falls = [b < a for a, b in pairwise(chance["t"])]
         assert all(falls) if name == "tdce_paper" else falls.count(False) < len(TDCE().ladder)  # one more walk a rung
-
-
-# Work in several processes
-
-
-def squares(first: int, count: int) -> Iterator[int]:
-    for i in range(first, first + count):
-        if i == 13:
-            raise InputError("13 is not for us")
-        yield i * i
-
-
-def vanishing(code: int) -> Iterator[int]:
-    sys.exit(code)
-    yield 0
-
-
-def test_every_item_of_every_job_arrives():
-    assert sorted(stream(squares, [(0, 3), (3, 0), (3, 2)], workers=2)) == [0, 1, 4, 9, 16]
-
-
-def test_an_error_in_a_job_ends_all_and_is_the_one_that_was_raised():
-    with pytest.raises(InputError, match="13 is not for us"):
-        list(stream(squares, [(12, 3)], workers=1))
-
-
-def test_a_process_that_dies_is_noticed_and_the_way_out_is_named():
-    for code in (3, 0):
-        with pytest.raises(ChildProcessError, match=rf"died \(exit code {code}\).*run the command again"):
-            list(stream(vanishing, [(code,)], workers=1))

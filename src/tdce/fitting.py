@@ -31,6 +31,7 @@ EDITION = 1  # raised when the same table and settings are learned differently
 MAX_CLASSES = 50
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
+CLASSIFIER = Plan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8)
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def fit(
     train, held_out, test = _parts(len(x), seed)
 
     classifier = Classifier(encoder.space.width, len(classes), hidden, seed=seed)
-    plan = _plan(Plan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8), len(train))
+    plan = _plan(CLASSIFIER, len(train))
     history = classifier.fit(x[train], y[train], x[held_out], y[held_out], plan, seed, progress)
 
     diffusion, walk = learned_diffusion(encoder.space, x, hidden, tau, steps, seed, progress)

@@ -14,6 +14,7 @@ from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import History, Plan, train
 
+STEPS = 1000  # of training, at most
 HELD_OUT = 0.1  # share of the rows for early stopping
 SMALLEST = 0.05  # deviation of a decoded number: a column of few values would drive it, and the bound, to nothing
 
@@ -50,7 +51,7 @@ class VAE(nn.Module):
         size = int(HELD_OUT * len(order))
         learned, held_out = task.x[order[size:]], task.x[order[: size or None]]  # a tiny table serves for both
         batch = min(256, max(32, len(order) // 4))
-        plan = Plan(steps=min(1000, max(200, 200 * len(order) // batch)), batch=batch, check_every=50)
+        plan = Plan(steps=min(STEPS, max(200, 200 * len(order) // batch)), batch=batch, check_every=50)
         vae.fit(learned, held_out, plan, task.seed, Progress("silent"))
         return vae
 

@@ -24,9 +24,9 @@ from tdce.errors import InputError, is_whole, listing
 from tdce.methods import METHODS
 from tdce.paper.benchmark.cell import Bench, Cell, Measured, work
 from tdce.paper.benchmark.fingerprint import of_cell
-from tdce.paper.benchmark.parallel import stream
 from tdce.paper.benchmark.settings import DATA, chosen
 from tdce.paper.benchmark.summary import markdown
+from tdce.paper.parallel import stream
 from tdce.progress import Progress
 from tdce.tables import check_writable, make_folder, read_table, write_whole
 from tdce.threads import one_thread

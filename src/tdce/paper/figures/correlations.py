@@ -16,11 +16,11 @@ from tdce.data.sets import SETS
 from tdce.errors import InputError
 from tdce.methods import METHODS, TDCE
 from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.parallel import stream
 from tdce.paper.benchmark.settings import PRESETS, chosen
 from tdce.paper.benchmark.summary import ORDER
 from tdce.paper.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, new
 from tdce.paper.figures.work import Work
+from tdce.paper.parallel import stream
 from tdce.report.words import spoken
 from tdce.schema import Categorical, Numeric, Schema
 

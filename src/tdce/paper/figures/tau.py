@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from tdce.methods import TDCEPaper
 from tdce.paper.benchmark.cell import Bench, Cell
-from tdce.paper.benchmark.parallel import stream
 from tdce.paper.benchmark.settings import chosen
 from tdce.paper.benchmark.summary import TITLES
 from tdce.paper.figures.style import BLUE, ORANGE, VERMILION, new
 from tdce.paper.figures.work import Work
+from tdce.paper.parallel import stream
 
 TAUS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0)
 METHODS = {
