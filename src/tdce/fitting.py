@@ -63,7 +63,7 @@ class Fitted:
         mutable = ~self.encoder.space.mask(immutable)
         return Task(
             self.encoder, Judge(self.model), self.classifier, self.diffusion, mutable,
-            self.x, self.y, self.report["seed"], self.memo,
+            self.x, self.y, self.report["seed"], memo=self.memo,
         )  # fmt: skip
 
 
@@ -97,7 +97,7 @@ def fit(
     plan = _plan(CLASSIFIER, len(train))
     history = classifier.fit(x[train], y[train], x[held_out], y[held_out], plan, seed, progress)
 
-    diffusion, walk = learned_diffusion(encoder.space, x, hidden, tau, steps, seed, progress)
+    diffusion, walk = learned_diffusion(encoder.space, x, y, hidden, tau, steps, seed, progress)
 
     report = {
         "rows": len(x),
@@ -116,6 +116,7 @@ def fit(
 def learned_diffusion(
     space: Space,
     x: Tensor,  # (n, width) all rows of the table
+    y: Tensor,  # (n,) their class numbers
     hidden: int,
     tau: tuple[float, float],
     steps: int,
@@ -124,8 +125,9 @@ def learned_diffusion(
 ) -> tuple[TabularDiffusion, History]:
     """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
     train, held_out, _ = _parts(len(x), seed)
-    diffusion = TabularDiffusion(space, hidden, tau=tau, seed=seed)
-    return diffusion, diffusion.fit(x[train], x[held_out], _plan(Plan(steps=steps), len(train)), seed, progress)
+    diffusion = TabularDiffusion(space, hidden, classes=int(y.max()) + 1, tau=tau, seed=seed)
+    plan = _plan(Plan(steps=steps), len(train))
+    return diffusion, diffusion.fit(x[train], y[train], x[held_out], y[held_out], plan, seed, progress)
 
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:

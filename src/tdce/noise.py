@@ -8,17 +8,42 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
+from typing import Protocol
 
 import numpy as np
 import torch
 from scipy.special import ndtri
-from torch import Tensor
+from torch import Generator, Tensor
 
 from tdce.cells import Floats
 from tdce.products import exact
 
 FREQUENCIES = 128
 WORDS = 4  # of 64 bits, in one step of Philox
+
+
+class Draws(Protocol):
+    """Random numbers, one row for each of some rows."""
+
+    def normal(self, width: int) -> Tensor:
+        """(n, width) the next draw."""
+
+    def gumbel(self, width: int) -> Tensor:
+        """(n, width) standard Gumbel."""
+
+
+class Stream:
+    """Plain draws for rows that nobody has asked about: the next ones of a generator."""
+
+    def __init__(self, rows: int, generator: Generator) -> None:
+        self.rows, self.generator = rows, generator
+
+    def normal(self, width: int) -> Tensor:
+        return torch.randn(self.rows, width, generator=self.generator)
+
+    def gumbel(self, width: int) -> Tensor:
+        exponential = torch.empty(self.rows, width).exponential_(generator=self.generator)
+        return -torch.log(exponential.clamp_min(1e-20))
 
 
 class Noise:

@@ -10,12 +10,13 @@ from torch import Generator, Tensor, nn
 from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.schedule import Schedule
 from tdce.network import Backbone
-from tdce.noise import Noise
+from tdce.noise import Draws, Noise
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import History, Plan, train
 
 CATEGORY_WEIGHT = 0.1  # of the categories' bound beside the numbers' squared error  PAPER[19]
+UNTOLD = 0.2  # share of the rows in training whose class is left out
 ROWS_PER_TIME = 8  # rows of a training batch that share one time, and so one time embedding
 
 
@@ -27,8 +28,18 @@ class Transition(NamedTuple):
     log_pi: Tensor  # (n, cat)
 
 
+class Errors(NamedTuple):
+    """Of denoising rows that are known."""
+
+    each: Tensor  # (n, features)
+    x_0: Tensor  # (n, width) the denoised rows, soft
+
+
 class TabularDiffusion(nn.Module):
     """Noise a row, denoise it, and step back in time.
+
+    The network also knows the class of a row, if it is told (`y`): then it is a model of that class alone. In training
+    the class is left out now and then, so that it can do without.
 
     `tau` is the temperature of the relaxed categories, warm at t = T and cool at t = 0 (PAPER[8]); the network is
     trained on the same relaxed rows that it meets when sampling.
@@ -45,14 +56,15 @@ class TabularDiffusion(nn.Module):
         hidden: int = 256,
         blocks: int = 4,
         times: int = 1000,
+        classes: int = 0,
         tau: tuple[float, float] = (0.5, 0.2),
         seed: int = 0,
     ) -> None:
         super().__init__()
-        self.space, self.schedule, self.tau = space, Schedule.cosine(times), tau
-        self.settings = {"hidden": hidden, "blocks": blocks, "times": times, "tau": list(tau)}
+        self.space, self.schedule, self.tau, self.classes = space, Schedule.cosine(times), tau, classes
+        self.settings = {"hidden": hidden, "blocks": blocks, "times": times, "classes": classes, "tau": list(tau)}
         generator = Generator().manual_seed(seed)
-        self.network = Backbone(space.width, space.width, hidden, blocks, generator, timed=True)
+        self.network = Backbone(space.width + classes, space.width, hidden, blocks, generator, timed=True)
         self.register_buffer("low", torch.full((space.num,), -torch.inf))  # range of the encoded numbers
         self.register_buffer("high", torch.full((space.num,), torch.inf))
         self.register_buffer("uniform", space.uniform, persistent=False)
@@ -63,7 +75,7 @@ class TabularDiffusion(nn.Module):
         warm, cool = self.tau if tau is None else tau
         return cool + (warm - cool) * t / self.schedule.times
 
-    def noised(self, x: Tensor, t: int, noise: Noise, tau: tuple[float, float] | None = None) -> Tensor:
+    def noised(self, x: Tensor, t: int, noise: Draws, tau: tuple[float, float] | None = None) -> Tensor:
         """A draw from q(x_t | x_0 = x): Algorithm 1, line 1."""
         if t == 0:
             return x
@@ -75,9 +87,16 @@ class TabularDiffusion(nn.Module):
             multinomial.relaxed(log_pi, gumbel, self.temperature(t, tau), self.space),
         )
 
-    def denoised(self, x_t: Tensor, t: int) -> Tensor:
+    def told(self, x_t: Tensor, y: Tensor | None = None) -> Tensor:
+        """(n, width + classes) noisy rows and their classes, (n,) class numbers; nothing where they are -1 or None."""
+        known = torch.zeros(len(x_t), self.classes)
+        if y is not None and self.classes:
+            known = known.scatter_(1, y.clamp_min(0)[:, None], (y >= 0).float()[:, None])
+        return torch.cat([x_t, known], dim=1)
+
+    def denoised(self, x_t: Tensor, t: int, y: Tensor | None = None) -> Tensor:
         """f_dn(x_t): the estimate of the clean row, numbers within the data's range (PAPER[18]), soft categories."""
-        eps, logits = self.space.split(self.network(x_t, torch.tensor([t])))
+        eps, logits = self.space.split(self.network(self.told(x_t, y), torch.tensor([t])))
         num = gaussian.clean(x_t[:, : self.space.num], self.schedule.alpha_bar[t], eps)
         return self.space.join(num.clamp(self.low, self.high), self.space.softmax(logits))
 
@@ -104,19 +123,42 @@ class TabularDiffusion(nn.Module):
         return self.space.join(num, cat)
 
     @torch.no_grad()
-    def sample(self, noise: Noise, steps: int | None = None, soft: bool = False) -> Tensor:
-        """Unconditional rows, one per row of the noise: the reverse walk from pure noise."""
+    def errors(self, x: Tensor, t: int, normal: Tensor, gumbel: Tensor, y: Tensor | None = None) -> Errors:
+        """How badly each feature of clean rows is denoised from this noise at time t: the squared error of eps for its
+        number, the cross-entropy of its category. A row that is unlike the table is denoised badly."""
+        (num, cat), a = self.space.split(x), self.schedule.alpha_bar[t]
+        log_pi = multinomial.noised(cat, a, self.uniform).log()
+        soft = multinomial.relaxed(log_pi, gumbel, self.temperature(t), self.space)
+        x_t = self.space.join(gaussian.noised(num, a, normal), soft)
+        eps, logits = self.space.split(self.network(self.told(x_t, y), torch.tensor([t])))
+        each = self.space.join((eps - normal).square_(), -cat * self.space.log_softmax(logits))
+        clean = gaussian.clean(x_t[:, : self.space.num], a, eps).clamp(self.low, self.high)
+        return Errors(self.space.gathered(each), self.space.join(clean, self.space.softmax(logits)))
+
+    @torch.no_grad()
+    def sample(
+        self,
+        noise: Draws,
+        steps: int | None = None,
+        soft: bool = False,
+        y: Tensor | None = None,  # (n,) of these classes
+        given: tuple[Tensor, Tensor] | None = None,  # (n, width) rows, and (width,) which columns to take from them
+    ) -> Tensor:
+        """Rows of the table's kind, one per row of the noise: the reverse walk from pure noise. Columns that are given
+        are blended in at every step, noised to its level."""
         space = self.space
         num, u = noise.normal(space.num), self.uniform.log()
         x_t = space.join(num, multinomial.relaxed(u, noise.gumbel(space.cat), self.tau[0], space))
         for t, s in self.schedule.walk(1.0, steps):
-            mu, var, log_pi = self.transition(x_t, self.denoised(x_t, t), t, s, soft)
+            mu, var, log_pi = self.transition(x_t, self.denoised(x_t, t, y), t, s, soft)
             num = mu + var**0.5 * noise.normal(space.num)
             cat = multinomial.relaxed(log_pi, noise.gumbel(space.cat), self.temperature(s), space)
             x_t = space.join(num, cat)
+            if given is not None:
+                x_t = torch.where(given[1], self.noised(given[0], s, noise), x_t)
         return space.join(space.split(x_t)[0], space.one_hot(space.split(x_t)[1]))
 
-    def loss(self, x: Tensor, generator: Generator) -> Tensor:
+    def loss(self, x: Tensor, y: Tensor, generator: Generator) -> Tensor:
         """The mean over rows and times of |eps - eps_hat|^2 per number plus T KL(q || p) per category."""
         num, cat = self.space.split(x)
         times = self.schedule.times
@@ -131,8 +173,9 @@ class TabularDiffusion(nn.Module):
         soft = multinomial.relaxed(multinomial.noised(cat, a_t, self.uniform).log(), gumbel, tau, self.space)
         x_t = self.space.join(gaussian.noised(num, a_t, eps), soft)
 
-        pad = -len(x) % ROWS_PER_TIME
-        out = self.network(torch.cat([x_t, x_t[:pad]]) if pad else x_t, t)[: len(x)]
+        y = torch.where(torch.rand(len(y), generator=generator) < UNTOLD, -1, y)
+        pad, seen = -len(x) % ROWS_PER_TIME, self.told(x_t, y)
+        out = self.network(torch.cat([seen, seen[:pad]]) if pad else seen, t)[: len(x)]
         eps_hat, logits = self.space.split(out)
         total: Tensor = out.new_zeros(())
         if self.space.num:
@@ -144,13 +187,16 @@ class TabularDiffusion(nn.Module):
             total = total + CATEGORY_WEIGHT * times * multinomial.divergence(true, model).mean() / len(self.space.sizes)
         return total
 
-    def fit(self, x: Tensor, held_out: Tensor, plan: Plan, seed: int, progress: Progress) -> History:
-        """Train on encoded rows (n, width)."""
-        num, checked = self.space.split(x)[0], held_out.repeat(-(-2048 // len(held_out)), 1)[:8192]
+    def fit(
+        self, x: Tensor, y: Tensor, held_out: Tensor, held_out_y: Tensor, plan: Plan, seed: int, progress: Progress
+    ) -> History:
+        """Train on encoded rows (n, width) and their class numbers."""
+        num, times = self.space.split(x)[0], -(-2048 // len(held_out))
+        checked, checked_y = held_out.repeat(times, 1)[:8192], held_out_y.repeat(times)[:8192]
         self.low, self.high = num.amin(dim=0), num.amax(dim=0)
         return train(
             self,
-            lambda module, index, generator: module.loss(x[index], generator),  # type: ignore[operator]
-            lambda module: module.loss(checked, Generator().manual_seed(seed)),  # type: ignore[operator]
+            lambda module, index, generator: module.loss(x[index], y[index], generator),  # type: ignore[operator]
+            lambda module: module.loss(checked, checked_y, Generator().manual_seed(seed)),  # type: ignore[operator]
             len(x), plan, seed, progress, "diffusion model",
         )  # fmt: skip

@@ -44,6 +44,7 @@ class Task:
     x: Tensor  # (m, width) the rows that were learned; m = 0 if the explainer was saved without them
     y: Tensor  # (m,) their class numbers
     seed: int = 0  # of whatever the method trains
+    people: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (p, width) synthetic ones
     memo: dict[Hashable, Any] = field(default_factory=dict)  # see `once`
 
     @property
@@ -71,7 +72,7 @@ class Task:
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What was made earlier under this key for the same rows, model and guide; otherwise made now and kept."""
-        made_for = (self.x, self.judge.model, self.guide)
+        made_for = (self.x, self.people, self.judge.model, self.guide)
         whole = (key, *map(id, made_for))  # kept with them, so that no other object takes over an id
         if whole not in self.memo:
             self.memo[whole] = made_for, make()
