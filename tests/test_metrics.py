@@ -140,7 +140,9 @@ def test_gower_is_the_mean_share_of_each_features_span():
     rows = np.stack([np.arange(101.0), np.arange(101.0) % 3], axis=1)  # the number: 5 % at 5, 95 % at 95
     assert metrics.spans(rows)[0] == pytest.approx(90)
     raw = np.array([[10.0, 0], [10, 1], [0, 2], [10, 0]])
-    raw_cf = np.array([[19.0, 0], [10, 2], [100, 0], [10, 0]])  # a tenth; a word; more than the span and a word; nothing
+    raw_cf = np.array(
+        [[19.0, 0], [10, 2], [100, 0], [10, 0]]
+    )  # a tenth; a word; more than the span and a word; nothing
     assert metrics.gower(raw, raw_cf, NUMBER_THEN_WORD, rows) == pytest.approx((0.1 + 1 + 2 + 0) / 8)
 
 
