@@ -105,8 +105,8 @@ def _rows_of(explainer: Explainer, table: pd.DataFrame | None) -> Rows:
     if table is None:
         if len(fitted.raw) == 0:
             raise InputError(
-                "evaluate needs real rows, but this artefact was saved without its training rows; save it with them "
-                "(rows=True, or `tdce fit` without --without-rows), or give a table: evaluate(explainer, answer, table)"
+                "evaluate needs the training rows, but this artefact was saved without its training rows; save it with "
+                "them (rows=True, or `tdce fit` without --without-rows), or give their table (table=frame, or --table FILE)"
             )
         return Rows(fitted.raw, fitted.y.numpy(), fitted.raw[:0], fitted.y.numpy()[:0])
     raw, y = fitted.encoder.read(table), _class_numbers(fitted, table)
