@@ -172,8 +172,8 @@ def evaluate(
 
 @app.command()
 def bench(
-    data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: the paper's four)")] = "",
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas (default: all)")] = "",
+    data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: all five)")] = "",
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas, as tdce@0.25 (default: all)")] = "",
     masked: Annotated[str, typer.Option(help="Whether one feature is masked: both, yes or no")] = "both",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds")] = 5,
     rows: Annotated[int, typer.Option(min=1, help="Maximum number of unfavourable test rows")] = 1000,
@@ -182,13 +182,14 @@ def bench(
 ) -> None:
     """Run the paper's experiment and write benchmark.csv, tables.md and environment.json."""
     require_paper("tdce bench", "sklearn")
-    from tdce.methods import METHODS
-    from tdce.paper.benchmark import DATA, Setting, run
+    from tdce.paper.benchmark import Setting, run
 
     if masked not in ("both", "yes", "no"):
         raise InputError(f"masked {masked!r} must be both, yes or no")
     kinds = ("no", "yes") if masked == "both" else (masked,)
-    setting = Setting(_words(data) or DATA, _words(methods) or tuple(METHODS), kinds, seeds, rows, out, workers)
+    setting = Setting(
+        _words(data) or Setting.data, _words(methods) or Setting.methods, kinds, seeds, rows, out, workers
+    )
     run(setting, Progress(_progress()))
     Console().print(f"Written: {out / 'benchmark.csv'}, {out / 'tables.md'}", highlight=False, soft_wrap=True)
 

@@ -106,7 +106,7 @@ def _rows_of(explainer: Explainer, table: pd.DataFrame | None) -> Rows:
         if len(fitted.raw) == 0:
             raise InputError(
                 "evaluate needs the training rows, but this artefact was saved without its training rows; save it with "
-                "them (rows=True, or `tdce fit` without --without-rows), or give their table (table=frame, or --table FILE)"
+                "them (rows=True, or `tdce fit` without --without-rows), or give their table (table=, or --table FILE)"
             )
         return Rows(fitted.raw, fitted.y.numpy(), fitted.raw[:0], fitted.y.numpy()[:0])
     raw, y = fitted.encoder.read(table), _class_numbers(fitted, table)
