@@ -70,13 +70,13 @@ def chosen(method: str, data: str) -> Method:
     if name not in METHODS:
         raise InputError(f"there is no method {method!r}; known: {listing(METHODS)}")
     settings = CHOSEN.get(name, {}).get(data, {})
-    return METHODS[name](**settings, **_dial(method, closeness) if at else {})
+    return METHODS[name](**settings, **_dial(name, closeness)) if at else METHODS[name](**settings)
 
 
-def _dial(method: str, closeness: str) -> dict[str, float]:
+def _dial(name: str, closeness: str) -> dict[str, float]:
+    if not METHODS[name]().has_dial:
+        raise InputError(f"{name} has no closeness to set; leave out @{closeness}")
     try:
         return {"closeness": float(closeness)}
     except ValueError:
-        raise InputError(
-            f"method {method!r}: what follows the @ must be a number from 0 to 1, as in tdce@0.25"
-        ) from None
+        raise InputError(f"{name}@{closeness}: what follows the @ must be a number, as in tdce@0.25") from None

@@ -84,10 +84,10 @@ def markdown(rows: pd.DataFrame) -> str:
     parts = [
         "# The paper's tables, run again",
         f"Mean ± standard deviation (n - 1) over {seeds} seeds; best **bold**, second <u>underlined</u>; the paper's "
-        "own figure in small type. Every figure is from `benchmark.csv` in this folder, which `tdce bench` makes. Validity "
-        "and violations are over all rows, everything else over those that a method made valid. CounterNet explains a "
-        "classifier of its own, trained with it: its validity is by that one, on the rows that it refuses. German is "
-        "not in the paper.",
+        "own figure in small type. Every figure is from `benchmark.csv` in this folder, which `tdce bench` makes. "
+        "Validity and violations are over all rows, everything else over those that a method made valid. CounterNet "
+        "explains a classifier of its own, trained with it: its validity is by that one, on the rows that it refuses. "
+        "German is not in the paper.",
         f"† A method whose validity is below {ENOUGH:g} has no rank in {', '.join(sorted(NEAR))}: these are small for "
         "whoever gives up on hard rows.",
         _dominated(rows),
@@ -161,9 +161,9 @@ def _dominated(rows: pd.DataFrame) -> str:
     parts = [
         "## Dominance",
         f"Is there a position of `{OURS}`'s dial (its closeness, from 0 to 1, or its default) at which it is at least "
-        f"as good as another method in all of {', '.join(COMPARED)}, within the other's own deviation over seeds? If so, "
-        "the position is in **bold**; if not, the metrics that stand in the way are named, at the position with the "
-        "fewest. No metric is left out, whatever the other's validity; with a mask there is no js, as in the paper.",
+        f"as good as another method in all of {', '.join(COMPARED)}, within the other's own deviation over seeds? If "
+        "so, the position is in **bold**; if not, the metrics that stand in the way are named, at the position with "
+        "the fewest. No metric is left out, whatever the other's validity; masked there is no js, as in the paper.",
     ]
     for title, at in groups.items():
         if at.any():
@@ -250,6 +250,8 @@ def _differs(rows: pd.DataFrame, masked: str) -> str:
             for m in methods:
                 if m in contest.figures and (d, masked, metric, _in_paper(m)) in known:
                     pairs.append((contest.figures[m].mean, known[d, masked, metric, _in_paper(m)]))
+        if not pairs:
+            return "–"
         ours, theirs = (sum(values) / len(values) for values in zip(*pairs, strict=True))
         return f"{ours:.2f} ({theirs:.2f})"
 
