@@ -1,5 +1,7 @@
 """NICE on tables small enough to walk by hand: which row it starts at, what it gives back, and which end it returns."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 import toys
@@ -66,6 +68,11 @@ def test_where_no_row_is_accepted_then_the_best_margin_comes_back():
     frozen = [True, False, True, True]
     assert answer(row(2, 1, 0), row(3, 1, 0), row(1, 3, 1), mutable=frozen) == row(3, 0, 0)
     assert answer(row(1, 0, 0), row(3, 0, 0)) == row(3, 0, 0)  # nobody is accepted at all
+
+
+def test_no_gradient_is_needed_and_nothing_is_asked_of_a_guide():
+    task = replace(toys.task(ENCODER, adds_up, torch.tensor([row(1, 3, 1)])), guide=None)
+    assert proposed(NICE().fit(task), QUERY, towards(1, QUERY))[0].tolist() == row(0, 3, 0)
 
 
 def test_each_row_goes_towards_its_own_goal():
