@@ -11,14 +11,12 @@ import pandas as pd
 
 from tdce.evaluation import PAPER
 from tdce.judge import Judge
-from tdce.methods import METHODS
 from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.settings import DATA, chosen
-from tdce.paper.benchmark.summary import ORDER, TITLES, contests
+from tdce.paper.benchmark.settings import BASELINES, PAPER_DATA, chosen
+from tdce.paper.benchmark.summary import TITLES, contests
 from tdce.paper.figures.correlations import SHOWN, correlation
 
 RESULTS = Path("results")
-BASELINES = ORDER[:6]
 TDCE = ("tdce_paper", "tdce")
 
 
@@ -26,7 +24,7 @@ def means(rows: pd.DataFrame, metrics: list[str]) -> None:
     """Every method's mean over the seeds, data set by data set, unmasked and masked."""
     for metric in metrics:
         print(f"\n{metric}\n| data | masked | " + " | ".join((*BASELINES, *TDCE)) + " |\n" + "|---" * 10 + "|")
-        for data in DATA:
+        for data in PAPER_DATA:
             for masked in ("no", "yes"):
                 (contest,) = contests(rows, data, masked, [metric])
                 shown = " | ".join(f"{contest.figures[m].mean:.3f}" for m in (*BASELINES, *TDCE))
@@ -40,7 +38,7 @@ def cells(rows: pd.DataFrame) -> None:
         part = rows[rows["method"].isin((*BASELINES, ours))]
         found = [
             contest
-            for data in DATA
+            for data in PAPER_DATA
             for masked in ("no", "yes")
             for contest in contests(part, data, masked, [m for m in PAPER if masked == "no" or m != "js"])
         ]
@@ -79,8 +77,8 @@ def scores() -> None:
     names = list(bench.fitted.encoder.schema.names)
     pair = [names.index(name) for name in ("interest_rate", "last_fico_score")]
     found = {"target class": bench.fitted.raw[(bench.fitted.y == bench.target).numpy()]}
-    for method in ("tdce", "tdce, default", "tdce_paper", "wachter"):
-        made = METHODS["tdce"]() if method == "tdce, default" else chosen(method, "lcd")
+    for method in ("tdce", "tdce_paper", "wachter"):
+        made = chosen(method, "lcd")
         found[method] = bench.explanation(made.fit(bench.task("no")), "no", bench.queries)[0].raw[:, 0]
     print("\nLCD, seed 0: deviation of the FICO score, its correlation with the interest rate")
     for name, raw in found.items():

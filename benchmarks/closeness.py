@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from tdce.methods import TDCE
 from tdce.methods.tdce import AIM
 from tdce.paper.benchmark.cell import Bench, Cell
-from tdce.paper.benchmark.settings import DATA
+from tdce.paper.benchmark.settings import PAPER_DATA
 from tdce.paper.benchmark.summary import TITLES
 from tdce.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
 
@@ -57,7 +57,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--data", default=",".join(PAPER_DATA))
     parser.add_argument("--rows", type=int, default=300)
     parser.add_argument("--out", type=Path, default=Path("results"))
     arguments = parser.parse_args()

@@ -19,12 +19,12 @@ from tdce.limits import Limits
 from tdce.methods import TDCE
 from tdce.options import distinct
 from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.settings import DATA
+from tdce.paper.benchmark.settings import PAPER_DATA
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--data", default=",".join(PAPER_DATA))
     parser.add_argument("--n", type=int, default=3)
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))

@@ -4,8 +4,8 @@
 
 The same rule and the same budget for all: five settings a method, seed 0, 200 refused validation rows, nothing
 masked. Among the settings whose validity is within 0.05 of the method's best, the one with the lowest sum of ranks over
-l2, instability, js, im1 and im2 is chosen. `tdce_paper` is the algorithm as printed and is not tuned; `choose.py`
-chooses for `tdce`.
+l2, instability, js, im1 and im2 is chosen. `tdce_paper` is the algorithm as printed and is not tuned, and `tdce`
+has one setting for all data.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import torch
 
 from tdce.methods import METHODS
 from tdce.paper.benchmark.cell import Bench, Cell
-from tdce.paper.benchmark.settings import DATA
+from tdce.paper.benchmark.settings import PAPER_DATA
 
 GRIDS: dict[str, list[dict[str, Any]]] = {
     "wachter": [{}, {"distance": "l2"}, {"loss": "squared"}, {"soften": 0.3}, {"rate": 0.05}],
@@ -59,7 +59,7 @@ def choose(found: pd.DataFrame) -> int:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--data", default=",".join(PAPER_DATA))
     parser.add_argument("--methods", default=",".join(GRIDS))
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     arguments = parser.parse_args()

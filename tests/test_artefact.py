@@ -270,7 +270,7 @@ def test_without_rows_one_can_still_explain(without, people, method):
     assert ((made.predict(frame) == "yes") == (frame["status"] == "valid")).all()
 
 
-@pytest.mark.parametrize("method", ["face", "counternet", "cchvae", "revise", "clue", "wachter"])
+@pytest.mark.parametrize("method", ["face", "counternet", "cchvae", "revise", "clue", "wachter", "nice"])
 def test_without_rows_a_method_that_needs_them_says_so(without, people, method):
     made = tdce.Explainer.load(without, progress="silent")
     made.method = method

@@ -209,6 +209,12 @@ def test_a_users_own_table_can_be_evaluated(folder):
         run("evaluate", "m.tdce", "rows.csv", "-n", "2", "--closeness", "1", "--json", cwd=folder).stdout
     )
     assert 0 <= several["option_spread"] <= 1
+    assert "coherence" not in found
+    held_out = json.loads(
+        run("evaluate", "m.tdce", "rows.csv", "--table", "Mitglieder.csv", "--json", cwd=folder).stdout
+    )
+    assert {k: held_out[k] for k in found} == found
+    assert {"held_out_distance", "coherence"} <= set(held_out)
 
 
 def test_the_machine_is_checked(folder):
@@ -238,6 +244,9 @@ def test_an_artefact_without_rows_explains_and_says_what_it_cannot(tmp_path, mon
     error = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv"]).exception
     assert isinstance(error, tdce.InputError)
     assert "saved without its training rows; save it with them" in str(error)
+    measured = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv", "--table", "few.csv", "--json"])
+    assert measured.exit_code == 0, measured.exception
+    assert 0 <= json.loads(measured.stdout)["validity"] <= 1
 
 
 def test_the_data_sets_are_listed(tmp_path):

@@ -21,6 +21,8 @@ TRAINED = np.array(  # amount, housing; mean 20 and deviation 10
     [[10, OWN], [10, OWN], [10, OWN], [10, RENT], [30, RENT], [30, RENT], [30, RENT], [30, OWN]]
 )  # fmt: skip
 TARGET = np.array([False] * 4 + [True] * 4)
+HELD = np.array([[20, RENT], [30, RENT], [40, RENT], [10, OWN]])  # not learned
+HELD_TARGET = np.array([True, True, True, False])
 
 
 class Mean:
@@ -41,7 +43,7 @@ class Mean:
 def yardstick(monkeypatch) -> Yardstick:
     monkeypatch.setattr("tdce.evaluation.Autoencoder", Mean)
     frame = pd.DataFrame({"amount": TRAINED[:, 0], "housing": np.where(TRAINED[:, 1] == RENT, "rent", "own")})
-    return Yardstick.fit(Encoder.fit(frame), TRAINED, TARGET)
+    return Yardstick.fit(Encoder.fit(frame), TRAINED, TARGET, 0, HELD, HELD_TARGET)
 
 
 def explained(raw: list[list[list[float]]], *status: str) -> Explanation:
@@ -104,21 +106,25 @@ def test_whole_rows_are_standardised_numbers_and_hard_categories(yardstick):
 
 
 def test_the_metrics_of_two_rows_by_hand(yardstick):
-    """Both were refused at amount 10; a third one was accepted already, and is left out."""
-    own = [[10, OWN], [10, RENT], [30, RENT]]
-    found = explained([[[30, OWN]], [[20, RENT]], [[30, RENT]]], "valid", "best_effort", "already")
-    near = [[10, OWN], [20, RENT], [30, RENT]]
-    found_near = explained([[[30, OWN]], [[30, RENT]], [[30, RENT]]], "valid", "valid", "already")
+    """Both were refused at amount 10; a third one was accepted already, and is left out; a fourth one stayed refused,
+    beyond the limits: it counts in the validity and the violations alone."""
+    own = [[10, OWN], [10, RENT], [30, RENT], [10, RENT]]
+    found = explained(
+        [[[30, OWN]], [[20, RENT]], [[30, RENT]], [[99, OWN]]], "valid", "valid", "already", "best_effort"
+    )
+    near = [[10, OWN], [20, RENT], [30, RENT], [10, RENT]]
+    found_near = explained([[[30, OWN]], [[30, RENT]], [[30, RENT]], [[-9, OWN]]], "valid", "valid", "already", "valid")
     values = measured(yardstick, own, found, near, found_near)
-    assert list(values) == [name for name in MEANING if name != "option_spread"]
+    assert list(values) == [name for name in MEANING if name not in ("option_spread", "two_sample")]  # of 20 rows
     assert list(values)[: len(PAPER)] == list(PAPER)
 
     assert values["l2"] == pytest.approx((2**2 + 1**2) / 2)  # 10 -> 30 is two deviations, 10 -> 20 one
     assert values["diversity"] == pytest.approx(1 / 2)  # one deviation apart, over N (N - 1) = 2
     assert values["instability"] == pytest.approx((0 / 1 + 1 / 2) / 2)  # the second is 1 off, and so is its answer
-    assert values["validity"] == 1 / 2
+    assert values["validity"] == pytest.approx(2 / 3)
     assert values["sparsity"] == 1  # the amount alone, both times
-    assert values["violations"] == 0
+    assert values["gower"] == pytest.approx((1 + 0.5) / 4)  # amounts span 20; over two rows and two features
+    assert values["violations"] == pytest.approx(1 / 3)
     assert values["copies"] == 1 / 2  # (30, own) was learned, (20, rent) was not
 
     # One owns and one rents; of the target class one in four owns: JS of (1/2, 1/2) and (1/4, 3/4) in bits
@@ -128,6 +134,13 @@ def test_the_metrics_of_two_rows_by_hand(yardstick):
 
     # (30, own) is a row of the class; the nearest to (20, rent) is (30, rent), one deviation away
     assert values["realism"] == pytest.approx((0 + 1) / 2)
+
+    # Held-out people of the class rent at 20, 30 and 40, where the encoding ends (no amount was above 30)
+    end = yardstick.standardised(np.array([[40.0, RENT]])).item()
+    to_owner = np.array([np.sqrt(1 + 2), np.sqrt(2), np.sqrt((end - 1) ** 2 + 2)]).mean()
+    to_renter = np.array([0, 1, end]).mean()
+    assert values["held_out_distance"] == pytest.approx((to_owner + to_renter) / 2)
+    assert values["coherence"] == pytest.approx(1)  # the amount tells who owns: eta 1; among the others nobody does: 0
 
     # Squared errors of the mean rows, categories (1/4, 3/4) of the target, (3/4, 1/4) of the others, (1/2, 1/2) of all
     top, bottom, middle = (yardstick.encoder.embed(np.array([[v, OWN]]))[0, 0].item() for v in (30.0, 10.0, 20.0))
@@ -143,7 +156,7 @@ def test_the_metrics_of_two_rows_by_hand(yardstick):
 
 def test_the_distance_to_the_class_counts_the_categories(yardstick):
     """Nobody of the class at amount 10: the nearest to (10, own) is (30, own), to (30, own) itself."""
-    found = explained([[[10, OWN]], [[30, OWN]]], "best_effort", "valid")
+    found = explained([[[10, OWN]], [[30, OWN]]], "valid", "valid")
     own = [[10, RENT], [10, RENT]]
     values = measured(yardstick, own, found, own, found)
     assert values["realism"] == pytest.approx((2 + 0) / 2)
@@ -164,6 +177,25 @@ def test_a_rule_that_is_broken_shows_and_several_options_have_a_spread(yardstick
     assert values["violations"] == 1 / 2  # of the first options
     assert values["option_spread"] == (1 + 0) / 2  # other features, then the same
     assert measured(yardstick, own[:1], explained([[[10, OWN]]], "already"), own[:1], found) == {}
+
+
+def test_where_nothing_is_valid_only_the_validity_and_the_violations_are_left(yardstick):
+    found = explained([[[40, OWN]], [[30, RENT]]], "best_effort", "infeasible")
+    own = [[10, OWN], [10, RENT]]
+    assert measured(yardstick, own, found, own, found) == {"validity": 0, "violations": 1 / 2}
+
+
+def test_twenty_rows_of_each_side_make_a_two_sample_test(yardstick):
+    people = np.array([[10 + i % 3, OWN] for i in range(20)])
+    held = np.array([[30 - i % 3, RENT] for i in range(25)])
+    found = explained([[row] for row in people.tolist()], *["valid"] * 20)
+    for some, there in ((25, True), (20, True), (19, False)):
+        ready = replace(yardstick, held=held[:some], held_target=np.ones(some, dtype=bool))
+        values = measured(ready, people, found, people, found)
+        assert ("two_sample" in values) == there
+        assert values.get("two_sample", 1) == 1
+    nobody = replace(yardstick, held_target=np.zeros(len(HELD), dtype=bool))
+    assert "coherence" not in measured(nobody, people, found, people, found)
 
 
 def test_the_neighbour_is_of_the_same_verdict_and_another_row_and_categories_count(yardstick):
@@ -201,3 +233,63 @@ def test_the_neighbours_are_asked_the_same_question_within_the_same_limits(monke
     older[:, :, answer.features.index("age")] += 1
     broken = replace(answer, found=replace(answer.found, raw=older))
     assert evaluation.evaluate(explainer, broken)["violations"] == 1
+
+
+# ---- which rows an answer is measured against
+
+
+def test_the_table_that_was_learned_is_parted_again_as_it_was():
+    explainer, table = lending.explainer(), lending.table()
+    rows = evaluation._rows_of(explainer, table)
+    np.testing.assert_array_equal(rows.raw, explainer.fitted.raw)
+    np.testing.assert_array_equal(rows.y, explainer.fitted.y)
+    assert len(rows.held) == len(rows.held_y) == 240  # a tenth for stopping and a tenth for the report
+    everybody = explainer.fitted.encoder.read(table)
+    both = np.concatenate([rows.raw, rows.held])
+    assert sorted(map(tuple, both)) == sorted(map(tuple, everybody))
+    debt = everybody[:, 1]
+    said = {d: word == "yes" for d, word in zip(debt, table["decision"], strict=True)}
+    assert rows.held_y.tolist() == [said[d] for d in rows.held[:, 1]]
+
+
+def test_any_other_table_is_learned_and_held_out_at_once():
+    explainer, table = lending.explainer(), lending.table(50, seed=3)
+    rows = evaluation._rows_of(explainer, table)
+    for raw, y in ((rows.raw, rows.y), (rows.held, rows.held_y)):
+        np.testing.assert_array_equal(raw, explainer.fitted.encoder.read(table))
+        assert y.tolist() == (table["decision"] == "yes").tolist()
+
+
+def test_without_a_table_the_rows_of_the_explainer_serve_and_none_is_held_out():
+    explainer = lending.explainer()
+    rows = evaluation._rows_of(explainer, None)
+    assert rows.raw is explainer.fitted.raw
+    assert len(rows.held) == len(rows.held_y) == 0
+
+
+def test_a_table_brings_the_metrics_of_held_out_rows_and_changes_no_other():
+    explainer = lending.explainer()
+    answer = explainer.explain(lending.refused(explainer, 40))
+    without, with_table = (evaluation.evaluate(explainer, answer, table) for table in (None, lending.table()))
+    assert {k: with_table[k] for k in without} == without
+    assert set(with_table) - set(without) == {"held_out_distance", "coherence", "two_sample"}
+    assert 0 <= with_table["coherence"] < 1
+    assert 0.3 < with_table["two_sample"] <= 1
+
+
+def test_metrics_of_several_targets_are_joined_by_the_rows_that_they_were_taken_over():
+    """Two rows towards the one class, one of them valid; three towards the other, all valid."""
+    one = explained([[[0, 0]]] * 3, "valid", "best_effort", "already"), {"l2": 4.0, "validity": 0.5, "violations": 0.5}
+    other = explained([[[0, 0]]] * 3, "valid", "valid", "valid"), {"l2": 8.0, "validity": 1.0, "violations": 0.0}
+    found = evaluation._together([one, other, (explained([[[0, 0]]], "already"), {})])
+    assert found == pytest.approx({"l2": (4 + 3 * 8) / 4, "validity": 4 / 5, "violations": 1 / 5})
+    assert evaluation._together([]) == {}
+
+
+def test_a_table_without_the_label_or_with_another_label_is_named():
+    explainer = lending.explainer()
+    answer = explainer.explain(lending.refused(explainer, 2))
+    with pytest.raises(InputError, match="there is no label column 'decision'; the table has: income, debt"):
+        evaluation.evaluate(explainer, answer, lending.table(30).drop(columns="decision"))
+    with pytest.raises(InputError, match="decision: 'perhaps' is not a value of the label; known: no, yes"):
+        evaluation.evaluate(explainer, answer, lending.table(30).assign(decision="perhaps"))

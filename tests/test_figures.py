@@ -219,11 +219,11 @@ def test_correlations_are_pearsons_and_a_constant_has_none():
 
 def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(results, tmp_path, monkeypatch):
     monkeypatch.setattr(Bench, "explainer", property(small))
-    monkeypatch.setattr(correlations, "SHOWN", ("wachter", correlations.DEFAULT))
+    monkeypatch.setattr(correlations, "SHOWN", ("wachter", "tdce"))
     monkeypatch.setattr(correlations, "stream", in_this_process)
     work = Work(tmp_path, "german", seeds=1, rows=20, results=results)
     table = correlations.measure(work)
-    assert set(table["method"]) == {"wachter", "tdce, default", "real rows", "refused rows", "target class"}
+    assert set(table["method"]) == {"wachter", "tdce", "real rows", "refused rows", "target class"}
     gaps, shares = (table[table["kind"] == kind] for kind in ("correlation", "share"))
     assert (gaps.loc[gaps["method"] == "target class", "value"] == 0).all()
     assert (gaps.loc[gaps["method"] == "wachter", "value"] > 0).any()
@@ -233,7 +233,7 @@ def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(
     found, _ = bench.explanation(TDCE().fit(bench.task("no")), "no", bench.queries)
     names = list(bench.fitted.encoder.schema.names)
     own = found.raw[:, 0][:, names.index("checking_account")]
-    ours = shares[(shares["method"] == "tdce, default") & (shares["masked"] == "no")]
+    ours = shares[(shares["method"] == "tdce") & (shares["masked"] == "no")]
     assert ours["value"].tolist() == [float(np.mean(own == k)) for k in range(len(ours))]
     assert correlations.measure(work).equals(
         work.have("correlations", correlations.COLUMNS)

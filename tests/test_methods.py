@@ -113,7 +113,7 @@ def explainer_task(task):
     return replace(task, judge=tdce.judge.Judge(copy.copy(task.judge.model)))
 
 
-@pytest.mark.parametrize("method", ["tdce", "wachter", "revise", "clue", "cchvae", "face"])
+@pytest.mark.parametrize("method", ["tdce", "wachter", "revise", "clue", "cchvae", "face", "nice"])
 def test_a_threshold_is_searched_for_and_not_only_judged_by(explainer, method):
     asking = copy.copy(explainer)
     asking.method = method

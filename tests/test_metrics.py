@@ -3,6 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
+from sklearn.feature_selection import f_classif
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
 from tdce import metrics
 from tdce.space import Space
@@ -126,3 +130,102 @@ def test_jensen_shannon_of_equal_disjoint_and_half_shared_laws():
     by_hand = (np.log2(4 / 3) + 0.5 * np.log2(2 / 3) + 0.5 * np.log2(2)) / 2
     assert metrics.jensen_shannon(np.array([1.0, 0.0]), half) == pytest.approx(by_hand)
     assert metrics.jensen_shannon(half, np.array([1.0, 0.0])) == pytest.approx(by_hand)
+
+
+NUMBER_THEN_WORD = np.array([True, False])
+GAP = np.nan
+
+
+def test_gower_is_the_mean_share_of_each_features_span():
+    rows = np.stack([np.arange(101.0), np.arange(101.0) % 3], axis=1)  # the number: 5 % at 5, 95 % at 95
+    assert metrics.spans(rows)[0] == pytest.approx(90)
+    raw = np.array([[10.0, 0], [10, 1], [0, 2], [10, 0]])
+    raw_cf = np.array(
+        [[19.0, 0], [10, 2], [100, 0], [10, 0]]
+    )  # a tenth; a word; more than the span and a word; nothing
+    assert metrics.gower(raw, raw_cf, NUMBER_THEN_WORD, rows) == pytest.approx((0.1 + 1 + 2 + 0) / 8)
+
+
+def test_gower_of_what_was_or_is_missing_is_one_and_missing_equals_missing():
+    rows = np.stack([np.arange(101.0), np.zeros(101)], axis=1)
+    raw = np.array([[GAP, 0.0], [7, GAP], [GAP, GAP]])
+    raw_cf = np.array([[7.0, 0], [GAP, 1], [GAP, GAP]])
+    assert metrics.gower(raw, raw_cf, NUMBER_THEN_WORD, rows) == pytest.approx((1 + 2 + 0) / 6)
+
+
+def test_where_the_quantiles_coincide_gower_takes_the_whole_range():
+    mostly = np.array([[0.0, 3.0, GAP]] * 99 + [[8.0, 3.0, GAP]])  # then a constant, then nothing at all
+    assert metrics.spans(mostly).tolist() == [8, 1e-6, 1e-6]
+    numbers = np.ones(3, dtype=bool)
+    one, other = np.array([[0.0, 3.0, 1.0]]), np.array([[2.0, 3.5, 1.0]])
+    assert metrics.gower(one, other, numbers, mostly) == pytest.approx((2 / 8 + 1 + 0) / 3)
+    assert metrics.gower(one[:0], other[:0], numbers, mostly) == 0
+
+
+def test_the_distance_to_held_out_rows_is_the_mean_over_the_five_nearest():
+    held = t([1], [2], [3], [4], [5], [100])
+    assert metrics.held_out_distance(t([0], [3]), held) == pytest.approx((3 + (2 + 1 + 0 + 1 + 2) / 5) / 2)
+    assert metrics.held_out_distance(t([0]), t([1], [3])) == 2  # there are no more
+    generator = torch.Generator().manual_seed(0)
+    points, rows = (torch.randn(n, 4, generator=generator, dtype=torch.float64) for n in (30, 80))
+    again = NearestNeighbors(n_neighbors=5).fit(rows.numpy()).kneighbors(points.numpy())[0].mean()
+    assert metrics.held_out_distance(points, rows) == pytest.approx(again)
+
+
+def test_associations_by_hand():
+    up, down, flat = np.array([1.0, 2, 3]), np.array([5.0, 3, 1]), np.array([4.0, 4, 4])
+    assert metrics.pearson(up, down) == pytest.approx(-1)
+    assert metrics.pearson(up, flat) == 0
+    a, b = np.array([0.0, 0, 1, 1]), np.array([2.0, 2, 5, 5])
+    assert metrics.cramers_v(a, b) == pytest.approx(1)
+    assert metrics.cramers_v(a, np.array([0.0, 1, 0, 1])) == 0
+    assert metrics.cramers_v(a, np.zeros(4)) == 0
+    # means 1 and 3 around 2: between 4 of a total of 4 + 4 * 1 / 4 = 5
+    assert metrics.eta(np.array([0.5, 1.5, 2.5, 3.5]), a) == pytest.approx(np.sqrt(4 / 5))
+    assert metrics.eta(np.full(4, 7.0), a) == 0
+
+
+def test_associations_are_those_of_scipy_and_sklearn():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 200))
+    k, m = rng.integers(0, 3, 200), rng.integers(0, 4, 200)
+    b, m = b + a, np.where(rng.random(200) < 0.5, k, m)
+    assert metrics.pearson(a, b) == pytest.approx(stats.pearsonr(a, b).statistic)
+    table = stats.contingency.crosstab(k, m).count
+    assert metrics.cramers_v(k * 1.0, m * 1.0) == pytest.approx(stats.contingency.association(table, method="cramer"))
+    (f,), _ = f_classif(a[:, None], k)  # F = eta^2 / (1 - eta^2) * (n - groups) / (groups - 1)
+    assert metrics.eta(a, k * 1.0) == pytest.approx(np.sqrt(f / (f + (200 - 3) / (3 - 1))))
+
+
+def test_the_matrix_knows_which_association_is_meant_and_what_to_do_with_gaps():
+    raw = np.array([[1, 0, 2, 0], [2, 0, 4, GAP], [GAP, 1, 1, 0], [3, 1, 6, GAP], [4, 1, GAP, 0.0]])
+    numeric = np.array([True, False, True, False])
+    found = metrics.associations(raw, numeric)
+    np.testing.assert_array_equal(found, found.T)
+    np.testing.assert_array_equal(np.diag(found), 1)
+    assert found[0, 2] == pytest.approx(1)  # of the rows that have both: 1, 2, 3 and 2, 4, 6
+    assert found[0, 1] == pytest.approx(metrics.eta(np.array([1.0, 2, 3, 4]), np.array([0.0, 0, 1, 1])))
+    assert found[2, 3] == pytest.approx(metrics.eta(np.array([2.0, 4, 1, 6]), np.array([0.0, 1, 0, 1])))
+    assert found[1, 3] == pytest.approx(metrics.cramers_v(raw[:, 1], np.array([0.0, 1, 0, 1, 0])))  # missing is one
+
+
+def test_coherence_is_the_mean_gap_of_the_associations():
+    numbers = np.ones(3, dtype=bool)
+    real = np.array([[1.0, 1, 5], [2, 2, 5], [3, 3, 5]])  # correlations 1, 0, 0
+    found = np.array([[1.0, 3, 1], [2, 2, 2], [3, 1, 3]])  # -1, 1, -1
+    assert metrics.coherence(found, real, numbers) == pytest.approx((2 + 1 + 1) / 3)
+    assert metrics.coherence(real, real, numbers) == 0
+    assert metrics.coherence(real[:, :1], real[:, :1], numbers[:1]) == 0  # no pair
+
+
+def test_two_samples_of_one_law_are_told_apart_by_chance_alone_and_others_for_sure():
+    generator = torch.Generator().manual_seed(0)
+    one, other = (torch.randn(n, 3, generator=generator, dtype=torch.float64) for n in (100, 140))
+    same = metrics.two_sample(one, other)
+    assert 0.35 < same < 0.65
+    assert metrics.two_sample(one + 10, other) == 1
+    assert metrics.two_sample(one[:20] + 10, other[:20]) == 1
+    assert metrics.two_sample(one, other, seed=1) != same  # other folds, other rows of the larger side
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            assert metrics.two_sample(one, other) == same

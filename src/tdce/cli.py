@@ -131,6 +131,7 @@ def explain(
 def evaluate(
     model: ModelPath,
     rows: RowsPath,
+    table: Annotated[Path | None, typer.Option(help="The table that was learned, to measure against its rows")] = None,
     target: Annotated[str | None, typer.Option(help="The wanted label (default: the favourable one)")] = None,
     n: Options = 1,
     immutable: Immutable = "",
@@ -141,34 +142,38 @@ def evaluate(
     decimal: Decimal = ".",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
 ) -> None:
-    """Measure the explanations of ROWS by the paper's metrics and some more."""
+    """Measure the explanations of ROWS by the paper's metrics and some more.
+
+    With --table, some of these compare them with rows of it that were held out from training.
+    """
     from tdce.evaluation import MEANING
     from tdce.evaluation import evaluate as measured
 
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(model, progress=_progress())
     frame = read_table(rows, explainer.schema, dialect)
+    real = None if table is None else read_table(table, explainer.schema, dialect)
     answer = explainer.explain(
         frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
     )  # fmt: skip
-    found = measured(explainer, answer)
+    found = measured(explainer, answer, real)
     if not found:
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
     if json:
         print(dumps(found, indent=2))
         return
-    table = Table("metric", "value", "good", "meaning", box=None, pad_edge=False)
+    shown = Table("metric", "value", "good", "meaning", box=None, pad_edge=False)
     for name, value in found.items():
         good, meaning = MEANING[name]
-        table.add_row(name, f"{value:.4g}", good, meaning)
-    _console_for_tables().print(table)
+        shown.add_row(name, f"{value:.4g}", good, meaning)
+    _console_for_tables().print(shown)
     Console().print(_summary(answer), highlight=False, soft_wrap=True)
 
 
 @app.command()
 def bench(
-    data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: the paper's four)")] = "",
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas (default: all)")] = "",
+    data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: all five)")] = "",
+    methods: Annotated[str, typer.Option(help="Methods, separated by commas, as tdce@0.25 (default: all)")] = "",
     masked: Annotated[str, typer.Option(help="Whether one feature is masked: both, yes or no")] = "both",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds")] = 5,
     rows: Annotated[int, typer.Option(min=1, help="Maximum number of unfavourable test rows")] = 1000,
@@ -177,13 +182,14 @@ def bench(
 ) -> None:
     """Run the paper's experiment and write benchmark.csv, tables.md and environment.json."""
     require_paper("tdce bench", "sklearn")
-    from tdce.methods import METHODS
-    from tdce.paper.benchmark import DATA, Setting, run
+    from tdce.paper.benchmark import Setting, run
 
     if masked not in ("both", "yes", "no"):
         raise InputError(f"masked {masked!r} must be both, yes or no")
     kinds = ("no", "yes") if masked == "both" else (masked,)
-    setting = Setting(_words(data) or DATA, _words(methods) or tuple(METHODS), kinds, seeds, rows, out, workers)
+    setting = Setting(
+        _words(data) or Setting.data, _words(methods) or Setting.methods, kinds, seeds, rows, out, workers
+    )
     run(setting, Progress(_progress()))
     Console().print(f"Written: {out / 'benchmark.csv'}, {out / 'tables.md'}", highlight=False, soft_wrap=True)
 

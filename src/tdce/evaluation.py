@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Self
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -12,17 +13,18 @@ from torch import Tensor
 
 from tdce import metrics
 from tdce.answer import Answer
-from tdce.cells import Flags, Floats
+from tdce.cells import Flags, Floats, Positions, plain
 from tdce.encoder import Encoder
-from tdce.errors import InputError, listing
+from tdce.errors import InputError, listing, shown
 from tdce.explainer import Explainer
 from tdce.explaining import explain
 from tdce.explanation import Explanation, Question, Status
+from tdce.fitting import Fitted, class_number, parts
 from tdce.judge import Judge
 from tdce.limits import Limits
 from tdce.models.autoencoder import Autoencoder
 
-EDITION = 1  # raised when the same counterfactuals come to be measured differently
+EDITION = 2  # raised when the same counterfactuals come to be measured differently
 
 PAPER = ("l2", "diversity", "instability", "js", "im1", "im2", "validity")
 """The paper's metrics, in the order of its tables."""
@@ -38,52 +40,121 @@ MEANING = {
     "im1_median": ("low", "im1 of the median row"),
     "im2_median": ("low", "im2 of the median row"),
     "sparsity": ("low", "number of features changed"),
+    "gower": ("low", "how much changed, over all features alike: 0 nothing, 1 everything"),
     "realism": ("low", "distance to the nearest real row of the target class"),
+    "held_out_distance": ("low", "mean distance to the 5 nearest held-out rows of the target class"),
+    "coherence": ("low", "how differently two features go together than in held-out rows of the target class"),
+    "two_sample": ("0.5", "how well a classifier tells them from held-out rows of the target class: its AUC"),
     "copies": ("low", "share of counterfactuals that are identical to a training row"),
     "violations": ("low", "share of rows that break a constraint"),
     "option_spread": ("high", "how much a row's options differ in the features they change: 1 minus their overlap"),
 }
 """Each metric's good direction and its meaning."""
 
+OVER_ALL = ("validity", "violations")
+"""Taken over all rows that needed an answer; the others over those that became valid."""
 
-def evaluate(explainer: Explainer, answer: Answer) -> dict[str, float]:
-    """The paper's metrics and some more (docs/metrics.md), over the first option of every row that needed one.
 
-    `explainer` is the one that gave the answer. The first call trains three small autoencoders per target class; every
-    call also explains the nearest training rows, for the instability.
+def evaluate(explainer: Explainer, answer: Answer, table: pd.DataFrame | None = None) -> dict[str, float]:
+    """The paper's metrics and some more (docs/metrics.md), over the first option of every row that needed one: validity
+    and violations over all of these, everything else over those that became valid.
+
+    `explainer` is the one that gave the answer. `table` has real rows with the label column. If it has as many rows as
+    `fit` was given, it is taken for that table, in the same order: the rows that were learned and those that were held
+    out are found again. Any other table serves as both. Without a table, the training rows that the explainer holds
+    are used, and the metrics of held-out rows are left out.
+
+    The first call trains three small autoencoders per target class; every call also explains the nearest training
+    rows, for the instability.
     """
     fitted, question = explainer.fitted, answer.question
     if fitted.encoder.schema.names != answer.features:
         raise InputError(f"the answer is about other columns ({listing(answer.features)}) than this explainer "
                          f"({listing(fitted.encoder.schema.names)}); give the explainer that made it")  # fmt: skip
+    rows = _rows_of(explainer, table)
     task = fitted.task(answer.immutable)
-    task.require_rows("evaluate")
     method = explainer.chosen_method.fit(task)
     limits = Limits.of(fitted.encoder, answer.rows, answer.immutable)
     wanted = question.goals.towards(task.judge.score(limits.own))
     groups = []
     for target in sorted(set(wanted.tolist())):
-        yardstick = _yardstick(explainer, target)
+        yardstick = _yardstick(explainer, target, rows)
         of_target = wanted == target
         at = of_target.numpy()
         near = Limits.of(
             fitted.encoder, yardstick.frame(yardstick.neighbours(limits.own[at], task.judge)), answer.immutable
         )
         again = Question(question.goals.take(of_target), 1, question.seed, question.closeness)
-        found_near = explain(method, near, again)
-        groups.append((at.sum(), yardstick.measure(limits.take(at), answer.found.take(at), near.own, found_near)))
-    groups = [(rows, measured) for rows, measured in groups if measured]
-    total = sum(rows for rows, _ in groups)
-    return {k: sum(rows * m[k] for rows, m in groups) / total for k in (groups[0][1] if groups else {})}
+        found, found_near = answer.found.take(at), explain(method, near, again)
+        groups.append((found, yardstick.measure(limits.take(at), found, near.own, found_near)))
+    return _together(groups)
 
 
-def _yardstick(explainer: Explainer, target: int) -> Yardstick:
+class Rows(NamedTuple):
+    """Real rows: those that were learned, and those that were not."""
+
+    raw: Floats  # (rows, features)
+    y: Positions  # (rows,) class numbers
+    held: Floats  # (held-out rows, features)
+    held_y: Positions
+
+
+def _rows_of(explainer: Explainer, table: pd.DataFrame | None) -> Rows:
+    """What to measure against: the table's rows, or else those that the explainer holds."""
+    fitted = explainer.fitted
+    if table is None:
+        if len(fitted.raw) == 0:
+            raise InputError(
+                "evaluate needs the training rows, but this artefact was saved without its training rows; save it with "
+                "them (rows=True, or `tdce fit` without --without-rows), or give their table (table=, or --table FILE)"
+            )
+        return Rows(fitted.raw, fitted.y.numpy(), fitted.raw[:0], fitted.y.numpy()[:0])
+    raw, y = fitted.encoder.read(table), _class_numbers(fitted, table)
+    if len(raw) != fitted.report["rows"]:
+        return Rows(raw, y, raw, y)
+    learned, stopping, test = (part.numpy() for part in parts(len(raw), fitted.report["seed"]))
+    held = np.union1d(stopping, test)
+    return Rows(raw[learned], y[learned], raw[held], y[held])
+
+
+def _class_numbers(fitted: Fitted, table: pd.DataFrame) -> Positions:
+    """(rows,) of the table's label column."""
+    if fitted.label not in table.columns:
+        raise InputError(f"there is no label column {shown(fitted.label)}; the table has: {listing(table.columns)}")
+    cells = [plain(cell) for cell in table[fitted.label]]
+    known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is another class
+    for cell in cells:
+        if (key := (isinstance(cell, bool), cell)) not in known:
+            known[key] = class_number(cell, fitted.classes, f"{fitted.label}:")
+    return np.array([known[isinstance(cell, bool), cell] for cell in cells], dtype=np.int64)
+
+
+def _yardstick(explainer: Explainer, target: int, rows: Rows) -> Yardstick:
     """Learned when first needed, and kept with what the explainer learned."""
-    fitted, key = explainer.fitted, ("yardstick", target, explainer.seed)
+    fitted = explainer.fitted
+    known = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in rows)).digest()
+    key = ("yardstick", target, explainer.seed, known)
     if key not in fitted.memo:
-        fitted.memo[key] = Yardstick.fit(fitted.encoder, fitted.raw, (fitted.y == target).numpy(), explainer.seed)
+        fitted.memo[key] = Yardstick.fit(
+            fitted.encoder, rows.raw, rows.y == target, explainer.seed, rows.held, rows.held_y == target
+        )
     made: Yardstick = fitted.memo[key]
     return made
+
+
+def _together(groups: list[tuple[Explanation, dict[str, float]]]) -> dict[str, float]:
+    """The metrics of all rows from those of each target class, by the number of rows that each was taken over."""
+    out = {}
+    for name in MEANING:
+        parts = [(_counted(found, name), values[name]) for found, values in groups if name in values]
+        if parts:
+            out[name] = sum(rows * value for rows, value in parts) / sum(rows for rows, _ in parts)
+    return out
+
+
+def _counted(found: Explanation, metric: str) -> int:
+    asked = found.status[:, 0] != Status.ALREADY if metric in OVER_ALL else found.status[:, 0] == Status.VALID
+    return int(asked.sum())
 
 
 @dataclass(frozen=True)
@@ -96,9 +167,19 @@ class Yardstick:
     of_target: Autoencoder
     of_origin: Autoencoder
     of_all: Autoencoder
+    held: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (held-out rows, features); there may be none
+    held_target: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))  # which of them are of the target class
 
     @classmethod
-    def fit(cls, encoder: Encoder, raw: Floats, target: Flags, seed: int = 0) -> Self:
+    def fit(
+        cls,
+        encoder: Encoder,
+        raw: Floats,
+        target: Flags,
+        seed: int = 0,
+        held: Floats | None = None,
+        held_target: Flags | None = None,
+    ) -> Self:
         """Train the three autoencoders; their bottleneck has half as many numbers as there are features."""
         if target.all() or not target.any():
             raise InputError(
@@ -112,7 +193,15 @@ class Yardstick:
             made.fit(rows, seed)
             return made
 
-        return cls(encoder, raw, target, learned(x[target]), learned(x[~target]), learned(x))
+        trained = learned(x[target]), learned(x[~target]), learned(x)
+        if held is None or held_target is None:
+            return cls(encoder, raw, target, *trained)
+        return cls(encoder, raw, target, *trained, held, held_target)
+
+    @property
+    def numeric(self) -> Flags:
+        """(features,) which of them are numbers."""
+        return np.array([column.numbers > 0 for column in self.encoder.schema])
 
     def standardised(self, raw: Floats) -> Tensor:
         """(n, num) numbers minus their mean, over their deviation; a missing one is at the mean, one far out is where
@@ -146,28 +235,54 @@ class Yardstick:
         return self.encoder.write(raw, pd.DataFrame(index=range(len(raw))))
 
     def measure(self, limits: Limits, found: Explanation, near: Floats, found_near: Explanation) -> dict[str, float]:
-        """All metrics of the first option of each row that was not in the target class already."""
-        asked = found.status[:, 0] != Status.ALREADY
-        raw, raw_cf = limits.own[asked], found.raw[asked, 0]
-        if len(raw) == 0:
+        """All metrics of the first option of each row that was not in the target class already: `validity` and
+        `violations` of all of them, the others of those that became valid."""
+        status = found.status[:, 0]
+        asked, valid = status != Status.ALREADY, status == Status.VALID
+        if not asked.any():
             return {}
-        x, x_cf, x_near, x_near_cf = map(self.standardised, (raw, raw_cf, near[asked], found_near.raw[asked, 0]))
-        encoded = self.encoder.embed(raw_cf).float()
+        values = {
+            "validity": metrics.validity(valid[asked]),
+            "violations": float((~limits.kept(found.raw[:, 0]))[asked].mean()),
+        }
+        if valid.any():
+            values |= self._quality(limits.own[valid], found.raw[valid], near[valid], found_near.raw[valid, 0])
+        return {name: values[name] for name in MEANING if name in values}
+
+    def _quality(self, raw: Floats, options: Floats, near: Floats, near_cf: Floats) -> dict[str, float]:
+        """Of rows that became valid; `options` is (rows, options, features)."""
+        raw_cf = options[:, 0]
+        x, x_cf, x_near, x_near_cf = map(self.standardised, (raw, raw_cf, near, near_cf))
+        encoded, whole = self.encoder.embed(raw_cf).float(), self.whole(raw_cf)
         im1 = metrics.im1(encoded, self.of_target, self.of_origin)
         im2 = metrics.im2(encoded, self.of_target, self.of_all)
-        several = found.raw.shape[1] > 1
-        return {
+        values = {
             "l2": metrics.l2(x, x_cf),
             "diversity": metrics.diversity(x_cf),
             "instability": metrics.instability(x, x_near, x_cf, x_near_cf),
             "js": metrics.js(self.encoder.space, encoded, self.encoder.embed(self.raw[self.target])),
             "im1": im1.mean().item(),
             "im2": im2.mean().item(),
-            "validity": metrics.validity(found.status[asked, 0] == Status.VALID),
             "im1_median": im1.median().item(),
             "im2_median": im2.median().item(),
             "sparsity": metrics.sparsity(raw, raw_cf),
-            "realism": metrics.realism(self.whole(raw_cf), self.whole(self.raw[self.target])),
+            "gower": metrics.gower(raw, raw_cf, self.numeric, self.raw),
+            "realism": metrics.realism(whole, self.whole(self.raw[self.target])),
             "copies": metrics.copies(raw_cf, self.raw),
-            "violations": float((~limits.kept(found.raw[:, 0]))[asked].mean()),
-        } | ({"option_spread": metrics.option_spread(raw, found.raw[asked])} if several else {})
+        }
+        if options.shape[1] > 1:
+            values["option_spread"] = metrics.option_spread(raw, options)
+        return values | self._against_held_out(raw_cf, whole)
+
+    def _against_held_out(self, raw_cf: Floats, whole: Tensor) -> dict[str, float]:
+        """Left out where there are no held-out rows of the target class, or too few."""
+        real = self.held[self.held_target]
+        if len(real) == 0:
+            return {}
+        values = {
+            "held_out_distance": metrics.held_out_distance(whole, self.whole(real)),
+            "coherence": metrics.coherence(raw_cf, real, self.numeric),
+        }
+        if min(len(real), len(raw_cf)) >= metrics.FEWEST:
+            values["two_sample"] = metrics.two_sample(whole, self.whole(real))
+        return values

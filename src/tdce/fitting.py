@@ -91,7 +91,7 @@ def fit(
     schema = schema.freeze(*immutable)
     encoder = Encoder.fit(frame, schema)
     x = encoder.encode(frame).float()
-    train, held_out, test = _parts(len(x), seed)
+    train, held_out, test = parts(len(x), seed)
 
     classifier = Classifier(encoder.space.width, len(classes), hidden, seed=seed)
     plan = _plan(CLASSIFIER, len(train))
@@ -124,7 +124,7 @@ def learned_diffusion(
     progress: Progress,
 ) -> tuple[TabularDiffusion, History]:
     """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
-    train, held_out, _ = _parts(len(x), seed)
+    train, held_out, _ = parts(len(x), seed)
     diffusion = TabularDiffusion(space, hidden, classes=int(y.max()) + 1, tau=tau, seed=seed)
     plan = _plan(Plan(steps=steps), len(train))
     return diffusion, diffusion.fit(x[train], y[train], x[held_out], y[held_out], plan, seed, progress)
@@ -182,7 +182,7 @@ def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
     raise InputError(f"{what} {shown(value)} is not a value of the label; known: {listing(classes)}")
 
 
-def _parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Row numbers for training, for early stopping and for the report; a tiny table serves for all three."""
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     size = min(int(rows * HELD_OUT), MOST_HELD_OUT)

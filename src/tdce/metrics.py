@@ -1,7 +1,8 @@
 """One pure function per metric: the paper's seven, then those that it leaves out.  PAPER[10]
 
 `x` are queries and `x_cf` their counterfactuals, row by row. L2, diversity and instability read standardised numbers
-(n, num); JS and the autoencoders' metrics read encoded rows (n, width).
+(n, num); JS and the autoencoders' metrics read encoded rows (n, width). `raw` is (n, features): numbers as they are,
+categories as positions, missing as NaN; `numeric` says which features are numbers.
 """
 
 from __future__ import annotations
@@ -13,11 +14,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce.cells import Floats, same
+from tdce.cells import Flags, Floats, same
+from tdce.errors import require_paper
 from tdce.space import Space
 
 Autoencoder = Callable[[Tensor], Tensor]
 EPSILON = 1e-6
+NEAREST = 5  # held-out rows around a counterfactual
+FOLDS = 5
+FEWEST = 20  # rows on each side, for a two-sample test
+PAIR_BY_PAIR = "donot_use_mm_for_euclid_dist"  # the same bits on any number of threads
 
 
 def l2(x: Tensor, x_cf: Tensor) -> float:
@@ -98,6 +104,107 @@ def realism(x_cf: Tensor, target_rows: Tensor) -> float:
     return _mean(nearest_rows(x_cf, target_rows)[0])
 
 
+def gower(raw: Floats, raw_cf: Floats, numeric: Flags, rows: Floats) -> float:
+    """How much changed, over all features alike: the mean over rows and features of Gower's distance. A number counts
+    min(1, |x - x_cf| / (q95 - q5)), a category, or a value that was or is missing, 1 if it changed. Lower is better.
+
+    q5 and q95 are quantiles of the training `rows`; where they coincide, the smallest and the largest value.
+    """
+    if not len(raw):
+        return 0.0
+    changed = ~same(raw, raw_cf)
+    share = np.abs(raw_cf - raw) / spans(rows)
+    graded = numeric & ~np.isnan(raw) & ~np.isnan(raw_cf)
+    return float(np.where(graded & changed, np.minimum(share, 1.0), changed).mean())
+
+
+def spans(rows: Floats) -> Floats:
+    """(features,) from the 5 % to the 95 % quantile, else from the least to the greatest, else hardly anything."""
+    out = np.full(rows.shape[1], EPSILON)
+    for i, column in enumerate(rows.T):
+        values = column[~np.isnan(column)]
+        if len(values):
+            low, high = np.quantile(values, [0.05, 0.95])
+            out[i] = (high - low) or np.ptp(values) or EPSILON
+    return out
+
+
+def held_out_distance(x_cf: Tensor, held: Tensor) -> float:
+    """How far a counterfactual is from real people whom nothing was learned from: the mean distance to its 5 nearest
+    held-out rows of the target class. Lower is better."""
+    return _mean(nearest_rows(x_cf, held, NEAREST)[0].mean(dim=1))
+
+
+def coherence(raw_cf: Floats, held: Floats, numeric: Flags) -> float:
+    """Whether features go together as they do in reality: mean over pairs of features of |A_cf - A_real|, A being the
+    association of two features among the counterfactuals and among held-out rows of the target class. Lower is better.
+    """
+    pairs = np.triu_indices(len(numeric), k=1)
+    gap = np.abs(associations(raw_cf, numeric) - associations(held, numeric))[pairs]
+    return float(gap.mean()) if len(gap) else 0.0
+
+
+def associations(raw: Floats, numeric: Flags) -> Floats:
+    """(features, features) Pearson's correlation of two numbers, Cramer's V of two categories, the correlation ratio
+    eta of a number and a category; 0 where one is constant. A missing category is a category of its own; a missing
+    number leaves its row out of the pair."""
+    out = np.eye(len(numeric))
+    for i in range(len(numeric)):
+        for j in range(i):
+            a, b = (i, j) if numeric[i] or not numeric[j] else (j, i)  # of a mixed pair the number first
+            some = ~(numeric[[a, b]] & np.isnan(raw[:, [a, b]])).any(axis=1)
+            found = pearson if numeric[b] else eta if numeric[a] else cramers_v
+            out[i, j] = out[j, i] = found(raw[some, a], raw[some, b])
+    return out
+
+
+def pearson(a: Floats, b: Floats) -> float:
+    """cov(a, b) / (sd(a) sd(b)), from -1 to 1."""
+    if _constant(a) or _constant(b):
+        return 0.0
+    a, b = a - a.mean(), b - b.mean()
+    return float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
+
+
+def cramers_v(a: Floats, b: Floats) -> float:
+    """sqrt(chi^2 / (n min(r - 1, c - 1))) of the table of counts (r, c), from 0 to 1."""
+    if _constant(a) or _constant(b):
+        return 0.0
+    (_, row), (_, column) = (np.unique(each, return_inverse=True) for each in (a, b))
+    counts = np.zeros((row.max() + 1, column.max() + 1))
+    np.add.at(counts, (row, column), 1.0)
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / len(a)
+    chi2 = (np.square(counts - expected) / expected).sum()
+    return float(np.sqrt(chi2 / (len(a) * (min(counts.shape) - 1))))
+
+
+def eta(number: Floats, category: Floats) -> float:
+    """sqrt(sum over categories of n_k (mean_k - mean)^2 / sum of (x - mean)^2), from 0 to 1."""
+    if _constant(number) or _constant(category):
+        return 0.0
+    which = np.unique(category, return_inverse=True)[1]
+    away = number - number.mean()
+    counts, totals = np.bincount(which), np.bincount(which, weights=away)
+    return float(np.sqrt((np.square(totals) / counts).sum() / np.square(away).sum()))
+
+
+def two_sample(x_cf: Tensor, held: Tensor, seed: int = 0) -> float:
+    """How well a boosted classifier tells counterfactuals from held-out rows of the target class: its mean AUC over 5
+    folds, with as many rows of each side (drawn by the seed). 0.5 is best: they cannot be told apart."""
+    require_paper("two_sample", "sklearn")
+    from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
+    from sklearn.model_selection import StratifiedKFold, cross_val_score  # type: ignore[import-untyped]
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn
+
+    draw, size = np.random.default_rng(seed), min(len(x_cf), len(held))
+    sides = [side.double().numpy()[np.sort(draw.permutation(len(side))[:size])] for side in (x_cf, held)]
+    x, y = np.concatenate(sides), np.repeat([1, 0], size)
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
+    judge = HistGradientBoostingClassifier(max_iter=50, min_samples_leaf=5, early_stopping=False, random_state=seed)
+    with threadpool_limits(1, user_api="openmp"):  # so few rows are quickest on one thread
+        return float(cross_val_score(judge, x, y, scoring="roc_auc", cv=folds).mean())
+
+
 def copies(raw_cf: Floats, raw_rows: Floats) -> float:
     """The share of counterfactuals that are identical to a training row. Lower is better, for privacy."""
     known = {row.tobytes() for row in np.nan_to_num(raw_rows, nan=-np.inf) + 0.0}
@@ -107,8 +214,15 @@ def copies(raw_cf: Floats, raw_rows: Floats) -> float:
 def nearest_rows(points: Tensor, rows: Tensor, k: int = 1) -> tuple[Tensor, Tensor]:
     """(n, k) distances and positions of the k nearest rows, some points at a time."""
     k = min(k, len(rows))
-    found = [torch.cdist(some, rows).topk(k, largest=False) for some in torch.split(points, 256)]
+    found = [
+        torch.cdist(some, rows, compute_mode=PAIR_BY_PAIR).topk(k, largest=False) for some in torch.split(points, 256)
+    ]
     return torch.cat([d for d, _ in found]), torch.cat([i for _, i in found])
+
+
+def _constant(values: Floats) -> bool:
+    """No two of them differ; missing is a value."""
+    return len(values) == 0 or bool(same(values, values[:1]).all())
 
 
 def _squared(x: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from tdce.methods.counternet import CounterNet
 from tdce.methods.face import FACE
 from tdce.methods.interface import Method, Query, Search, Task
 from tdce.methods.latent import Clue, Revise
+from tdce.methods.nice import NICE
 from tdce.methods.tdce import TDCE
 from tdce.methods.wachter import Wachter
 
@@ -20,12 +21,14 @@ METHODS: dict[str, Callable[..., Method]] = {
     "clue": Clue,
     "face": FACE,
     "counternet": CounterNet,
+    "nice": NICE,
 }
 
 __all__ = [
     "CCHVAE",
     "FACE",
     "METHODS",
+    "NICE",
     "TDCE",
     "Clue",
     "CounterNet",

@@ -67,7 +67,7 @@ class Task:
     def lead(self, who: str) -> Guide:
         """The guide, or an error with the remedy."""
         if self.guide is None:
-            raise InputError(f"{who} needs a model with gradients, but this one has none; use cchvae or face")
+            raise InputError(f"{who} needs a model with gradients, but this one has none; use cchvae, face or nice")
         return self.guide
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:

@@ -96,9 +96,20 @@ class Bench:
         return refused.head(self.rows)
 
     @cached_property
+    def held(self) -> pd.DataFrame:
+        """Rows that nothing was learned from and that are not asked about; without test rows until these are asked."""
+        unseen = self.data.part("validation")
+        if self.part == "test":
+            unseen = pd.concat([unseen, self.data.part("test")])
+        return unseen.drop(index=self.queries.index)
+
+    @cached_property
     def yardstick(self) -> Yardstick:
-        fitted = self.fitted
-        return Yardstick.fit(fitted.encoder, fitted.raw, (fitted.y == self.target).numpy(), self.seed)
+        fitted, held = self.fitted, self.held
+        wanted = (held[self.data.label] == self.data.favourable).to_numpy(dtype=bool)
+        return Yardstick.fit(
+            fitted.encoder, fitted.raw, (fitted.y == self.target).numpy(), self.seed, fitted.encoder.read(held), wanted
+        )
 
     @cached_property
     def near(self) -> pd.DataFrame:

@@ -22,8 +22,8 @@ def of_cell(data: str, method: str, rows: int, explainer: Explainer) -> str:
     The data set, the method's name, the mask and the seed are not in it: they are the cell's name.
     """
     made = chosen(method, data)
-    edition = getattr(made, "edition", None)
-    return _word(of_fit(data, explainer), rows, made, edition, evaluation.EDITION)
+    editions = [getattr(part, "edition", None) for part in (made, getattr(made, "method", None))]  # and what it wraps
+    return _word(of_fit(data, explainer), rows, made, editions, evaluation.EDITION)
 
 
 def _word(*parts: object) -> str:

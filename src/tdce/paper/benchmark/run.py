@@ -24,7 +24,7 @@ from tdce.errors import InputError, is_whole, listing
 from tdce.methods import METHODS
 from tdce.paper.benchmark.cell import Bench, Cell, Measured, work
 from tdce.paper.benchmark.fingerprint import of_cell
-from tdce.paper.benchmark.settings import DATA, chosen
+from tdce.paper.benchmark.settings import DATA, DIAL, chosen
 from tdce.paper.benchmark.summary import markdown
 from tdce.paper.parallel import stream
 from tdce.progress import Progress
@@ -40,10 +40,10 @@ WAY_OUT = "it was not touched: correct it, move it away, or name another folder"
 
 @dataclass(frozen=True)
 class Setting:
-    """What to run: the paper's experiment by default."""
+    """What to run: by default the paper's experiment, on one more data set, and ours at every position of its dial."""
 
     data: tuple[str, ...] = DATA
-    methods: tuple[str, ...] = tuple(METHODS)
+    methods: tuple[str, ...] = (*METHODS, *DIAL)
     masked: tuple[str, ...] = ("no", "yes")
     seeds: int = 5
     rows: int = 1000
@@ -59,7 +59,9 @@ class Setting:
             if not words:
                 raise InputError(f"name at least one {what}; known: {listing(known)}")
             for word in words:
-                if word not in known:
+                if known is METHODS:
+                    chosen(word, self.data[0])
+                elif word not in known:
                     raise InputError(f"there is no {what} {word!r}; known: {listing(known)}")
         for what, count in (("seeds", self.seeds), ("rows", self.rows), ("workers", self.workers)):
             if not is_whole(count) or count < 1:
@@ -228,13 +230,9 @@ def _read(path: Path, columns: list[str]) -> Iterator[tuple[tuple[Any, ...], Any
 
 
 def _time(setting: Setting, store: _Store, progress: Progress) -> None:
-    """Seconds per 100 rows of every method, in one process on one thread, one after another."""
-    todo = [
-        Cell(d, m, "no", 0)
-        for d in setting.data
-        for m in setting.methods
-        if not store.is_fresh(Cell(d, m, "no", 0), TIME)
-    ]
+    """Seconds per 100 rows of every method, in one process on one thread, one after another; ours at one position."""
+    cells = [Cell(d, m, "no", 0) for d in setting.data for m in setting.methods if "@" not in m]
+    todo = [cell for cell in cells if not store.is_fresh(cell, TIME)]
     with one_thread(), progress.bar("times", len(todo)) as bar:
         for d in dict.fromkeys(cell.data for cell in todo):
             bench = Bench(d, 0, setting.rows, setting.out / "fitted")

@@ -1,30 +1,29 @@
-"""The settings of each method on each data set, chosen on validation rows (docs/baselines.md and docs/method.md say
-how, and from which)."""
+"""Which data and methods the benchmark runs, and the baselines' settings on each data set, chosen on validation rows
+(docs/baselines.md says how). `tdce` has one setting for all data: its defaults, at several positions of its dial."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from tdce.errors import InputError, listing
 from tdce.methods import METHODS, Method
 
-DATA = ("lcd", "gmc", "adult", "law")
+PAPER_DATA = ("lcd", "gmc", "adult", "law")
+"""The paper's data sets, in the order of its tables."""
+
+DATA = (*PAPER_DATA, "german")
 PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "law": "paper", "german": "full"}
 
+OURS = "tdce"
+DIAL = tuple(f"{OURS}@{closeness:g}" for closeness in (0, 0.25, 0.5, 0.75, 1))
+"""`tdce` from typical of the target class to as close as possible."""
+
+BASELINES = ("wachter", "cchvae", "revise", "clue", "face", "counternet")
+"""The paper's."""
+
 CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
-    "tdce": {
-        "lcd": {"closeness": 0.0, "confidence": 0.97, "neighbours": 300, "own_share": 0.5, "factors": 2, "spread": 1.2},
-        "gmc": {
-            "closeness": 0.025,
-            "confidence": 0.8,
-            "neighbours": 100,
-            "own_share": 0.5,
-            "factors": 6,
-            "spread": 1.8,
-        },
-        "adult": {"closeness": 0.0, "confidence": 0.95, "neighbours": 200, "spread": 1.8},
-        "law": {"closeness": 0.0, "confidence": 0.6, "neighbours": 600, "own_share": 0.7, "spread": 1.15, "pull": 0.9},
-    },
     "wachter": {
         "lcd": {"soften": 0.3},
         "gmc": {"distance": "l2"},
@@ -62,6 +61,22 @@ CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def chosen(method: str, data: str) -> Method:
-    if method not in METHODS:
+    """A method by name, with its setting for these data: `tdce@0.25` at that closeness, `wachter+` with the common way
+    back after it."""
+    if method.endswith("+"):
+        way_back: Callable[[Method], Method] = import_module("tdce.methods.wayback").WayBack
+        return way_back(chosen(method[:-1], data))
+    name, at, closeness = method.partition("@")
+    if name not in METHODS:
         raise InputError(f"there is no method {method!r}; known: {listing(METHODS)}")
-    return METHODS[method](**CHOSEN.get(method, {}).get(data, {}))
+    settings = CHOSEN.get(name, {}).get(data, {})
+    return METHODS[name](**settings, **_dial(name, closeness)) if at else METHODS[name](**settings)
+
+
+def _dial(name: str, closeness: str) -> dict[str, float]:
+    if not METHODS[name]().has_dial:
+        raise InputError(f"{name} has no closeness to set; leave out @{closeness}")
+    try:
+        return {"closeness": float(closeness)}
+    except ValueError:
+        raise InputError(f"{name}@{closeness}: what follows the @ must be a number, as in tdce@0.25") from None

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure, SubFigure
 from tdce.cells import Floats, same
 from tdce.data.sets import SETS
 from tdce.errors import InputError
-from tdce.methods import METHODS, TDCE
+from tdce.methods import METHODS
 from tdce.paper.benchmark.cell import Bench
 from tdce.paper.benchmark.settings import PRESETS, chosen
 from tdce.paper.benchmark.summary import ORDER
@@ -24,8 +24,7 @@ from tdce.paper.parallel import stream
 from tdce.report.words import spoken
 from tdce.schema import Categorical, Numeric, Schema
 
-DEFAULT = "tdce, default"  # what users get, beside the setting of the tables
-SHOWN = (*(method for method in ORDER if method in METHODS), DEFAULT)
+SHOWN = tuple(method for method in ORDER if method in METHODS)
 REAL, REFUSED, TARGET = "real rows", "refused rows", "target class"
 SHORT = {
     "debt_to_income": "debt ratio", "loan_amount": "amount", "interest_rate": "rate", "annual_income": "income",
@@ -71,7 +70,7 @@ def measured(bench: Bench) -> Iterator[tuple[int, str, str, Lines]]:
         key = {"seed": bench.seed, "masked": masked}
         lines = [line for name, raw in beside.items() for line in _lines(bench, key | {"method": name}, raw, target)]
         for method in SHOWN:
-            made = TDCE() if method == DEFAULT else chosen(method, bench.name)
+            made = chosen(method, bench.name)
             found, limits = bench.explanation(made.fit(bench.task(masked)), masked, bench.queries)
             asked = found.status[:, 0] != "already"
             raw, own = found.raw[asked, 0], limits.own[asked]
@@ -144,7 +143,10 @@ def _matrices(figure: SubFigure, gaps: pd.DataFrame, most: float, title: str) ->
     names = list(dict.fromkeys(gaps["a"]))
     short = [SHORT.get(name, spoken(name)) for name in names]
     image = None
-    for axes, method in zip(panels.flat, (*SHOWN, REAL), strict=False):
+    shown = _present(gaps, (*SHOWN, REAL))
+    for axes in panels.flat[len(shown) :]:
+        axes.set_axis_off()
+    for axes, method in zip(panels.flat, shown, strict=False):
         part = gaps[gaps["method"] == method].pivot(index="a", columns="b", values="value").loc[names, names]
         image = axes.imshow(part.to_numpy(), cmap="Blues", vmin=0, vmax=most)
         off = part.to_numpy()[~np.eye(len(names), dtype=bool)]
@@ -157,6 +159,12 @@ def _matrices(figure: SubFigure, gaps: pd.DataFrame, most: float, title: str) ->
     figure.colorbar(image, ax=panels, aspect=30, pad=0.02, label="absolute difference")
 
 
+def _present(table: pd.DataFrame, methods: tuple[str, ...]) -> list[str]:
+    """An earlier measurement may have fewer methods."""
+    have = set(table["method"])
+    return [method for method in methods if method in have]
+
+
 def _bars(figure: SubFigure, shares: pd.DataFrame) -> None:
     """The shares of the categories beside those of the target class; with the mask they cannot change."""
     shares = shares[shares["masked"] == "no"]
@@ -166,7 +174,7 @@ def _bars(figure: SubFigure, shares: pd.DataFrame) -> None:
     title = f"Nothing masked: shares of {spoken(str(shares['a'].iloc[0]))}{some}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=17)
     axes = figure.subplots()
-    groups = (TARGET, *SHOWN, REFUSED)
+    groups = _present(shares, (TARGET, *SHOWN, REFUSED))
     width = 0.8 / len(categories)
     for k, (category, colour) in enumerate(zip(categories, COLOURS, strict=False)):
         heights = shares[shares["b"] == category].set_index("method")["value"].reindex(groups)

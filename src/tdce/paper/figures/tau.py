@@ -66,7 +66,7 @@ def measured(bench: Bench, taus: list[float]) -> Iterator[list[dict[str, Any]]]:
             made = TDCEPaper(soft_posterior=True) if method == "tdce_paper_soft" else chosen(method, bench.name)
             found = bench.measure(Cell(bench.name, method, "no", bench.seed), made, task).metrics
             key = {"seed": bench.seed, "tau": tau, "method": method}
-            lines += [key | {"metric": metric, "value": found[metric]} for metric in METRICS]
+            lines += [key | {"metric": metric, "value": found[metric]} for metric in METRICS if metric in found]
         yield lines
 
 
