@@ -32,8 +32,11 @@ class TDCEPaper:
     proximity: float = 1.0  # weight of the distance term: 1 as in the equation, 0 as in Algorithm 1  PAPER[3]
     tau: tuple[float, float] | None = None  # temperature, warm to cool; None: as in training  PAPER[8]
     through_denoiser: bool = True  # back-propagate through f_dn, or take f_dn(x_t) as a constant plus x_t
+    sigma: Literal["variance", "deviation"] = "variance"  # what line 6 takes for Sigma  PAPER[6]
+    cat_scale: Literal["lambda", "norm"] = "lambda"  # what scales g_cat: lambda alone, or the norm of mu_cat too  PAPER[6]
     cat_gradient: Literal["denoised", "noisy"] = "denoised"  # where g_cat is taken  PAPER[5]
     blend: Literal["noised", "exact"] = "noised"  # what immutable features are blended with on the way  PAPER[2]
+    loop_noise: bool = True  # noise in every step but the last, or none after line 1  PAPER[4]
     last_noise: bool = False  # noise in the last step too  PAPER[4]
     soft_posterior: bool = False  # the relaxed vector itself in Bayes' rule, not its argmax  PAPER[17]
     task_: Task | None = field(default=None, repr=False)
@@ -62,9 +65,11 @@ class TDCEPaper:
             x_0, g_num, g_cat = self.gradients(x_t, t, x, goals)  # lines 3, 4
             self.watch_(t, x_t, x_0)
             mu, var, log_pi = diffusion.transition(x_t, x_0, t, s, self.soft_posterior)  # line 5
-            num = mu + var * mu.norm(dim=1, keepdim=True) * g_num  # line 6
-            log_pi = log_pi + self.guidance * g_cat  # line 7  PAPER[6]
-            if s > 0 or self.last_noise:
+            sigma = var if self.sigma == "variance" else var**0.5  # PAPER[6]
+            scale = 1.0 if self.cat_scale == "lambda" else log_pi.exp().norm(dim=1, keepdim=True)  # PAPER[6]
+            num = mu + sigma * mu.norm(dim=1, keepdim=True) * g_num  # line 6
+            log_pi = log_pi + self.guidance * scale * g_cat  # line 7
+            if self.loop_noise and (s > 0 or self.last_noise):
                 num = num + var**0.5 * noise.normal(space.num)  # PAPER[4]
                 cat = relaxed(log_pi, noise.gumbel(space.cat), diffusion.temperature(s, self.tau), space)
             else:
