@@ -1,7 +1,7 @@
 """Algorithm 1: what its parts do, and what it must give back at its limits."""
 
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import lending
 import numpy as np
@@ -14,7 +14,7 @@ import tdce
 from tdce.diffusion import multinomial
 from tdce.errors import InputError
 from tdce.goal import Goals
-from tdce.methods import METHODS, Task, TDCEPaper
+from tdce.methods import AS_PRINTED, FAITHFUL, METHODS, Task, TDCEPaper, TDCEPrinted
 from tdce.methods.algorithm1 import unit
 from tdce.noise import Noise
 
@@ -129,6 +129,10 @@ def test_blending_shows_the_walk_the_noised_original_at_the_level_entered(scene,
         {"last_noise": True, "start": 0.9, "steps": 3},
         {"tau": (2.0, 0.5)},
         {"blend": "exact"},
+        {"sigma": "variance"},
+        {"cat_scale": "lambda"},
+        {"cat_scale": "norm_pi"},
+        {"loop_noise": False},
     ],
     ids=str,
 )
@@ -178,5 +182,60 @@ def test_closeness_sets_the_start(explainer, scene):
         explainer.explain(lending.table(5).drop(columns="decision"), closeness=1.5)
 
 
-def test_the_registry_knows_the_paper_by_name():
-    assert METHODS["tdce_paper"]() == TDCEPaper()
+def test_the_registry_knows_both_readings_by_name():
+    assert METHODS["tdce_paper"]() == TDCEPaper() == FAITHFUL
+    assert METHODS["tdce_printed"]() == TDCEPrinted() == AS_PRINTED
+    assert FAITHFUL != AS_PRINTED
+
+
+def test_the_two_readings_differ_in_these_settings_only():
+    differ = {f.name: (getattr(FAITHFUL, f.name), getattr(AS_PRINTED, f.name)) for f in fields(TDCEPaper)}
+    assert {name: pair for name, pair in differ.items() if pair[0] != pair[1]} == {
+        "start": (0.5, 1.0), "proximity": (1.0, 0.0), "sigma": ("deviation", "variance"), "loop_noise": (True, False),
+    }  # fmt: skip
+    assert (FAITHFUL.cat_scale, AS_PRINTED.cat_scale) == ("norm", "norm")
+
+
+def test_the_letter_is_a_paper_method_with_its_settings(scene):
+    task, x, goals = scene
+    spelt = TDCEPaper(start=1.0, proximity=0.0, sigma="variance", loop_noise=False, steps=8)
+    printed = TDCEPrinted(steps=8).fit(task)
+    assert type(printed) is TDCEPrinted
+    assert torch.equal(proposed(spelt.fit(task), x, goals), proposed(printed, x, goals))
+
+
+def test_without_noise_in_the_loop_only_line_1_is_random(scene):
+    """Nothing is drawn after it, and two seeds differ by what line 1 drew; nor does a last step's noise come back."""
+    task, x, goals = scene
+    drawn = []
+
+    class Counted(Noise):
+        def normal(self, *shape: int) -> Tensor:
+            drawn.append("normal")
+            return super().normal(*shape)
+
+        def gumbel(self, *shape: int) -> Tensor:
+            drawn.append("gumbel")
+            return super().gumbel(*shape)
+
+    counts = {}
+    for loop, last in ((False, False), (False, True), (True, False), (True, True)):
+        drawn.clear()
+        method = TDCEPaper(steps=6, loop_noise=loop, last_noise=last).fit(task)
+        method.walk(x, goals, Counted(x, 0), 0.5)
+        counts[loop, last] = (drawn.count("normal"), drawn.count("gumbel"))
+    assert counts == {(False, False): (1, 1), (False, True): (1, 1), (True, False): (6, 6), (True, True): (7, 7)}
+    still = TDCEPaper(steps=6, loop_noise=False).fit(task)
+    assert torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 0), 0.5))
+    assert not torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 1), 0.5))
+
+
+def test_an_explainer_takes_the_letter_by_name_and_keeps_it(explainer, tmp_path):
+    made = tdce.Explainer(method="tdce_printed", progress="silent")
+    made.fitted_ = explainer.fitted_
+    made.save(tmp_path / "a.tdce")
+    again = tdce.Explainer.load(tmp_path / "a.tdce", progress="silent")
+    assert again.method == AS_PRINTED
+    assert type(again.method) is TDCEPrinted
+    people = lending.refused(explainer, 8)
+    assert again.explain(people).to_frame().equals(made.explain(people).to_frame())

@@ -25,7 +25,7 @@ from tdce.report.words import spoken
 from tdce.schema import Categorical, Numeric, Schema
 
 DEFAULT = "tdce, default"  # what users get, beside the setting of the tables
-SHOWN = (*(method for method in ORDER if method in METHODS), DEFAULT)
+SHOWN = (*(method for method in ORDER if method in METHODS and method != "tdce_printed"), DEFAULT)
 REAL, REFUSED, TARGET = "real rows", "refused rows", "target class"
 SHORT = {
     "debt_to_income": "debt ratio", "loan_amount": "amount", "interest_rate": "rate", "annual_income": "income",
