@@ -65,11 +65,23 @@ def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
     task, x, goals = scene
     back = proposed(TDCEPaper(start=0.0).fit(task), x, goals)
     assert torch.equal(back, x)
-    moved = {
-        start: (proposed(TDCEPaper(start=start).fit(task), x, goals) - x).square().sum(dim=1).mean().item()
-        for start in (0.01, 0.3, 0.8)
-    }
-    assert moved[0.01] < 0.05 < moved[0.3] < moved[0.8]
+    for reading in ({"sigma": "variance", "cat_scale": "lambda"}, {"cat_scale": "lambda"}):
+        moved = {
+            start: (proposed(TDCEPaper(start=start, **reading).fit(task), x, goals) - x).square().sum(dim=1).mean()
+            for start in (0.01, 0.3, 0.8)
+        }
+        assert moved[0.01] < 0.05 < moved[0.3] < moved[0.8]
+
+
+def test_by_the_norm_of_log_pi_categories_change_even_from_a_low_start_and_numbers_do_not(scene):
+    """The surer the posterior is of a category, the longer log pi is, and the more the gradient weighs."""
+    task, x, goals = scene
+    x_cf = proposed(TDCEPaper(start=0.01).fit(task), x, goals)
+    num, cat = task.space.split((x_cf - x).square())
+    assert num.sum(dim=1).mean() < 0.05 < cat.sum(dim=1).mean()
+    sure, unsure = (torch.tensor([[p, 1 - p]]).log() for p in (0.999, 0.6))
+    assert TDCEPaper().norm_cat(sure) > 5 > TDCEPaper().norm_cat(unsure)
+    assert TDCEPaper(cat_scale="norm_pi").norm_cat(sure) == pytest.approx((0.999**2 + 0.001**2) ** 0.5)
 
 
 def test_guidance_raises_the_probability_of_the_target(scene):
@@ -207,24 +219,19 @@ def test_the_letter_is_a_paper_method_with_its_settings(scene):
 def test_without_noise_in_the_loop_only_line_1_is_random(scene):
     """Nothing is drawn after it, and two seeds differ by what line 1 drew; nor does a last step's noise come back."""
     task, x, goals = scene
-    drawn = []
+    drawn, counts = [], {}
 
     class Counted(Noise):
-        def normal(self, *shape: int) -> Tensor:
-            drawn.append("normal")
-            return super().normal(*shape)
+        def normal(self, width: int) -> Tensor:
+            drawn.append(width)  # for Gumbel noise too, which is made from it
+            return super().normal(width)
 
-        def gumbel(self, *shape: int) -> Tensor:
-            drawn.append("gumbel")
-            return super().gumbel(*shape)
-
-    counts = {}
     for loop, last in ((False, False), (False, True), (True, False), (True, True)):
         drawn.clear()
         method = TDCEPaper(steps=6, loop_noise=loop, last_noise=last).fit(task)
         method.walk(x, goals, Counted(x, 0), 0.5)
-        counts[loop, last] = (drawn.count("normal"), drawn.count("gumbel"))
-    assert counts == {(False, False): (1, 1), (False, True): (1, 1), (True, False): (6, 6), (True, True): (7, 7)}
+        counts[loop, last] = len(drawn)
+    assert counts == {(False, False): 2, (False, True): 2, (True, False): 12, (True, True): 14}  # two a step
     still = TDCEPaper(steps=6, loop_noise=False).fit(task)
     assert torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 0), 0.5))
     assert not torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 1), 0.5))
