@@ -1,4 +1,4 @@
-"""The tables of docs/theory.md: the divergence and its bounds, and the variance of the gradient.
+"""The tables of docs/theory.md: the divergence and its bounds, the variance of the gradient, and the category.
 
 python benchmarks/theorem.py
 """
@@ -43,14 +43,33 @@ def many() -> None:
 
 
 def gradient() -> None:
-    print("\n| tau | largest variance | 1/(16 tau^2) | 1/(64 tau^2) | low-tau law |\n|---|---|---|---|---|")
+    head = ("tau", "1/(16 tau^2)", *(f"{what}, {where}" for where in ("on the diagonal", "off it")
+                                     for what in ("largest variance", "bound", "low-tau law")))  # fmt: skip
+    print("\n| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
+    on, product = np.eye(3, dtype=bool), np.outer(PI, PI)
     for tau in (0.02, 0.05, *TAUS):
-        found = theory.gradient_moments(PI, tau, 1_000_000)
-        limit, law = theory.gradient_limit(tau), (PI * (1 - PI)).max() / (6 * tau)
-        print(f"| {tau:g} | {found.variance.max():.4g} | {limit:.4g} | {limit / 4:.4g} | {law:.4g} |")
+        variance, limits = theory.gradient_moments(PI, tau, 1_000_000).variance, theory.gradient_limits(3, tau)
+        laws = (PI * (1 - PI)).max() / (6 * tau), product[~on].max() / (6 * tau)
+        cells = [value for part, law in zip((on, ~on), laws, strict=True)
+                 for value in (variance[part].max(), limits[part].max(), law)]  # fmt: skip
+        print("| " + " | ".join(f"{value:.4g}" for value in (tau, theory.gradient_limit(tau), *cells)) + " |")
+
+
+def category() -> None:
+    g = np.array([2.0, 0.0, -1.0])
+    nu, rate = theory.tilt(PI, g), theory.tilt_rate(PI, g)
+    print(f"\nnu = {nu.round(4).tolist()}, rate {rate:.4f}")
+    print("\n| tau | argmax of the guided law | TV | bound | rate x tau |")
+    print("|---|---|---|---|---|")
+    for tau in (0.02, 0.1, 0.3, 0.5, 1.0, 5.0):
+        law, found = theory.guided_argmax(PI, g, tau, 1_000_000), theory.tilt_distance(PI, g, tau, 1_000_000)
+        shown = ", ".join(f"{share:.3f}" for share in law)
+        print(f"| {tau:g} | {shown} | {found.value:.4f} ± {found.error:.4f} | {theory.tilt_bound(PI, g, tau):.3f} | "
+              f"{rate * tau:.4f} |")  # fmt: skip
 
 
 if __name__ == "__main__":
     bounds()
     many()
     gradient()
+    category()

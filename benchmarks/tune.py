@@ -4,7 +4,7 @@
 
 The same rule and the same budget for all: five settings a method, seed 0, 200 refused validation rows, nothing
 masked. Among the settings whose validity is within 0.05 of the method's best, the one with the lowest sum of ranks over
-l2, instability, js, im1 and im2 is chosen. `tdce_paper` is the algorithm as printed and is not tuned, and `tdce`
+l2, instability, js, im1 and im2 is chosen. `tdce_paper` and `tdce_printed` are not tuned, and `tdce`
 has one setting for all data.
 """
 

@@ -1,7 +1,7 @@
 """Algorithm 1: what its parts do, and what it must give back at its limits."""
 
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import lending
 import numpy as np
@@ -14,7 +14,7 @@ import tdce
 from tdce.diffusion import multinomial
 from tdce.errors import InputError
 from tdce.goal import Goals
-from tdce.methods import METHODS, Task, TDCEPaper
+from tdce.methods import AS_PRINTED, FAITHFUL, METHODS, Task, TDCEPaper, TDCEPrinted
 from tdce.methods.algorithm1 import unit
 from tdce.noise import Noise
 
@@ -65,11 +65,23 @@ def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
     task, x, goals = scene
     back = proposed(TDCEPaper(start=0.0).fit(task), x, goals)
     assert torch.equal(back, x)
-    moved = {
-        start: (proposed(TDCEPaper(start=start).fit(task), x, goals) - x).square().sum(dim=1).mean().item()
-        for start in (0.01, 0.3, 0.8)
-    }
-    assert moved[0.01] < 0.05 < moved[0.3] < moved[0.8]
+    for reading in ({"sigma": "variance", "cat_scale": "lambda"}, {"cat_scale": "lambda"}):
+        moved = {
+            start: (proposed(TDCEPaper(start=start, **reading).fit(task), x, goals) - x).square().sum(dim=1).mean()
+            for start in (0.01, 0.3, 0.8)
+        }
+        assert moved[0.01] < 0.05 < moved[0.3] < moved[0.8]
+
+
+def test_by_the_norm_of_log_pi_categories_change_even_from_a_low_start_and_numbers_do_not(scene):
+    """The surer the posterior is of a category, the longer log pi is, and the more the gradient weighs."""
+    task, x, goals = scene
+    x_cf = proposed(TDCEPaper(start=0.01).fit(task), x, goals)
+    num, cat = task.space.split((x_cf - x).square())
+    assert num.sum(dim=1).mean() < 0.05 < cat.sum(dim=1).mean()
+    sure, unsure = (torch.tensor([[p, 1 - p]]).log() for p in (0.999, 0.6))
+    assert TDCEPaper().norm_cat(sure) > 5 > TDCEPaper().norm_cat(unsure)
+    assert TDCEPaper(cat_scale="norm_pi").norm_cat(sure) == pytest.approx((0.999**2 + 0.001**2) ** 0.5)
 
 
 def test_guidance_raises_the_probability_of_the_target(scene):
@@ -129,6 +141,10 @@ def test_blending_shows_the_walk_the_noised_original_at_the_level_entered(scene,
         {"last_noise": True, "start": 0.9, "steps": 3},
         {"tau": (2.0, 0.5)},
         {"blend": "exact"},
+        {"sigma": "variance"},
+        {"cat_scale": "lambda"},
+        {"cat_scale": "norm_pi"},
+        {"loop_noise": False},
     ],
     ids=str,
 )
@@ -178,5 +194,55 @@ def test_closeness_sets_the_start(explainer, scene):
         explainer.explain(lending.table(5).drop(columns="decision"), closeness=1.5)
 
 
-def test_the_registry_knows_the_paper_by_name():
-    assert METHODS["tdce_paper"]() == TDCEPaper()
+def test_the_registry_knows_both_readings_by_name():
+    assert METHODS["tdce_paper"]() == TDCEPaper() == FAITHFUL
+    assert METHODS["tdce_printed"]() == TDCEPrinted() == AS_PRINTED
+    assert FAITHFUL != AS_PRINTED
+
+
+def test_the_two_readings_differ_in_these_settings_only():
+    differ = {f.name: (getattr(FAITHFUL, f.name), getattr(AS_PRINTED, f.name)) for f in fields(TDCEPaper)}
+    assert {name: pair for name, pair in differ.items() if pair[0] != pair[1]} == {
+        "start": (0.5, 1.0), "proximity": (1.0, 0.0), "sigma": ("deviation", "variance"), "loop_noise": (True, False),
+    }  # fmt: skip
+    assert (FAITHFUL.cat_scale, AS_PRINTED.cat_scale) == ("norm", "norm")
+
+
+def test_the_letter_is_a_paper_method_with_its_settings(scene):
+    task, x, goals = scene
+    spelt = TDCEPaper(start=1.0, proximity=0.0, sigma="variance", loop_noise=False, steps=8)
+    printed = TDCEPrinted(steps=8).fit(task)
+    assert type(printed) is TDCEPrinted
+    assert torch.equal(proposed(spelt.fit(task), x, goals), proposed(printed, x, goals))
+
+
+def test_without_noise_in_the_loop_only_line_1_is_random(scene):
+    """Nothing is drawn after it, and two seeds differ by what line 1 drew; nor does a last step's noise come back."""
+    task, x, goals = scene
+    drawn, counts = [], {}
+
+    class Counted(Noise):
+        def normal(self, width: int) -> Tensor:
+            drawn.append(width)  # for Gumbel noise too, which is made from it
+            return super().normal(width)
+
+    for loop, last in ((False, False), (False, True), (True, False), (True, True)):
+        drawn.clear()
+        method = TDCEPaper(steps=6, loop_noise=loop, last_noise=last).fit(task)
+        method.walk(x, goals, Counted(x, 0), 0.5)
+        counts[loop, last] = len(drawn)
+    assert counts == {(False, False): 2, (False, True): 2, (True, False): 12, (True, True): 14}  # two a step
+    still = TDCEPaper(steps=6, loop_noise=False).fit(task)
+    assert torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 0), 0.5))
+    assert not torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 1), 0.5))
+
+
+def test_an_explainer_takes_the_letter_by_name_and_keeps_it(explainer, tmp_path):
+    made = tdce.Explainer(method="tdce_printed", progress="silent")
+    made.fitted_ = explainer.fitted_
+    made.save(tmp_path / "a.tdce")
+    again = tdce.Explainer.load(tmp_path / "a.tdce", progress="silent")
+    assert again.method == AS_PRINTED
+    assert type(again.method) is TDCEPrinted
+    people = lending.refused(explainer, 8)
+    assert again.explain(people).to_frame().equals(made.explain(people).to_frame())

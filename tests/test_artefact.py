@@ -14,7 +14,7 @@ from safetensors.torch import save as to_bytes
 
 import tdce
 from tdce import InputError
-from tdce.methods import METHODS, TDCE, TDCEPaper, Wachter
+from tdce.methods import METHODS, TDCE, TDCEPaper, TDCEPrinted, Wachter
 from tdce.sealing import sealed
 
 
@@ -259,7 +259,7 @@ def test_without_rows_the_file_holds_nobodys_record(explainer, whole, without):
     assert len(explainer.fitted_.raw) > 0  # the explainer in hand keeps its own
 
 
-@pytest.mark.parametrize("method", [TDCE(), TDCE(closeness=0.0), TDCEPaper(), Wachter(distance="l2")])
+@pytest.mark.parametrize("method", [TDCE(), TDCE(closeness=0.0), TDCEPaper(), TDCEPrinted(), Wachter(distance="l2")])
 def test_without_rows_one_can_still_explain(without, people, method):
     made = tdce.Explainer.load(without, progress="silent")
     made.method = method

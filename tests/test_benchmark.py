@@ -20,6 +20,7 @@ from tdce.judge import Judge
 from tdce.methods import METHODS, Wachter
 from tdce.paper.benchmark import Setting, run
 from tdce.paper.benchmark.cell import Bench, Cell, Measured
+from tdce.paper.benchmark.fingerprint import of_cell
 from tdce.paper.benchmark.settings import BASELINES, CHOSEN, DATA, DIAL, PAPER_DATA, PRESETS, chosen
 from tdce.paper.benchmark.summary import (
     COMPARED,
@@ -275,6 +276,20 @@ def test_a_damaged_file_is_named_with_the_way_out_and_never_overwritten(tmp_path
 def test_a_setting_that_makes_no_sense_is_named(wrong, word):
     with pytest.raises(InputError, match=word):
         Setting(**wrong)
+
+
+def test_the_letter_of_algorithm_1_is_a_cell_like_any_other(results, tmp_path, monkeypatch):
+    """By its own settings, beside the paper's figures, and with a fingerprint of its own."""
+    monkeypatch.setattr(Bench, "explainer", property(small))
+    bench = Bench("german", 0, 20, results[0] / "fitted")
+    found = bench.measure(Cell("german", "tdce_printed", "no", 0)).metrics
+    assert set(PAPER) <= set(found)
+    text = markdown(tidy(*[("lcd", "tdce_printed", "no", 0, metric, value) for metric, value in found.items()]))
+    assert "| LCD | tdce_printed |" in text
+    assert "<small>0.59</small>" in text  # the paper's L2 of its own method
+    assert of_cell("german", "tdce_printed", 20, bench.explainer) != of_cell(
+        "german", "tdce_paper", 20, bench.explainer
+    )
 
 
 def test_every_method_of_the_registry_has_an_edition():

@@ -16,7 +16,7 @@ MEETS = {
     AtLeast("yes", 0.8): lambda yes: yes >= 0.8,
     BAND: lambda yes: (yes >= 0.55) & (yes <= 0.85),
 }
-ONE_PASS = ("tdce_paper", "counternet")  # these never ask whether they have arrived
+ONE_PASS = ("tdce_paper", "tdce_printed", "counternet")  # these never ask whether they have arrived
 SOFT = ("revise", "clue")  # these walk with soft categories: a band is met on the way, and missed once they are hard
 MOST = 0.9  # of the rows
 

@@ -113,7 +113,7 @@ def test_a_model_of_frames_gets_the_users_dtypes_and_needs_no_gradient(explainer
     assert all(str(dtypes["housing"]) == "category" and str(dtypes["age"]) == "Int64" for dtypes in seen[:-1])
 
 
-@pytest.mark.parametrize("method", ["tdce", "tdce_paper", "wachter", "revise", "clue"])
+@pytest.mark.parametrize("method", ["tdce", "tdce_paper", "tdce_printed", "wachter", "revise", "clue"])
 def test_a_method_that_needs_gradients_says_so_where_there_are_none(explainer, method):
     task = explainer.fitted.task()
     blind = tdce.methods.Task(task.encoder, task.judge, None, task.diffusion, task.mutable, task.x, task.y)

@@ -328,6 +328,148 @@ def test_at_a_low_temperature_the_variance_grows_as_one_over_tau_not_its_square(
         assert np.diag(found.mean) == pytest.approx(PI * (1 - PI), rel=0.05)  # the slope of pi itself
 
 
+@pytest.mark.parametrize("tau", [0.02, 0.1, 0.3, 1.0, 5.0])
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_the_variance_is_below_bounds_that_grow_as_one_over_tau_only(k, tau):
+    for pi in laws(k):
+        found = theory.gradient_moments(pi, tau, 50_000)
+        assert (found.variance <= theory.gradient_limits(k, tau)).all()
+
+
+def test_the_bounds_on_the_variance_by_hand():
+    bounds = theory.gradient_limits(3, 0.1)
+    assert (
+        bounds[0, 0] == bounds[2, 2] == pytest.approx(1 / (0.6 * math.e))
+    )  # the density of a Gumbel is at most 1 / e,
+    assert bounds[0, 1] == bounds[2, 0] == pytest.approx(1 / 2.4)  # that of a logistic variable 1 / 4
+    assert theory.gradient_limits(3, 1.0) == pytest.approx(np.full((3, 3), 1 / 64))
+
+
+def test_at_a_low_temperature_the_derivatives_off_the_diagonal_have_a_law_of_their_own():
+    """-dY_i / dz_j has the mean pi_i pi_j and the second moment pi_i pi_j / (6 tau): a row's sum to the diagonal's."""
+    off = ~np.eye(3, dtype=bool)
+    product = np.outer(PI, PI)
+    for tau in (0.02, 0.01):
+        found = theory.gradient_moments(PI, tau, 600_000)
+        assert -found.mean[off] == pytest.approx(product[off], rel=0.05)
+        assert tau * found.square[off] == pytest.approx(product[off] / 6, rel=0.06)
+        assert tau * found.variance[off] == pytest.approx(product[off] / 6 - tau * product[off] ** 2, rel=0.06)
+    assert np.where(off, product, 0).sum(axis=1) == pytest.approx(PI * (1 - PI))
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.5, 2.0])
+def test_the_derivatives_of_two_shares_by_quadrature(tau):
+    # Y_1 = sigma(v / tau) with a logistic v about log(pi_1 / pi_2); on and off the diagonal they differ by the sign
+    pi = np.array([0.3, 0.7])
+    v = logistic(loc=math.log(0.3 / 0.7))
+
+    def moment(m: int) -> float:
+        def integrand(u: float) -> float:  # v = tau u
+            return (math.exp(-abs(u)) / (1 + math.exp(-abs(u))) ** 2 / tau) ** m * float(v.pdf(tau * u)) * tau
+
+        return quad(integrand, -60, 60, limit=200)[0]
+
+    found = theory.gradient_moments(pi, tau, 400_000)
+    assert found.mean[0, 0] == pytest.approx(moment(1), rel=0.03)
+    assert found.mean[0, 1] == pytest.approx(-moment(1), rel=0.03)
+    assert found.variance == pytest.approx(np.full((2, 2), moment(2) - moment(1) ** 2), rel=0.03)
+
+
+# The category in the end
+
+G = np.array([2.0, 0.0, -1.0])
+
+
+def test_the_exact_tilt_by_hand():
+    # 0.2 e^2, 0.3 and 0.5 / e sum to 1.9617
+    assert theory.tilt(PI, G) == pytest.approx([1.47781 / 1.96175, 0.3 / 1.96175, 0.18394 / 1.96175], abs=1e-5)
+    assert theory.tilt(PI, [0.0, 0.0, 0.0]) == pytest.approx(PI)
+    assert theory.tilt(PI, G + 1000.0) == pytest.approx(theory.tilt(PI, G))
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.5, 5.0])
+def test_the_step_of_the_algorithm_ends_with_the_exact_tilt_at_any_temperature(tau):
+    nu, n = theory.tilt(PI, G), 200_000
+    found = np.bincount(theory.draws(nu, tau, n).argmax(axis=1)) / n
+    assert np.abs(found - nu).max() < 4 * math.sqrt(0.25 / n)
+
+
+@pytest.mark.parametrize("tau", [0.02, 0.1, 0.5, 1.0, 5.0])
+def test_the_guided_law_of_three_shares_by_weighting_draws(tau):
+    log_x = theory.draws(PI, tau, 400_000, seed=5)
+    weight = np.exp(np.exp(log_x) @ G)
+    winner = np.eye(3)[log_x.argmax(axis=1)]
+    share = (winner * weight[:, None]).mean(axis=0) / weight.mean()
+    error = ((winner - share) * weight[:, None]).std(axis=0) / weight.mean() / math.sqrt(len(weight))
+    found = theory.guided_argmax(PI, G, tau)
+    assert (np.abs(found - share) < 5 * error + 1e-3).all()
+    distance = theory.tilt_distance(PI, G, tau)
+    assert distance.value == pytest.approx(np.abs(found - theory.tilt(PI, G)).sum() / 2)
+
+
+@pytest.mark.parametrize("tau", [0.05, 0.5, 2.0, 10.0])
+@pytest.mark.parametrize("g", [(1.0, 0.0), (-3.0, 2.0), (0.4, 0.5)])
+def test_the_guided_law_of_two_shares_by_quadrature(tau, g):
+    pi = np.array([0.3, 0.7])
+    v = logistic(loc=math.log(0.3 / 0.7))  # the first wins if it is positive
+
+    def mass(low: float, high: float) -> float:
+        def integrand(u: float) -> float:
+            x = 1 / (1 + math.exp(-u / tau)) if u > -700 * tau else 0.0
+            return float(v.pdf(u)) * math.exp(g[0] * x + g[1] * (1 - x))
+
+        middle = math.copysign(8 * tau, low + high)
+        ends = sorted({low, high, *([middle] if low < middle < high else [])})
+        return sum(quad(integrand, a, b, limit=400)[0] for a, b in pairwise(ends))
+
+    first, second = mass(0.0, 40.0), mass(-40.0, 0.0)
+    exact = abs(first / (first + second) - theory.tilt(pi, g)[0])
+    found = theory.tilt_distance(pi, g, tau)
+    assert abs(found.value - exact) < 4 * found.error + 1e-9
+    assert theory.guided_argmax(pi, g, tau)[0] == pytest.approx(first / (first + second), abs=5 * found.error + 1e-9)
+
+
+def test_the_guided_law_is_nearer_to_the_tilt_the_lower_the_temperature():
+    known = {0.02: 0.005, 0.1: 0.026, 0.5: 0.148, 1.0: 0.270, 5.0: 0.495}
+    found = {tau: theory.tilt_distance(PI, G, tau) for tau in known}
+    for tau, value in known.items():
+        assert found[tau].value == pytest.approx(value, abs=0.003)
+    assert all(a.value < b.value for a, b in pairwise(found.values()))
+
+
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_the_distance_to_the_tilt_is_below_its_bound_and_falls_at_its_rate(k):
+    for i, pi in enumerate(laws(k)):
+        g = np.random.default_rng(10 * k + i).normal(size=k) * 1.5
+        for tau in (0.01, 0.1, 0.5, 1.0, 5.0):
+            found, bound = theory.tilt_distance(pi, g, tau, 50_000), theory.tilt_bound(pi, g, tau)
+            assert found.value < bound + 4 * found.error
+            if tau < 1:
+                plain = math.expm1(np.ptp(g)) * (1 - theory.tilt(pi, g) @ pi) * tau / (1 - tau)
+                assert bound <= plain + 1e-9
+        low = theory.tilt_distance(pi, g, 0.005, 400_000)
+        assert low.value / 0.005 == pytest.approx(theory.tilt_rate(pi, g), abs=4 * low.error / 0.005, rel=0.05)
+
+
+def test_without_a_gradient_the_guided_law_is_pi_at_once():
+    for tau in (0.1, 5.0):
+        assert theory.tilt_distance(PI, np.ones(3), tau).value == pytest.approx(0, abs=1e-12)
+        assert theory.tilt_bound(PI, np.ones(3), tau) == theory.tilt_rate(PI, np.ones(3)) == 0
+
+
+def test_the_error_of_the_distance_is_that_of_repeated_estimates():
+    found = [theory.tilt_distance(PI, G, 0.5, 500, seed) for seed in range(200)]
+    assert np.std([f.value for f in found]) == pytest.approx(np.mean([f.error for f in found]), rel=0.15)
+
+
+def test_a_share_below_any_x_min_has_a_chance():
+    """Why bounds with x_min say nothing on the law itself: more draws have a smaller smallest share."""
+    least = [theory.draws(PI, 0.5, n).min() for n in (100, 10_000, 1_000_000)]
+    assert least[0] > least[1] + 2
+    assert least[1] > least[2] + 2
+    assert theory.corrected_bounds(PI, 0.5, -1e6).upper > 1e6 > -1e6 > theory.corrected_bounds(PI, 0.5, -1e6).lower
+
+
 # Wrong input
 
 
@@ -345,3 +487,9 @@ def test_at_a_low_temperature_the_variance_grows_as_one_over_tau_not_its_square(
 def test_a_wrong_input_is_named(pi, tau, words):
     with pytest.raises(InputError, match=words):
         theory.divergence(pi, tau)
+
+
+@pytest.mark.parametrize("g", [[1.0, 2.0], [1.0, 2.0, math.inf]])
+def test_a_wrong_gradient_is_named(g):
+    with pytest.raises(InputError, match="g must be 3 finite numbers"):
+        theory.tilt(PI, g)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tdce.methods.algorithm1 import TDCEPaper
+from tdce.methods.algorithm1 import AS_PRINTED, FAITHFUL, TDCEPaper, TDCEPrinted
 from tdce.methods.cchvae import CCHVAE
 from tdce.methods.counternet import CounterNet
 from tdce.methods.face import FACE
@@ -15,6 +15,7 @@ from tdce.methods.wachter import Wachter
 METHODS: dict[str, Callable[..., Method]] = {
     "tdce": TDCE,
     "tdce_paper": TDCEPaper,
+    "tdce_printed": TDCEPrinted,
     "wachter": Wachter,
     "cchvae": CCHVAE,
     "revise": Revise,
@@ -25,8 +26,10 @@ METHODS: dict[str, Callable[..., Method]] = {
 }
 
 __all__ = [
+    "AS_PRINTED",
     "CCHVAE",
     "FACE",
+    "FAITHFUL",
     "METHODS",
     "NICE",
     "TDCE",
@@ -37,6 +40,7 @@ __all__ = [
     "Revise",
     "Search",
     "TDCEPaper",
+    "TDCEPrinted",
     "Task",
     "Wachter",
 ]

@@ -8,7 +8,7 @@ is one function, `objective.Objective`. docs/method.md has the reasons and the m
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch

@@ -1,4 +1,5 @@
-"""The theorem: how far the Gumbel-softmax law is from the law that the guided reverse step puts in its place.
+"""The theorem: how far the Gumbel-softmax law is from the law that the guided reverse step puts in its place, and how
+far the category that comes of it is from the one that is wanted.
 
 Both live on the simplex of K shares. `pi` (K,) are positive probabilities, `tau` is the temperature. Points are given
 by the logs of their shares, `log_x` (n, K), because at a low temperature most shares are too small for a float.
@@ -8,6 +9,7 @@ docs/theory.md states and proves everything here; `gamma` is Euler's constant.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -106,7 +108,10 @@ def _closed(pi: Floats, tau: float) -> float:
 
 
 def printed_bounds(k: int, tau: float, log_x_min: float) -> Bounds:
-    """The main text's theorem as it stands, x_min being the smallest share there is. Its upper part is false."""
+    """The main text's theorem as it stands, for points whose shares are all at least x_min. Its upper part is false.
+
+    Under p_GS no x_min > 0 holds for every draw: in law x_min is 0, where these say nothing.
+    """
     log_x_min = float(log_x_min)
     log_max = _log1m(log_x_min)  # log(1 - x_min)
     common = (k - 1) * math.log(tau) + float(gammaln(k))
@@ -180,23 +185,100 @@ def mean_log_bounds(pi: Floats, tau: float) -> Bounds:
 
 
 def others(pi: Floats, tau: float) -> float:
-    """E sum exp(y_i - max y) over all i but the largest: the integral over u > 0 of
-    e^-u sum_i (1 - pi_i) F_i(tau u), with F_i(w) = pi_i (e^w - 1) / (1 + pi_i (e^w - 1))."""
+    """E sum exp(y_i - max y) over all i but the largest: each i loses with probability 1 - pi_i."""
+    return float((1 - _checked(pi)[0]) @ lost(pi, tau))
+
+
+def lost(pi: Floats, tau: float) -> Floats:
+    """(K,) E[exp(y_i - max y) | i is not the largest], whichever other one is: the integral over u > 0 of
+    e^-u F_i(tau u), with F_i(w) = pi_i (e^w - 1) / (1 + pi_i (e^w - 1))."""
     pi, tau = _checked(pi, tau)
-    log_pi = np.log(pi)
+    found = np.empty(len(pi))
+    for i, log_pi in enumerate(np.log(pi)):
 
-    def integrand(u: float) -> float:
-        odds = log_pi + tau * u + math.log(-math.expm1(-tau * u))
-        return math.exp(-u) * float((1 - pi) @ expit(odds))
+        def integrand(u: float, log_pi: float = log_pi) -> float:
+            return math.exp(-u) * float(expit(log_pi + tau * u + math.log(-math.expm1(-tau * u))))
 
-    ends = np.unique(np.clip([0.0, 1.0, FAR, *(-log_pi / tau)], 0.0, FAR))  # an F_i rises steeply at -log pi_i / tau
-    return float(sum(quad(integrand, a, b, epsrel=1e-9)[0] for a, b in pairwise(ends)))
+        ends = np.unique(np.clip([0.0, 1.0, -log_pi / tau, FAR], 0.0, FAR))  # F_i rises steeply at -log pi_i / tau
+        found[i] = sum(quad(integrand, a, b, epsrel=1e-9)[0] for a, b in pairwise(ends))
+    return found
 
 
 def _bounds(pi: Floats, tau: float, whole: Bounds, mean: Bounds) -> Bounds:
     """The identity with bounds on L and on E[x . log pi] put in."""
     k, closed = len(pi), _closed(pi, tau)
     return Bounds(closed + k * whole.lower - mean.upper, closed + k * whole.upper - mean.lower)
+
+
+# The category in the end
+
+
+def tilt(pi: Floats, g: Floats) -> Floats:
+    """(K,) nu_i = pi_i exp(g_i) / sum: pi guided exactly, and the law of the argmax of GS(nu) at any temperature."""
+    pi, _ = _checked(pi)
+    nu = pi * np.exp(_slope(pi, g) - np.max(g))
+    return np.asarray(nu / nu.sum())
+
+
+def guided_argmax(pi: Floats, g: Floats, tau: float, count: int = 200_000, seed: int = 0) -> Floats:
+    """(K,) the law of the argmax of x with the density p_GS(x) exp(g . x) / Z, by Monte Carlo.
+
+    It is nu_k m_k / sum, m_k = E[exp(g . x - g_k) | k is the largest]; given that, V_i = V + E_i / pi_i with standard
+    exponential V and E_i, and x_i is in proportion to V_i^(-1 / tau).
+    """
+    share = tilt(pi, g) * np.stack([m.mean() for m in _excess(pi, g, tau, count, seed)])
+    return np.asarray(share / share.sum())
+
+
+def tilt_distance(pi: Floats, g: Floats, tau: float, count: int = 200_000, seed: int = 0) -> Estimate:
+    """The total variation between `guided_argmax` and `tilt`, by Monte Carlo."""
+    nu, m = tilt(pi, g), np.stack(list(_excess(pi, g, tau, count, seed)))  # (K, count)
+    mean = float(nu @ m.mean(axis=1))
+    ahead = m.mean(axis=1) > mean
+    value = float(nu[ahead] @ (m.mean(axis=1)[ahead] / mean - 1))
+    part = nu[ahead] @ m[ahead] - float(nu[ahead] @ m[ahead].mean(axis=1)) / mean * (nu @ m)  # how a ratio varies
+    return Estimate(value, float(part.std()) / mean / math.sqrt(count))
+
+
+def tilt_bound(pi: Floats, g: Floats, tau: float) -> float:
+    """An upper bound on that distance: the larger of sum nu_k (exp(a_k) - 1) d_k and sum nu_k (1 - exp(-b_k d_k)), with
+    a_k = max g - g_k, b_k = g_k - min g and d_k >= E[1 - x_k | k is the largest]."""
+    nu, each = tilt(pi, g), lost(pi, tau)
+    g = _slope(pi, g)
+    rest = each.sum() - each
+    d = rest / (1 + rest)
+    return float(max(nu @ (np.expm1(g.max() - g) * d), nu @ -np.expm1(-(g - g.min()) * d)))
+
+
+def tilt_rate(pi: Floats, g: Floats) -> float:
+    """The limit of that distance over tau as tau goes to 0: half of sum nu_k |c_k - sum nu_j c_j| with
+    c_k = sum_i pi_i phi(g_i - g_k), phi(a) = integral from 0 to 1/2 of (e^(a w) - 1) / (w (1 - w)) dw."""
+    nu, g = tilt(pi, g), _slope(pi, g)
+
+    def phi(a: float) -> float:
+        return float(quad(lambda w: math.expm1(a * w) / (w * (1 - w)) if w else a, 0.0, 0.5)[0])
+
+    c = np.array([sum(p * phi(other - own) for p, other in zip(pi, g, strict=True)) for own in g])
+    return float(nu @ np.abs(c - nu @ c)) / 2
+
+
+def _excess(pi: Floats, g: Floats, tau: float, count: int, seed: int) -> Iterator[Floats]:
+    """For each k, (count,) draws of exp(g . x - g_k) given that k is the largest; the same V and E for all."""
+    pi, tau = _checked(pi, tau)
+    g = _slope(pi, g)
+    drawn = -np.log(uniforms((seed, 1), 0, count * (len(pi) + 1)).reshape(count, len(pi) + 1))
+    first, later = drawn[:, :1], drawn[:, 1:] / pi
+    for k in range(len(pi)):
+        log_v = np.log(first + np.where(np.arange(len(pi)) == k, 0.0, later))
+        y = (np.log(first) - log_v) / tau  # y_i - max y
+        yield np.asarray(np.exp(np.exp(y - logsumexp(y, axis=1, keepdims=True)) @ (g - g[k])))
+
+
+def _slope(pi: Floats, g: Any) -> Floats:
+    slope: Floats = np.asarray(g, dtype=np.float64)
+    if slope.shape != np.shape(pi) or not np.all(np.isfinite(slope)):
+        raise InputError(f"g must be {len(pi)} finite numbers, one for each of pi, not {slope.tolist()}")
+    return slope
 
 
 # The gradient
@@ -224,6 +306,12 @@ def gradient_moments(pi: Floats, tau: float, count: int = 200_000, seed: int = 0
 def gradient_limit(tau: float) -> float:
     """The paper's bound on the variance of every partial derivative: 1 / (16 tau^2)."""
     return 1 / (16 * tau**2)
+
+
+def gradient_limits(k: int, tau: float) -> Floats:
+    """(K, K) our bounds on it: 1 / (64 tau^2), or 1 / (6 e tau) on the diagonal and 1 / (24 tau) off it, if less."""
+    low = np.where(np.eye(k, dtype=bool), 1 / (6 * math.e * tau), 1 / (24 * tau))
+    return np.asarray(np.minimum(gradient_limit(tau) / 4, low))
 
 
 def _perturbed(pi: Floats, count: int, seed: int) -> Floats:

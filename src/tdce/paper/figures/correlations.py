@@ -24,7 +24,7 @@ from tdce.paper.parallel import stream
 from tdce.report.words import spoken
 from tdce.schema import Categorical, Numeric, Schema
 
-SHOWN = tuple(method for method in ORDER if method in METHODS)
+SHOWN = tuple(method for method in ORDER if method in METHODS and method != "tdce_printed")
 REAL, REFUSED, TARGET = "real rows", "refused rows", "target class"
 SHORT = {
     "debt_to_income": "debt ratio", "loan_amount": "amount", "interest_rate": "rate", "annual_income": "income",

@@ -46,7 +46,9 @@ def measure(work: Work) -> pd.DataFrame:
             at = pd.DataFrame(x_t.double().numpy().round(4), columns=["a", "b", "c"])
             lines.append(at.assign(guided=guided, t=t, point=np.arange(POINTS)))
 
-        method = TDCEPaper(start=1.0, steps=STRIDES, guidance=guided, proximity=0.0, watch_=watch).fit(task)
+        method = TDCEPaper(
+            start=1.0, steps=STRIDES, guidance=guided, proximity=0.0, cat_scale="lambda", watch_=watch
+        ).fit(task)
         method.walk(x, goals, Noise(torch.arange(POINTS)[:, None].float(), SEED), method.start)
     return pd.concat(lines)[["guided", "t", "point", "a", "b", "c"]]
 
