@@ -131,24 +131,22 @@ class _Found(NamedTuple):
 
 
 def _options(method: Method, block: Block, start: _Start, question: Question) -> Talk[_Found]:
-    """The chosen draws for one block of rows; each is told how often those before it changed which feature."""
-    limits, goals, own = block.limits, block.goals, start.own
-    reach, changed, draws = limits.reach(), np.zeros(limits.own.shape), []
+    """The answers for one block of rows: all that the method has at once, or those chosen from several draws."""
+    limits, goals, own, draws = block.limits, block.goals, start.own, []
+    query = Query(limits.x, goals, limits.reach(), question.closeness, question.options)
     for option in range(draws_for(question.options) if method.random else 1):
-        query = Query(limits.x, goals, reach, question.closeness, option, torch.from_numpy(changed).float())
         x_cf = yield from method.search(query, Noise(limits.x, question.seed, option))
         if not torch.isfinite(x_cf).all():
             raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
         judged = yield query.ask(x_cf)
-        score = judged.score[:, 0]
-        shown, chance = (rounded(each)[: len(own)].numpy() for each in (goals.shown(score), goals.chance(score)))
-        raw, met = judged.raw[: len(own), 0], judged.met[: len(own), 0].numpy()
-        worse = ~met & (chance <= start.chance)  # than nothing: not proposed
-        draws.append(_Found(np.where(worse[:, None], own, raw), np.where(worse, start.shown, shown), met))
-        moved = ~same(draws[-1].raw, own)
-        changed = changed + np.concatenate([moved, moved[:1].repeat(len(changed) - len(moved), axis=0)])
+        for i in range(judged.raw.shape[1]):
+            score = judged.score[:, i]
+            shown, chance = (rounded(each)[: len(own)].numpy() for each in (goals.shown(score), goals.chance(score)))
+            raw, met = judged.raw[: len(own), i], judged.met[: len(own), i].numpy()
+            worse = ~met & (chance <= start.chance)  # than nothing: not proposed
+            draws.append(_Found(np.where(worse[:, None], own, raw), np.where(worse, start.shown, shown), met))
     raw, after, valid = (np.stack(each, axis=1) for each in zip(*draws, strict=True))
-    order = np.zeros((len(own), question.options), dtype=np.int64)
+    order = np.arange(question.options)[None].repeat(len(own), axis=0).clip(max=raw.shape[1] - 1)
     if method.random:
         order = choose(limits.encoder, own, raw, valid, question.options)
     return _Found(

@@ -117,8 +117,7 @@ class Query:
     goals: Goals  # one per row
     reach: Reach  # how far each row may go
     closeness: float | None  # from 0, typical of what is wanted, to 1, near to the row; None: the method's own
-    option: int  # how many answers were found for these rows before
-    changed: Tensor  # (n, features) how many of those changed which feature
+    options: int = 1  # how many answers are wanted
 
     def ask(self, x: Tensor, at: Tensor | None = None, on_grid_only: bool = False) -> Ask:
         """Candidates (m, width) or (m, k, width) of all rows or of those at `at`."""
@@ -130,7 +129,7 @@ Talk = Generator[Ask, Judged, Made]
 """Yields candidates, is sent the verdicts, returns something."""
 
 Search = Talk[Tensor]
-"""... its answers (n, width), encoded."""
+"""... its answers, encoded: (n, width), or (n, options, width) if it has several at once."""
 
 
 @runtime_checkable
