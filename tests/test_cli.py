@@ -114,7 +114,7 @@ def explained(folder: Path, *words: object, out: str = "out.csv") -> pd.DataFram
 def test_every_promise_on_an_unseen_table(folder):
     rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
     out = explained(folder, "-n", 2)
-    assert list(out) == [*rows, "row", "option", "status", "score_before", "score_after", "note"]
+    assert list(out) == [*rows, "row", "option", "status", "score_before", "score_after", "plausibility", "note"]
     assert len(out) == 80
     own = rows.loc[rows.index.repeat(2)].reset_index(drop=True)
     assert (out["Notiz"] == own["Notiz"]).all()  # extra columns survive

@@ -50,7 +50,13 @@ def explained(raw: list[list[list[float]]], *status: str) -> Explanation:
     cells = np.array(raw, dtype=np.float64)
     one = np.zeros(cells.shape[:2])
     return Explanation(
-        cells[:, 0], cells, np.array([status]).T.repeat(cells.shape[1], axis=1), one[:, 0], one, one.astype(object)
+        cells[:, 0],
+        cells,
+        np.array([status]).T.repeat(cells.shape[1], axis=1),
+        one[:, 0],
+        one,
+        one + 0.25,
+        one.astype(object),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -34,6 +35,15 @@ def bullet(feature: Any, before: Any, after: Any) -> str:
     if pd.isna(before):
         return f"{spoken(feature)} {_quoted(after)}, not known so far"
     return f"{spoken(feature)} {_quoted(after)} instead of {_quoted(before)}"
+
+
+def typical(plausibility: float) -> str:
+    """`more typical than 37 % of real people with the wanted outcome`; nothing if it is not known"""
+    if math.isnan(plausibility):
+        return ""
+    percent = 100 * plausibility
+    share = "less than 1 %" if percent < 1 else "more than 99 %" if percent > 99 else f"{percent:.0f} %"
+    return f"more typical than {share} of real people with the wanted outcome"
 
 
 def spoken(name: Any) -> str:
