@@ -41,9 +41,10 @@ def typical(plausibility: float) -> str:
     """`more typical than 37 % of real people with the wanted outcome`; nothing if it is not known"""
     if math.isnan(plausibility):
         return ""
-    percent = 100 * plausibility
-    share = "less than 1 %" if percent < 1 else "more than 99 %" if percent > 99 else f"{percent:.0f} %"
-    return f"more typical than {share} of real people with the wanted outcome"
+    share = (
+        f"more typical than {min(100 * plausibility, 99):.0f} %" if plausibility >= 0.01 else "less typical than 99 %"
+    )
+    return f"{share} of real people with the wanted outcome"
 
 
 def spoken(name: Any) -> str:
