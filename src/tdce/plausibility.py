@@ -7,6 +7,8 @@ of whom only quantiles are kept.
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -47,21 +49,22 @@ def plausibility(
 
 @torch.no_grad()
 def energies(encoder: Encoder, diffusion: TabularDiffusion, raw: Floats, y: Tensor) -> Tensor:
-    """(n,) float64: the denoising errors of all features, mean over levels and draws; the same in any batch."""
-    found = [torch.zeros(0, dtype=torch.double)]
+    """(n,) the denoising errors of all features, mean over levels and draws; the same in any batch, and computed in
+    float64, so that six decimals are the same on every machine."""
+    found, double = [torch.zeros(0, dtype=torch.double)], copy.deepcopy(diffusion).double()
     for at in torch.split(torch.arange(len(raw)), ROWS):
         some = even(at)
-        found.append(_energies(diffusion, encoder.embed(raw[some.numpy()]).float(), y[some])[: len(at)])
+        found.append(_energies(double, encoder.embed(raw[some.numpy()]).float(), y[some])[: len(at)])
     return torch.cat(found)
 
 
-def _energies(diffusion: TabularDiffusion, x: Tensor, y: Tensor) -> Tensor:
+def _energies(double: TabularDiffusion, x: Tensor, y: Tensor) -> Tensor:
     noise, total = Noise(x, SEED), torch.zeros(len(x), dtype=torch.double)
     for level in LEVELS:
-        t = max(1, round(level * diffusion.schedule.times))
+        t = max(1, round(level * double.schedule.times))
         for _ in range(DRAWS):
-            normal, gumbel = noise.normal(diffusion.space.num), noise.gumbel(diffusion.space.cat)
-            total += diffusion.errors(x, t, normal, gumbel, y).each.double().sum(dim=1)
+            normal, gumbel = noise.normal(double.space.num).double(), noise.gumbel(double.space.cat).double()
+            total += double.errors(x.double(), t, normal, gumbel, y).each.sum(dim=1)
     return total / (len(LEVELS) * DRAWS)
 
 
