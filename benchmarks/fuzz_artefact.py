@@ -18,7 +18,7 @@ import mutants
 
 
 def main(tries: int, seed: int) -> int:
-    made = mutants.explainer()
+    made = mutants.explainer(keep_rows=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "small.tdce"
         made.save(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tdce
-from tdce import fitting
+from tdce import fitting, people
 from tdce.methods import vae
 from tdce.models import autoencoder
 
@@ -20,7 +20,9 @@ def kept(name: str, make: Callable[[], tdce.Explainer]) -> tdce.Explainer:
     with path.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # the others wait for the first
         if not path.exists():
-            make().save(path)
+            made = make()
+            made.keep_rows = True  # many tests need them
+            made.save(path)
     return tdce.Explainer.load(path, progress="silent")
 
 
@@ -34,6 +36,7 @@ def short_training() -> None:
     fitting.CLASSIFIER = replace(fitting.CLASSIFIER, steps=400)
     autoencoder.PLAN = replace(autoencoder.PLAN, steps=100)
     vae.STEPS = 400
+    people.MOST, people.PART, people.STEPS = 512, 512, 15
 
 
 SMALL = {"hidden": 32, "steps": 150}

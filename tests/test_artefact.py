@@ -20,7 +20,7 @@ from tdce.sealing import sealed
 
 @pytest.fixture(scope="module")
 def explainer() -> tdce.Explainer:
-    return mutants.explainer(seed=5, tau=(0.6, 0.3))
+    return mutants.explainer(seed=5, tau=(0.6, 0.3), keep_rows=True)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def refusal(content: bytes, folder: Path) -> str:
 
 def test_an_explainer_comes_back_with_its_settings_and_its_answers(explainer, people, whole, tmp_path):
     back = loaded(whole, tmp_path)
-    assert (back.hidden, back.tau, back.steps, back.seed) == (16, (0.6, 0.3), 20, 5)
+    assert (back.hidden, back.tau, back.steps, back.seed, back.keep_rows) == (16, (0.6, 0.3), 20, 5, True)
     assert back.method == explainer.method
     assert back.schema == explainer.schema
     here, there = (made.explain(people, n=2) for made in (explainer, back))
@@ -63,7 +63,7 @@ def test_an_explainer_comes_back_with_its_settings_and_its_answers(explainer, pe
 
 
 def test_two_fits_of_the_same_table_give_the_same_bytes(whole, tmp_path):
-    mutants.explainer(seed=5, tau=(0.6, 0.3)).save(tmp_path / "again.tdce")
+    mutants.explainer(seed=5, tau=(0.6, 0.3), keep_rows=True).save(tmp_path / "again.tdce")
     assert (tmp_path / "again.tdce").read_bytes() == whole
     loaded(whole, tmp_path).save(tmp_path / "copy.tdce")
     assert (tmp_path / "copy.tdce").read_bytes() == whole
@@ -124,9 +124,9 @@ def test_a_byte_more_or_less_is_noticed(whole, tmp_path):
 def test_foreign_older_and_newer_files_are_named(whole, tmp_path):
     content, tensors = mutants.opened(whole)
     old = to_bytes(tensors, {"tdce": json.dumps({"format": 1, "checksum": "0", **content})})
-    new = whole.replace(b'\\"format\\":3', b'\\"format\\":4')
-    assert "format 1, this tdce reads 3 (an older tdce wrote it" in refusal(old, tmp_path)
-    assert "format 4, this tdce reads 3 (a newer tdce wrote it, update this one)" in refusal(new, tmp_path)
+    new = whole.replace(b'\\"format\\":4', b'\\"format\\":5')
+    assert "format 1, this tdce reads 4 (an older tdce wrote it" in refusal(old, tmp_path)
+    assert "format 5, this tdce reads 4 (a newer tdce wrote it, update this one)" in refusal(new, tmp_path)
     assert "not one that tdce wrote" in refusal(to_bytes(tensors, {}), tmp_path)
     assert "damaged or not a tdce artefact" in refusal(b"PK\x03\x04 not this", tmp_path)
     with pytest.raises(InputError, match="there is no file"):
@@ -156,11 +156,14 @@ FORGED = [
     ("method name", "magic", "method name is 'magic', not one of tdce"),
     ("method settings", {}, "method tdce has no 'closeness'"),
     ("method settings closeness", 2, "closeness is 2; it must be a number from 0 to 1"),
-    ("method settings steps", 10**30, "must be a whole number from 1 to 10000"),
-    ("method settings ladder", "far", "ladder is 'far'; it must be a list"),
+    ("method settings closeness", "far", "closeness is 'far'; it must be a number"),
     ("method settings task_", None, "method tdce has 'task_', which is not known"),
     ("settings seed", 2**64, "settings seed is 18446744073709551616"),
     ("settings steps", 1.5, "settings steps is 1.5"),
+    ("settings keep_rows", 1, "settings keep_rows is 1, not true or false"),
+    ("settings keep_rows", False, "does not keep its training rows, but has some"),
+    ("diffusion classes", 3, "its diffusion model does not fit its classes"),
+    ("diffusion classes", 51, "diffusion classes is 51, not a whole number from 0 to 50"),
     ("report", [], "report is [], not an object"),
     ("report rows", 5, "training rows, more than the 5 of its table"),
     ("report seconds", 1.0, "has 'seconds', which is not known"),
@@ -226,6 +229,13 @@ def first(tensor: torch.Tensor, value: float) -> torch.Tensor:
         ("rows.y", lambda t: t[1:].clone(), "'rows.y' is I64"),
         ("rows.raw", lambda t: first(t, 1e9), "a value of 'income' that was never learned"),
         ("rows.raw", lambda t: first(t.flip(1), 5.0).flip(1), "a value of 'phone' that was never learned"),
+        ("people.raw", lambda t: first(t, 1e9), "synthetic people have a value of 'income' that was never learned"),
+        ("people.raw", lambda t: t[:0].clone(), "it has no synthetic people"),
+        ("people.raw", lambda t: t[:, 1:].clone(), "'people.raw' is F64"),
+        ("typical", lambda t: t.flip(1), "'typical' does not increase"),
+        ("typical", lambda t: first(t, torch.nan), "'typical' does not increase, or has a value that is not a number"),
+        ("typical", lambda t: first(t, -torch.inf), "'typical' does not increase, or has a value that is not a number"),
+        ("typical", lambda t: t[1:].clone(), "'typical' is F64 [1, 129], not F64 [2, 129]"),
     ],
 )
 def test_forged_tensors_are_named(whole, tmp_path, name, change, words):
@@ -246,17 +256,33 @@ def test_a_tensor_more_or_less_is_named(whole, tmp_path):
 @pytest.fixture(scope="module")
 def without(explainer, tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("artefact") / "without.tdce"
-    explainer.save(path, rows=False)
+    made = tdce.Explainer(explainer.method, hidden=16, steps=20, seed=5, tau=(0.6, 0.3), progress="silent")
+    made.fitted_ = explainer.fitted_
+    made.save(path)
     return path
 
 
-def test_without_rows_the_file_holds_nobodys_record(explainer, whole, without):
+def test_by_default_the_file_holds_nobodys_record(explainer, whole, without):
     content, tensors = mutants.opened(without.read_bytes())
     assert tensors["rows.raw"].numel() == tensors["rows.y"].numel() == 0
     with_rows, of_rows = mutants.opened(whole)
+    assert not content["settings"].pop("keep_rows")
+    assert with_rows["settings"].pop("keep_rows")
     assert content == with_rows
-    assert all(torch.equal(tensor, of_rows[name]) for name, tensor in tensors.items() if not name.startswith("rows."))
+    for name in tensors.keys() - {"rows.raw", "rows.y"}:
+        torch.testing.assert_close(tensors[name], of_rows[name], rtol=0, atol=0, equal_nan=True)
     assert len(explainer.fitted_.raw) > 0  # the explainer in hand keeps its own
+
+
+def test_what_a_file_says_of_its_rows_is_so(whole, without, tmp_path):
+    (kept, rows), (left_out, _) = mutants.opened(whole), mutants.opened(without.read_bytes())
+    none = {"rows.raw": rows["rows.raw"][:0].clone(), "rows.y": rows["rows.y"][:0].clone()}
+    assert "says that it keeps its training rows, but has none" in refusal(sealed(kept, rows | none), tmp_path)
+    assert "does not keep its training rows, but has some" in refusal(sealed(left_out, rows), tmp_path)
+    made = tdce.Explainer.load(without, progress="silent")
+    made.keep_rows = True
+    with pytest.raises(InputError, match="cannot be saved: it says that it keeps its training rows, but has none"):
+        made.save(tmp_path / "b.tdce")
 
 
 @pytest.mark.parametrize("method", [TDCE(), TDCE(closeness=0.0), TDCEPaper(), TDCEPrinted(), Wachter(distance="l2")])
@@ -274,20 +300,27 @@ def test_without_rows_one_can_still_explain(without, people, method):
 def test_without_rows_a_method_that_needs_them_says_so(without, people, method):
     made = tdce.Explainer.load(without, progress="silent")
     made.method = method
-    with pytest.raises(InputError, match=r"this artefact was saved without its training rows; save it with them"):
+    with pytest.raises(
+        InputError, match=r"this artefact holds none; fit it again and keep them \(Explainer\(keep_rows=True\)"
+    ):
         made.explain(people)
 
 
-def test_without_rows_the_metrics_say_so(without, people):
+def test_without_rows_the_metrics_compare_with_the_synthetic_people(without, people):
     made = tdce.Explainer.load(without, progress="silent")
-    with pytest.raises(InputError, match="evaluate needs the training rows"):
-        tdce.evaluate(made, made.explain(people))
+    answer = made.explain(people)
+    fitted = made.fitted_
+    frame = fitted.encoder.write(fitted.people, pd.DataFrame(index=range(len(fitted.people))))
+    table = frame.assign(decision=made.predict(frame))
+    by_hand = tdce.evaluate(made, answer, table)
+    of_held_out = ("held_out_distance", "coherence", "two_sample")  # a table of another length is held out as well
+    assert tdce.evaluate(made, answer) == {k: v for k, v in by_hand.items() if k not in of_held_out}
 
 
 def test_with_rows_of_one_class_only_the_metrics_say_so(whole, people, tmp_path):
     content, tensors = mutants.opened(whole)
     made = loaded(sealed(content, tensors | {"rows.y": torch.zeros_like(tensors["rows.y"])}), tmp_path)
-    with pytest.raises(InputError, match="none of the 64 training rows are of the target class"):
+    with pytest.raises(InputError, match="none of the 64 rows are of the target class"):
         tdce.evaluate(made, made.explain(people))
 
 

@@ -18,7 +18,7 @@ from tdce.schema import Numeric, Schema
 
 SIZE = 40  # rows of a table: too few to learn anything, enough to go wrong
 OPTIONS = 2
-ADDED = ["row", "option", "status", "score_before", "score_after", "note"]
+ADDED = ["row", "option", "status", "score_before", "score_after", "plausibility", "note"]
 
 
 class Asked(NamedTuple):

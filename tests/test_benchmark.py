@@ -167,7 +167,7 @@ def test_a_cell_is_measured_again_where_anything_that_it_depends_on_has_changed(
     elif what == "explainer":
         monkeypatch.setattr(Bench, "explainer", property(lambda self: tdce.Explainer(steps=7, seed=self.seed)))
     elif what == "fit":
-        monkeypatch.setattr("tdce.fitting.EDITION", 2)
+        monkeypatch.setattr("tdce.fitting.EDITION", 99)
     elif what == "metrics":
         monkeypatch.setattr("tdce.evaluation.EDITION", 99)
     elif what == "preset":
@@ -225,7 +225,7 @@ def test_a_fitted_explainer_of_other_settings_is_not_used_again(tmp_path, monkey
     with monkeypatch.context() as patch:
         patch.setattr(Bench, "explainer", small)
         _ = Bench("german", 0, 20, tmp_path).fitted
-    monkeypatch.setattr("tdce.fitting.EDITION", 2)
+    monkeypatch.setattr("tdce.fitting.EDITION", 99)
     _ = Bench("german", 0, 20, tmp_path).fitted
     assert fitted == [1600, 7, 1600]
     assert len(list(tmp_path.iterdir())) == 3

@@ -114,7 +114,7 @@ def explained(folder: Path, *words: object, out: str = "out.csv") -> pd.DataFram
 def test_every_promise_on_an_unseen_table(folder):
     rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
     out = explained(folder, "-n", 2)
-    assert list(out) == [*rows, "row", "option", "status", "score_before", "score_after", "note"]
+    assert list(out) == [*rows, "row", "option", "status", "score_before", "score_after", "plausibility", "note"]
     assert len(out) == 80
     own = rows.loc[rows.index.repeat(2)].reset_index(drop=True)
     assert (out["Notiz"] == own["Notiz"]).all()  # extra columns survive
@@ -232,21 +232,28 @@ class Small(tdce.Explainer):
         super().__init__(*words, **{"hidden": 8, "steps": 5} | settings)
 
 
-def test_an_artefact_without_rows_explains_and_says_what_it_cannot(tmp_path, monkeypatch):
+def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tdce, "Explainer", Small)
     members(60, 0).to_csv("few.csv", index=False)
-    fit = ["fit", "few.csv", "--label", "bleibt?", "--without-rows", "--out", "m.tdce"]
+    fit = ["fit", "few.csv", "--label", "bleibt?", "--out", "m.tdce"]
     for words in (fit, ["explain", "m.tdce", "few.csv", "--out", "out.csv"]):
         assert CliRunner().invoke(cli.app, words).exit_code == 0
     assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 0
     assert len(pd.read_csv("out.csv")) == 60
-    error = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv"]).exception
-    assert isinstance(error, tdce.InputError)
-    assert "saved without its training rows; save it with them" in str(error)
+    line = "m.tdce holds no training row: measured against its 512 synthetic people; --table FILE measures against real"
+    shown = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv"])
+    assert line in shown.stdout
+    measured = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv", "--json"])
+    assert line in measured.stderr
+    assert 0 <= json.loads(measured.stdout)["plausibility"] <= 1
     measured = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv", "--table", "few.csv", "--json"])
     assert measured.exit_code == 0, measured.exception
     assert 0 <= json.loads(measured.stdout)["validity"] <= 1
+    assert "synthetic" not in measured.stderr
+    assert CliRunner().invoke(cli.app, [*fit, "--keep-rows"]).exit_code == 0
+    assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 48
+    assert "synthetic" not in CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv"]).output
 
 
 def test_the_data_sets_are_listed(tmp_path):

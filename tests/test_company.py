@@ -19,6 +19,8 @@ from tdce.encoder import Encoder
 from tdce.fitting import Fitted
 from tdce.methods import METHODS
 from tdce.models.classifier import Classifier
+from tdce.plausibility import reference
+from tdce.progress import Progress
 from tdce.schema import Schema
 
 EXAMPLES = int(os.environ.get("TDCE_EXAMPLES", "3"))
@@ -39,14 +41,17 @@ def untrained(frame: pd.DataFrame, classes: int, hidden: int) -> tdce.Explainer:
     x = encoder.embed(raw).float()
     classifier = Classifier(encoder.space.width, classes, hidden)
     classifier.temperature.fill_(0.1)  # so that its answers differ
-    diffusion = TabularDiffusion(encoder.space, hidden)
+    diffusion = TabularDiffusion(encoder.space, hidden, classes=classes)
     if encoder.space.num:
         diffusion.low, diffusion.high = x[:, : encoder.space.num].amin(dim=0), x[:, : encoder.space.num].amax(dim=0)
     for module in (classifier, diffusion):
         module.eval().requires_grad_(False)
     y = classifier(x).argmax(dim=1)
     made = tdce.Explainer(hidden=hidden, progress="silent")
-    made.fitted_ = Fitted(encoder, "y", tuple(range(classes)), None, classifier, diffusion, raw, y, {"seed": 0})
+    typical = reference(encoder, diffusion, raw, y, classes, 0, Progress("silent"))
+    made.fitted_ = Fitted(
+        encoder, "y", tuple(range(classes)), None, classifier, diffusion, raw, y, raw, typical, {"seed": 0}
+    )
     return made
 
 

@@ -35,7 +35,7 @@ def added(tmp_path, monkeypatch) -> str:
 
 
 def test_the_guides_method_answers_and_comes_back_from_a_file(explainer, added, tmp_path):
-    made = tdce.Explainer(added, progress="silent")
+    made = tdce.Explainer(added, keep_rows=True, progress="silent")
     made.fitted_ = explainer.fitted_
     people = lending.refused(explainer, 50)
     frame = made.explain(people, immutable=["age"]).to_frame()

@@ -50,7 +50,13 @@ def explained(raw: list[list[list[float]]], *status: str) -> Explanation:
     cells = np.array(raw, dtype=np.float64)
     one = np.zeros(cells.shape[:2])
     return Explanation(
-        cells[:, 0], cells, np.array([status]).T.repeat(cells.shape[1], axis=1), one[:, 0], one, one.astype(object)
+        cells[:, 0],
+        cells,
+        np.array([status]).T.repeat(cells.shape[1], axis=1),
+        one[:, 0],
+        one,
+        one + 0.25,
+        one.astype(object),
     )
 
 
@@ -92,7 +98,7 @@ def test_each_number_is_standardised_by_itself_and_ends_where_the_encoding_does(
 
 def test_a_class_that_is_everybody_or_nobody_cannot_be_measured(yardstick):
     for target, word in ((np.ones(8, dtype=bool), "all"), (np.zeros(8, dtype=bool), "none")):
-        with pytest.raises(InputError, match=f"{word} of the 8 training rows"):
+        with pytest.raises(InputError, match=f"{word} of the 8 rows"):
             Yardstick.fit(yardstick.encoder, TRAINED, target)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def small():
-    return mutants.explainer()
+    return mutants.explainer(keep_rows=True)
 
 
 @pytest.mark.parametrize(("tries", "seed"), [(320, 1), pytest.param(10_000, 0, marks=pytest.mark.slow)])

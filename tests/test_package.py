@@ -11,13 +11,10 @@ from pathlib import Path
 import api
 import graph
 import lending
-import numpy as np
 import pytest
-from scipy.stats import rankdata
 
 import tdce
 from tdce import InputError
-from tdce.methods.neighbours import ranks
 
 ROOT = Path(__file__).parents[1]
 
@@ -97,13 +94,6 @@ def test_the_package_is_a_command():
     done = subprocess.run([sys.executable, "-m", "tdce", "--help"], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "Usage: python -m tdce" in done.stdout
-
-
-def test_ranks_are_those_of_scipy():
-    assert ranks(np.array([[10.0], [30.0], [20.0], [20.0]])).T.tolist() == [[1, 4, 2.5, 2.5]]
-    x = np.random.default_rng(0).integers(0, 40, (500, 3)).astype("float32")
-    np.testing.assert_array_equal(ranks(x), rankdata(x, axis=0))
-    assert ranks(x[:, :0]).shape == (500, 0)
 
 
 def test_imports_go_one_way():

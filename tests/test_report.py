@@ -18,7 +18,7 @@ from tdce.explanation import Explanation, Line, Question
 from tdce.goal import Class, Goals
 from tdce.limits import Limits
 from tdce.report.page import page
-from tdce.report.words import bullet, headline, sentence, spoken, value
+from tdce.report.words import bullet, headline, sentence, spoken, typical, value
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -52,9 +52,10 @@ def written() -> Answer:
     )  # fmt: skip
     status = np.array([["valid", "valid"], ["best_effort", "best_effort"], ["already"] * 2, ["infeasible"] * 2])
     after = np.array([[0.62, 0.9], [0.4, 0.25], [0.99, 0.99], [0.1, 0.1]])
+    plausible = np.array([[0.37, 0.004], [0.996, np.nan], [0.5, 0.5], [0.12, 0.12]])
     note = np.array([["", "only 1 option <differs>"], ["", ""], ["", ""], ["all is immutable"] * 2], dtype=object)
     limits = Limits.of(Encoder.fit(table), rows)
-    found = Explanation(limits.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, note)
+    found = Explanation(limits.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, plausible, note)
     nobody = SimpleNamespace(calls=0, rows=0)  # was asked
     return Answer.of(rows, limits, Question(Goals.all(Class(1), 4), options=2), found, ("bad", "good"), nobody)
 
@@ -129,7 +130,7 @@ def test_the_changes_have_the_own_value_before_and_the_proposal_after():
     ],
 )  # fmt: skip
 def test_each_status_has_its_sentence(status, changes, text):
-    line = Line(status, "good", 0.31, 0.62, changes, "why")
+    line = Line(status, "good", 0.31, 0.62, 0.5, changes, "why")
     assert sentence(line) == text
     assert text.startswith(headline(line))
 
@@ -146,6 +147,21 @@ def test_each_status_has_its_sentence(status, changes, text):
 )  # fmt: skip
 def test_a_cell_is_written_as_people_write_it(cell, text):
     assert value(cell) == text
+
+
+@pytest.mark.parametrize(
+    ("plausibility", "share"),
+    [(0.0, "less typical than 99 %"), (0.0099, "less typical than 99 %"), (0.01, "more typical than 1 %"),
+     (0.374, "more typical than 37 %"), (0.98, "more typical than 98 %"), (0.996, "more typical than 99 %"),
+     (1.0, "more typical than 99 %")],
+)  # fmt: skip
+def test_a_plausibility_is_a_share_of_people(plausibility, share):
+    assert typical(plausibility) == f"{share} of real people with the wanted outcome"
+
+
+def test_the_page_says_how_typical_each_option_is_where_that_is_known():
+    assert shown().count("of real people with the wanted outcome") == 7  # of eight options
+    assert typical(float("nan")) == ""
 
 
 def test_words_are_quoted_and_numbers_are_not():

@@ -76,8 +76,8 @@ class Answer:
     def to_frame(self) -> pd.DataFrame:
         """The rows as they would have to be, in their own columns, dtypes and index, one line per option.
 
-        Added at the end: row, option, status, score_before, score_after, note (with `tdce_` before a name that the
-        table already uses).
+        Added at the end: row, option, status, score_before, score_after, plausibility, note (with `tdce_` before a
+        name that the table already uses).
         """
         found, n, frame = self.found, self.options, self.written
         added = {
@@ -86,6 +86,7 @@ class Answer:
             "status": found.status.reshape(-1).astype(object),
             "score_before": np.repeat(found.score_before, n),
             "score_after": found.score_after.reshape(-1),
+            "plausibility": found.plausibility.reshape(-1),
             "note": found.note.reshape(-1),
         }
         columns = {_unused(k, frame.columns): pd.Series(v, index=frame.index) for k, v in added.items()}
@@ -118,7 +119,8 @@ class Answer:
         return [
             [
                 Line(str(found.status[r, o]), self.target[r], float(found.score_before[r]),
-                     float(found.score_after[r, o]), changed.get((r, o), []), found.note[r, o])
+                     float(found.score_after[r, o]), float(found.plausibility[r, o]), changed.get((r, o), []),
+                     found.note[r, o])
                 for o in range(n)
             ]
             for r in range(len(self.rows))

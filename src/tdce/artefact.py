@@ -27,6 +27,7 @@ from tdce.fitting import MAX_CLASSES, Fitted
 from tdce.methods import METHODS, Method
 from tdce.methods.settings import kinds
 from tdce.models.classifier import Classifier
+from tdce.plausibility import KNOTS
 from tdce.schema import Schema
 from tdce.sealing import Content, Entry, Tensors, opened, sealed, tensors_of
 from tdce.space import Space
@@ -49,6 +50,7 @@ def number(low: float, high: float) -> Rule:
 
 
 TEXT = Rule("text", lambda v: isinstance(v, str))
+FLAG = Rule("true or false", lambda v: isinstance(v, bool))
 OBJECT = Rule("an object", lambda v: isinstance(v, dict))
 NAME = Rule("text or a whole number", lambda v: isinstance(v, str) or is_whole(v))
 CLASSES = Rule(
@@ -60,6 +62,7 @@ METHOD = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v i
 HIDDEN, BLOCKS, TIMES = whole_number(1, WIDEST), whole_number(1, 64), whole_number(1, 10_000)
 COLUMNS, ROWS, STEPS = whole_number(1, 10**9), whole_number(1, 10**12), whole_number(0, MOST)
 SHARE, LOSS = number(0, 1), number(-LARGEST, LARGEST)
+TOLD, TRAINED = whole_number(0, MAX_CLASSES), whole_number(1, MOST)
 SEED = whole_number(0, LAST_SEED)
 TAU = Rule(
     f"two numbers from {TAU_RANGE[0]:g} to {TAU_RANGE[1]:g}",
@@ -72,8 +75,8 @@ CONTENT = {
     "classes": CLASSES,
     "favourable": FAVOURABLE,
     "classifier": {"width": COLUMNS, "classes": whole_number(2, MAX_CLASSES), "hidden": HIDDEN, "blocks": BLOCKS},
-    "diffusion": {"hidden": HIDDEN, "blocks": BLOCKS, "times": TIMES, "tau": TAU},
-    "settings": {"hidden": HIDDEN, "tau": TAU, "steps": whole_number(1, MOST), "seed": SEED},  # of Explainer(…)
+    "diffusion": {"hidden": HIDDEN, "blocks": BLOCKS, "times": TIMES, "classes": TOLD, "tau": TAU},
+    "settings": {"hidden": HIDDEN, "tau": TAU, "steps": TRAINED, "seed": SEED, "keep_rows": FLAG},  # of Explainer(…)
     "method": {"name": METHOD, "settings": OBJECT},  # all of them, so that other defaults change nothing
     "report": {
         "rows": ROWS,
@@ -106,12 +109,13 @@ class Saved:
     tau: tuple[float, float]
     steps: int
     seed: int
+    keep_rows: bool
 
 
-def save(path: Path, saved: Saved, rows: bool) -> None:
-    """Write the file whole; without `rows`, no training row is in it."""
+def save(path: Path, saved: Saved) -> None:
+    """Write the file whole; unless it is to keep them, no training row is in it."""
     try:
-        whole = sealed(_content(saved), _tensors(saved.fitted, rows))
+        whole = sealed(_content(saved), _tensors(saved.fitted, saved.keep_rows))
         _read(whole)
     except InputError as error:
         raise InputError(f"this explainer cannot be saved: {error}") from None
@@ -141,14 +145,16 @@ def _read(whole: bytes) -> Saved:
     _check_weights(tensors)
     encoder = _encoder(schema, tensors)
     raw, y = tensors["rows.raw"].numpy(), tensors["rows.y"]
+    people, typical = tensors["people.raw"].numpy(), tensors["typical"]
     _check_rows(content, encoder, raw, y)
+    _check_people(encoder, people, typical)
 
     tau = tuple(content["diffusion"]["tau"])
     fitted = Fitted(
         encoder, content["label"], tuple(content["classes"]), content["favourable"],
         _filled("classifier", Classifier(**content["classifier"]), tensors),
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
-        raw, y, content["report"],
+        raw, y, people, typical, content["report"],
     )  # fmt: skip
     return Saved(fitted, method, **content["settings"] | {"tau": tuple(content["settings"]["tau"])})
 
@@ -165,15 +171,16 @@ def _content(saved: Saved) -> Content:
         "favourable": fitted.favourable,
         "classifier": fitted.classifier.settings,
         "diffusion": fitted.diffusion.settings,
-        "settings": {"hidden": saved.hidden, "tau": saved.tau, "steps": saved.steps, "seed": saved.seed},
+        "settings": {name: getattr(saved, name) for name in ("hidden", "tau", "steps", "seed", "keep_rows")},
         "method": {"name": name, "settings": {key: getattr(method, key) for key in kinds(METHODS[name])}},
         "report": {key: value for key, value in fitted.report.items() if key not in NOT_KEPT},
     }
 
 
-def _tensors(fitted: Fitted, rows: bool) -> Tensors:
-    kept = len(fitted.raw) if rows else 0
+def _tensors(fitted: Fitted, keep_rows: bool) -> Tensors:
+    kept = len(fitted.raw) if keep_rows else 0
     tensors = {"rows.raw": torch.from_numpy(fitted.raw[:kept]), "rows.y": fitted.y[:kept]}
+    tensors |= {"people.raw": torch.from_numpy(fitted.people), "typical": fitted.typical}
     for i, learned in enumerate(fitted.encoder.columns):
         tensors |= {name.format(i): torch.from_numpy(array) for name, array in learned.arrays().items()}
     for name, module in (("classifier", fitted.classifier), ("diffusion", fitted.diffusion)):
@@ -185,10 +192,12 @@ def _layout(content: Content, schema: Schema) -> dict[str, tuple[str, Sizes]]:
     """The dtype and shape of every tensor, by its name; those of a column carry its position."""
     space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
     layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
+    layout |= {"people.raw": ("F64", ("people", len(schema))), "typical": ("F64", (len(content["classes"]), KNOTS))}
     for i, column in enumerate(schema):
         layout |= {name.format(i): shape for name, shape in column.layout().items()}
     weights = _weights("classifier", space.width, len(content["classes"]), classifier["hidden"], classifier["blocks"])
-    weights |= _weights("diffusion", space.width, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
+    told = space.width + diffusion["classes"]
+    weights |= _weights("diffusion", told, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
     weights |= {"classifier.temperature": (), "diffusion.low": (space.num,), "diffusion.high": (space.num,)}
     return layout | {name: ("F32", shape) for name, shape in weights.items()}
 
@@ -243,6 +252,8 @@ def _agree(content: Content, schema: Schema) -> None:
         raise InputError(f"its label {label!r} is also a feature of its schema")
     if (content["classifier"]["width"], content["classifier"]["classes"]) != (Space.of(schema).width, len(classes)):
         raise InputError("its classifier does not fit its schema and its classes")
+    if content["diffusion"]["classes"] != len(classes):
+        raise InputError("its diffusion model does not fit its classes")
 
 
 def _method(name: str, settings: dict[str, Any]) -> Method:
@@ -285,14 +296,31 @@ def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
 
 
 def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor) -> None:
-    """Values that each column knows, classes by their positions; missing is fine."""
-    for learned, values in zip(encoder.columns, raw.T, strict=True):
-        if not learned.knows(values[~np.isnan(values)]).all():
-            raise InputError(f"its training rows have a value of {learned.column.name!r} that was never learned")
+    """Values that each column knows, classes by their positions, and no row unless they were to be kept."""
+    _check_values(encoder, raw, "training rows")
     if not ((y >= 0) & (y < len(content["classes"]))).all():
         raise InputError("its training rows have a class that is not in its list")
+    if (len(raw) > 0) != content["settings"]["keep_rows"]:
+        said, has = ("keeps", "has none") if len(raw) == 0 else ("does not keep", "has some")
+        raise InputError(f"it says that it {said} its training rows, but {has}")
     if len(raw) > content["report"]["rows"]:
         raise InputError(f"it has {len(raw)} training rows, more than the {content['report']['rows']} of its table")
+
+
+def _check_people(encoder: Encoder, people: Floats, typical: Tensor) -> None:
+    """Some people, of values that each column knows; quantiles in their order."""
+    _check_values(encoder, people, "synthetic people")
+    if len(people) == 0:
+        raise InputError("it has no synthetic people")
+    if not ((typical.abs() <= LARGEST).all() and (typical.diff(dim=1) >= 0).all()):  # nor is NaN
+        raise InputError("its tensor 'typical' does not increase, or has a value that is not a number")
+
+
+def _check_values(encoder: Encoder, raw: Floats, whose: str) -> None:
+    """Missing is fine."""
+    for learned, values in zip(encoder.columns, raw.T, strict=True):
+        if not learned.knows(values[~np.isnan(values)]).all():
+            raise InputError(f"its {whose} have a value of {learned.column.name!r} that was never learned")
 
 
 def _filled(name: str, module: Module, tensors: Tensors) -> Module:

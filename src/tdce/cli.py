@@ -79,16 +79,16 @@ def fit(
     seed: SeedOption = 0,
     sep: Sep = ",",
     decimal: Decimal = ".",
-    without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training row in NAME.tdce")] = False,
+    keep_rows: Annotated[bool, typer.Option("--keep-rows", help="Keep the training rows in NAME.tdce")] = False,
 ) -> None:
     """Learn a table: a classifier of its label and a diffusion model of its rows."""
     check_writable(out, endings=None)
     dialect = Dialect(sep, decimal)
     given = None if schema is None else _read_schema(schema)
     frame = read_table(table, given, dialect)
-    explainer = tdce.Explainer(seed=seed, progress=_progress())
+    explainer = tdce.Explainer(seed=seed, keep_rows=keep_rows, progress=_progress())
     explainer.fit(frame, label, favourable, given, _names(immutable, frame.columns))
-    explainer.save(out, rows=not without_rows)
+    explainer.save(out)
     report = explainer.report
     Console().print(
         f"{report['rows']:,} rows learned in {report['seconds']:.0f} s. The classifier is right on "
@@ -144,7 +144,8 @@ def evaluate(
 ) -> None:
     """Measure the explanations of ROWS by the paper's metrics and some more.
 
-    With --table, some of these compare them with rows of it that were held out from training.
+    With --table, some of these compare them with rows of it that were held out from training. Without, and if NAME.tdce
+    holds no training row, they are measured against its synthetic people.
     """
     from tdce.evaluation import MEANING
     from tdce.evaluation import evaluate as measured
@@ -159,6 +160,13 @@ def evaluate(
     found = measured(explainer, answer, real)
     if not found:
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
+    fitted = explainer.fitted
+    if real is None and len(fitted.raw) == 0:
+        Console(stderr=json).print(
+            f"{model} holds no training row: measured against its {len(fitted.people):,} synthetic people; "
+            "--table FILE measures against real ones.",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
     if json:
         print(dumps(found, indent=2))
         return

@@ -24,7 +24,7 @@ from tdce.judge import Judge
 from tdce.limits import Limits
 from tdce.models.autoencoder import Autoencoder
 
-EDITION = 2  # raised when the same counterfactuals come to be measured differently
+EDITION = 3  # raised when the same counterfactuals come to be measured differently
 
 PAPER = ("l2", "diversity", "instability", "js", "im1", "im2", "validity")
 """The paper's metrics, in the order of its tables."""
@@ -46,6 +46,7 @@ MEANING = {
     "coherence": ("low", "how differently two features go together than in held-out rows of the target class"),
     "two_sample": ("0.5", "how well a classifier tells them from held-out rows of the target class: its AUC"),
     "copies": ("low", "share of counterfactuals that are identical to a training row"),
+    "plausibility": ("high", "share of real people of the target class who are less typical by the diffusion model"),
     "violations": ("low", "share of rows that break a constraint"),
     "option_spread": ("high", "how much a row's options differ in the features they change: 1 minus their overlap"),
 }
@@ -62,7 +63,7 @@ def evaluate(explainer: Explainer, answer: Answer, table: pd.DataFrame | None = 
     `explainer` is the one that gave the answer. `table` has real rows with the label column. If it has as many rows as
     `fit` was given, it is taken for that table, in the same order: the rows that were learned and those that were held
     out are found again. Any other table serves as both. Without a table, the training rows that the explainer holds
-    are used, and the metrics of held-out rows are left out.
+    are used, or its synthetic people if it was loaded without training rows; the metrics of held-out rows are left out.
 
     The first call trains three small autoencoders per target class; every call also explains the nearest training
     rows, for the instability.
@@ -91,7 +92,7 @@ def evaluate(explainer: Explainer, answer: Answer, table: pd.DataFrame | None = 
 
 
 class Rows(NamedTuple):
-    """Real rows: those that were learned, and those that were not."""
+    """Those that were learned, or synthetic ones, and real ones that were not learned."""
 
     raw: Floats  # (rows, features)
     y: Positions  # (rows,) class numbers
@@ -100,16 +101,15 @@ class Rows(NamedTuple):
 
 
 def _rows_of(explainer: Explainer, table: pd.DataFrame | None) -> Rows:
-    """What to measure against: the table's rows, or else those that the explainer holds."""
+    """What to measure against: the table's rows, or else those that the explainer holds, or else synthetic people with
+    the classes that the model gives them."""
     fitted = explainer.fitted
     if table is None:
-        if len(fitted.raw) == 0:
-            raise InputError(
-                "evaluate needs the training rows, but this artefact was saved without its training rows; save it with "
-                "them (rows=True, or `tdce fit` without --without-rows), or give their table (table=, or --table FILE)"
-            )
-        return Rows(fitted.raw, fitted.y.numpy(), fitted.raw[:0], fitted.y.numpy()[:0])
-    raw, y = fitted.encoder.read(table), _class_numbers(fitted, table)
+        raw, y = fitted.raw, fitted.y.numpy()
+        if len(raw) == 0:
+            raw, y = fitted.people, Judge(fitted.model).predict(fitted.people).numpy()
+        return Rows(raw, y, raw[:0], y[:0])
+    raw, y = fitted.encoder.read(table), class_numbers(fitted, table)
     if len(raw) != fitted.report["rows"]:
         return Rows(raw, y, raw, y)
     learned, stopping, test = (part.numpy() for part in parts(len(raw), fitted.report["seed"]))
@@ -117,7 +117,7 @@ def _rows_of(explainer: Explainer, table: pd.DataFrame | None) -> Rows:
     return Rows(raw[learned], y[learned], raw[held], y[held])
 
 
-def _class_numbers(fitted: Fitted, table: pd.DataFrame) -> Positions:
+def class_numbers(fitted: Fitted, table: pd.DataFrame) -> Positions:
     """(rows,) of the table's label column."""
     if fitted.label not in table.columns:
         raise InputError(f"there is no label column {shown(fitted.label)}; the table has: {listing(table.columns)}")
@@ -183,7 +183,7 @@ class Yardstick:
         """Train the three autoencoders; their bottleneck has half as many numbers as there are features."""
         if target.all() or not target.any():
             raise InputError(
-                f"{'all' if target.all() else 'none'} of the {len(target)} training rows are of the target class; "
+                f"{'all' if target.all() else 'none'} of the {len(target)} rows are of the target class; "
                 "measuring needs some that are and some that are not: fit on a table with more rows of both"
             )
         x = encoder.embed(raw).float()
@@ -245,6 +245,9 @@ class Yardstick:
             "validity": metrics.validity(valid[asked]),
             "violations": float((~limits.kept(found.raw[:, 0]))[asked].mean()),
         }
+        plausible = found.plausibility[valid, 0]
+        if valid.any() and not np.isnan(plausible).any():
+            values["plausibility"] = float(plausible.mean())
         if valid.any():
             values |= self._quality(limits.own[valid], found.raw[valid], near[valid], found_near.raw[valid, 0])
         return {name: values[name] for name in MEANING if name in values}

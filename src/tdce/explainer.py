@@ -54,6 +54,8 @@ class Explainer:
     - `tau`: temperature of the diffusion model's relaxed categories, at the noisy end and at the clean end.
     - `steps`: the maximum number of training steps of the diffusion model; small tables get fewer.
     - `seed`: the seed of everything that is trained.
+    - `keep_rows`: whether `save` writes the training rows too. Without them a saved file holds nobody's record; the
+      method tdce needs none, and methods that do say so. Right after `fit` they are there either way.
     - `progress`: auto (a bar on a terminal, otherwise silent), bar, lines or silent.
     """
 
@@ -65,6 +67,7 @@ class Explainer:
         tau: tuple[float, float] = (0.5, 0.2),
         steps: int = 1600,
         seed: int = 0,
+        keep_rows: bool = False,
         progress: Mode = "auto",
     ) -> None:
         self.method: str | Method = _known(method)
@@ -72,6 +75,7 @@ class Explainer:
         self.tau: tuple[float, float] = several("tau", tau, 2, number, *TAU_RANGE)
         self.steps = whole("steps", steps, 1)
         self.seed = whole("seed", seed, 0, LAST_SEED)
+        self.keep_rows = flag("keep_rows", keep_rows)
         self.progress: Mode = one_of("progress", progress, get_args(Mode))
 
     def __repr__(self) -> str:
@@ -92,7 +96,7 @@ class Explainer:
         schema: Schema | None = None,
         immutable: Iterable[Name] = (),
     ) -> Self:
-        """Learn the table: its columns, a classifier of `label`, and a diffusion model of the rows.
+        """Learn the table: its columns, a classifier of `label`, a diffusion model of the rows, and synthetic people.
 
         `favourable` is the label that people hope for. `schema` replaces the one that would be inferred; columns that
         it does not name are ignored. `immutable` features never change in any explanation.
@@ -165,14 +169,14 @@ class Explainer:
         after `fit` also its seconds, which are not saved."""
         return self.fitted.report
 
-    def save(self, path: str | os.PathLike[str], rows: bool = True) -> None:
-        """Write all that was learned to one file: tensors and JSON, no code, under one checksum.
-
-        `rows=False` leaves out the training rows. `explain` with the default method works without them; methods and
-        metrics that need them say so.
-        """
-        saved = artefact.Saved(self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed)
-        artefact.save(file_path("path", path), saved, flag("rows", rows))
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all that was learned to one file: tensors and JSON, no code, under one checksum. The training rows are
+        left out unless `keep_rows` is set."""
+        saved = artefact.Saved(
+            self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed,
+            flag("keep_rows", self.keep_rows),
+        )  # fmt: skip
+        artefact.save(file_path("path", path), saved)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], progress: Mode = "auto") -> Self:
@@ -180,8 +184,9 @@ class Explainer:
         progress = one_of("progress", progress, get_args(Mode))
         saved = artefact.load(file_path("path", path))
         explainer = cls(
-            saved.method, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed, progress=progress
-        )
+            saved.method, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
+            keep_rows=saved.keep_rows, progress=progress,
+        )  # fmt: skip
         explainer.fitted_ = saved.fitted
         return explainer
 

@@ -16,9 +16,10 @@ from tdce.explanation import Explanation, Question, Status
 from tdce.goal import Goal, Goals
 from tdce.judge import Judge, rounded
 from tdce.limits import Limits
-from tdce.methods.interface import Ask, Judged, Method, Query, Talk, task_of
+from tdce.methods.interface import Ask, Judged, Method, Query, Talk, Task, task_of
 from tdce.noise import Noise
 from tdce.options import choose, distinct, draws_for
+from tdce.plausibility import plausibility
 from tdce.products import even
 from tdce.progress import Progress
 from tdce.threads import Threads
@@ -59,7 +60,8 @@ class Block(NamedTuple):
 
 def explain(method: Method, limits: Limits, question: Question, progress: Progress | None = None) -> Explanation:
     """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model."""
-    judge, own, goals = task_of(method).judge, limits.own, question.goals
+    task, own, goals = task_of(method), limits.own, question.goals
+    judge = task.judge
     first = judge(own, goals)
     before, already = rounded(goals.shown(first.score)).numpy(), first.met.numpy()
     chance = rounded(goals.chance(first.score)).numpy()
@@ -87,7 +89,9 @@ def explain(method: Method, limits: Limits, question: Question, progress: Progre
     status = np.where(valid, Status.VALID.value, Status.BEST_EFFORT.value).astype("<U12")
     status[already] = Status.ALREADY
     status[~already & ~free] = Status.INFEASIBLE
-    return Explanation(own, raw, status, before, after, _notes(limits, goals, raw, status, before, after))
+    plausible = _plausible(task, raw, goals.towards(first.score))
+    note = _notes(limits, goals, raw, status, before, after)
+    return Explanation(own, raw, status, before, after, plausible, note)
 
 
 def drive(talks: Sequence[Talk[Result]], blocks: Sequence[Block], judge: Judge) -> list[Result]:
@@ -154,6 +158,16 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
         np.take_along_axis(after, order, axis=1),
         np.take_along_axis(valid, order, axis=1),
     )
+
+
+def _plausible(task: Task, raw: Floats, towards: Tensor) -> Floats:
+    """(rows, options) how plausible each is in the class that was wanted for its row."""
+    rows, options, features = raw.shape
+    if len(task.typical) == 0:
+        return np.full((rows, options), np.nan)
+    wanted = towards.repeat_interleave(options)
+    flat = plausibility(task.encoder, task.diffusion, task.typical, raw.reshape(-1, features), wanted)
+    return flat.reshape(rows, options)
 
 
 def _notes(

@@ -41,13 +41,15 @@ class Explanation:
     status: NDArray[np.str_]  # values of `Status`
     score_before: Floats  # (rows,)
     score_after: Floats
+    plausibility: Floats  # share of real people of the target class who are less typical; NaN if that is not known
     note: NDArray[np.object_]  # text: the reason, and other remarks
 
     def take(self, at: Flags | Positions) -> Explanation:
         """The part of some rows."""
         return Explanation(
-            self.own[at], self.raw[at], self.status[at], self.score_before[at], self.score_after[at], self.note[at]
-        )
+            self.own[at], self.raw[at], self.status[at], self.score_before[at], self.score_after[at],
+            self.plausibility[at], self.note[at],
+        )  # fmt: skip
 
 
 class Line(NamedTuple):
@@ -57,5 +59,6 @@ class Line(NamedTuple):
     target: Any
     before: float  # the model's probability of the target
     after: float
+    plausibility: float  # NaN: not known
     changes: list[tuple[Name, Any, Any]]  # feature, value before, value after
     note: str

@@ -22,12 +22,14 @@ from tdce.judge import Judge
 from tdce.methods.interface import Task
 from tdce.models.classifier import Classifier
 from tdce.models.model import OnEncoded
+from tdce.people import classes_to_draw, drawn
+from tdce.plausibility import reference
 from tdce.progress import Progress
 from tdce.schema import Schema
 from tdce.space import Space
 from tdce.training import History, Plan
 
-EDITION = 1  # raised when the same table and settings are learned differently
+EDITION = 2  # raised when the same table and settings are learned differently
 MAX_CLASSES = 50
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
@@ -44,14 +46,20 @@ class Fitted:
     favourable: Value | None
     classifier: Classifier
     diffusion: TabularDiffusion
-    raw: Floats  # (rows, features) that were learned, for methods that search among them; none if saved without
+    raw: Floats  # (rows, features) that were learned, for methods that search among them; none if loaded without
     y: Tensor  # (rows,) their class numbers
+    people: Floats  # (people, features) synthetic ones
+    typical: Tensor  # (classes, knots) see `plausibility.reference`
     report: dict[str, Any]  # rows, accuracy, losses, versions; seconds too unless it was loaded
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
 
     @cached_property
     def x(self) -> Tensor:
         return self.encoder.embed(self.raw).float()
+
+    @cached_property
+    def x_people(self) -> Tensor:
+        return self.encoder.embed(self.people).float()
 
     @cached_property
     def model(self) -> OnEncoded:
@@ -63,7 +71,7 @@ class Fitted:
         mutable = ~self.encoder.space.mask(immutable)
         return Task(
             self.encoder, Judge(self.model), self.classifier, self.diffusion, mutable,
-            self.x, self.y, self.report["seed"], memo=self.memo,
+            self.x, self.y, self.report["seed"], self.x_people, self.typical, self.memo,
         )  # fmt: skip
 
 
@@ -79,7 +87,8 @@ def fit(
     seed: int,
     progress: Progress,
 ) -> Fitted:
-    """Check the table, encode it, train both networks, and report how good the classifier is on unseen rows."""
+    """Check the table, encode it, train both networks, draw synthetic people, and report how good the classifier is on
+    unseen rows."""
     began = time.monotonic()
     y, classes = _classes(frame, label)
     favourable = None if favourable is None else classes[class_number(favourable, classes, "favourable")]
@@ -90,7 +99,8 @@ def fit(
         raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
     schema = schema.freeze(*immutable)
     encoder = Encoder.fit(frame, schema)
-    x = encoder.encode(frame).float()
+    raw = encoder.read(frame)
+    x = encoder.embed(raw).float()
     train, held_out, test = parts(len(x), seed)
 
     classifier = Classifier(encoder.space.width, len(classes), hidden, seed=seed)
@@ -98,6 +108,10 @@ def fit(
     history = classifier.fit(x[train], y[train], x[held_out], y[held_out], plan, seed, progress)
 
     diffusion, walk = learned_diffusion(encoder.space, x, y, hidden, tau, steps, seed, progress)
+
+    people = drawn(encoder, diffusion, classes_to_draw(y[train], seed), seed, progress)
+    unseen = raw[held_out.numpy()], y[held_out]
+    typical = reference(encoder, diffusion, *unseen, len(classes), seed, progress)
 
     report = {
         "rows": len(x),
@@ -109,8 +123,10 @@ def fit(
         "versions": {"python": platform.python_version()}
         | {name: version(name) for name in ("tdce", "torch", "numpy", "pandas")},
     }
-    raw = encoder.read(frame.iloc[train.numpy()])
-    return Fitted(encoder, label, classes, favourable, classifier, diffusion, raw, y[train], report)
+    return Fitted(
+        encoder, label, classes, favourable, classifier, diffusion,
+        raw[train.numpy()], y[train], people, typical, report,
+    )  # fmt: skip
 
 
 def learned_diffusion(

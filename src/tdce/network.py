@@ -69,7 +69,7 @@ class TimeEmbedding(nn.Module):
         self.second = linear(hidden, hidden, generator)
 
     def forward(self, t: Tensor) -> Tensor:
-        rate = torch.exp(-math.log(10_000) * torch.arange(self.periods) / self.periods)
+        rate = torch.exp(-math.log(10_000) * torch.arange(self.periods, dtype=torch.double) / self.periods)
         phase = (t[:, None] * rate).to(self.first.weight.dtype)
         out: Tensor = self.second(silu(self.first(torch.cat([phase.cos(), phase.sin()], dim=1))))
         return out

@@ -41,10 +41,11 @@ class Task:
     guide: Guide | None  # its gradients, if it has any
     diffusion: TabularDiffusion
     mutable: Tensor  # (width,) bool
-    x: Tensor  # (m, width) the rows that were learned; m = 0 if the explainer was saved without them
+    x: Tensor  # (m, width) the rows that were learned; m = 0 if the explainer was loaded without them
     y: Tensor  # (m,) their class numbers
     seed: int = 0  # of whatever the method trains
     people: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (p, width) synthetic ones
+    typical: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (classes, knots) for `plausibility`
     memo: dict[Hashable, Any] = field(default_factory=dict)  # see `once`
 
     @property
@@ -53,15 +54,15 @@ class Task:
 
     @property
     def has_rows(self) -> bool:
-        """False for an explainer that was saved without its training rows."""
+        """False for an explainer that was loaded from a file without training rows."""
         return len(self.x) > 0
 
     def require_rows(self, who: str) -> None:
         """An error with the remedy, for what cannot do without the rows."""
         if not self.has_rows:
             raise InputError(
-                f"{who} needs the training rows, but this artefact was saved without its training rows; save it with "
-                "them (rows=True, or `tdce fit` without --without-rows). The method tdce can explain without them"
+                f"{who} needs the training rows, and this artefact holds none; fit it again and keep them "
+                "(Explainer(keep_rows=True), or `tdce fit --keep-rows`), or use the method tdce, which needs none"
             )
 
     def lead(self, who: str) -> Guide:

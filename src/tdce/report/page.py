@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from tdce.explanation import Line, Status
-from tdce.report.words import headline, spoken, value
+from tdce.report.words import headline, spoken, typical, value
 
 STATUS = {
     Status.VALID: "would be accepted",
@@ -21,7 +21,7 @@ STATUS = {
 
 def page(rows: pd.DataFrame, lines: list[list[Line]], title: str) -> str:
     """Every row (its features) with its options: the sentence, the changes side by side, the model's probability before
-    and after."""
+    and after, how typical the row would be."""
     from jinja2 import Environment, StrictUndefined  # only here: only a page needs it
 
     people: list[dict[str, Any]] = []
@@ -46,4 +46,5 @@ def _shown(line: Line) -> dict[str, Any]:
         "changes": [(spoken(name), value(before), value(after)) for name, before, after in line.changes],
         "before": line.before,
         "after": line.after,
+        "typical": typical(line.plausibility),
     }

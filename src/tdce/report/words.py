@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -34,6 +35,16 @@ def bullet(feature: Any, before: Any, after: Any) -> str:
     if pd.isna(before):
         return f"{spoken(feature)} {_quoted(after)}, not known so far"
     return f"{spoken(feature)} {_quoted(after)} instead of {_quoted(before)}"
+
+
+def typical(plausibility: float) -> str:
+    """`more typical than 37 % of real people with the wanted outcome`; nothing if it is not known"""
+    if math.isnan(plausibility):
+        return ""
+    share = (
+        f"more typical than {min(100 * plausibility, 99):.0f} %" if plausibility >= 0.01 else "less typical than 99 %"
+    )
+    return f"{share} of real people with the wanted outcome"
 
 
 def spoken(name: Any) -> str:

@@ -18,7 +18,7 @@ from tdce.cells import Floats, Name
 from tdce.data import Dataset, load
 from tdce.diffusion.model import TabularDiffusion
 from tdce.errors import InputError
-from tdce.evaluation import Yardstick
+from tdce.evaluation import Yardstick, class_numbers
 from tdce.explainer import Explainer
 from tdce.explaining import explain
 from tdce.explanation import Explanation, Question, Status
@@ -80,8 +80,8 @@ class Bench:
 
     @property
     def explainer(self) -> Explainer:
-        """Not yet fitted: with its default settings."""
-        return Explainer(seed=self.seed, progress="silent")
+        """Not yet fitted: with its default settings; some methods and all metrics need the rows."""
+        return Explainer(seed=self.seed, keep_rows=True, progress="silent")
 
     @cached_property
     def target(self) -> int:
@@ -131,10 +131,10 @@ class Bench:
 
     def diffusion(self, tau: float) -> TabularDiffusion:
         """The table's diffusion model trained again, with one temperature at all times."""
-        x = self.fitted.encoder.encode(self.data.part("train")).float()
-        settings = self.explainer
+        frame, settings = self.data.part("train"), self.explainer
+        x, y = self.fitted.encoder.encode(frame).float(), torch.from_numpy(class_numbers(self.fitted, frame))
         return learned_diffusion(
-            self.fitted.encoder.space, x, settings.hidden, (tau, tau), settings.steps, self.seed, Progress("silent")
+            self.fitted.encoder.space, x, y, settings.hidden, (tau, tau), settings.steps, self.seed, Progress("silent")
         )[0]
 
     def measure(self, cell: Cell, method: Method | None = None, task: Task | None = None) -> Measured:
