@@ -1,6 +1,5 @@
 """A method asked directly, without an explainer around it."""
 
-import torch
 from torch import Tensor
 
 from tdce.explaining import Block, drive
@@ -26,16 +25,13 @@ def towards(k: int, x: Tensor) -> Goals:
 def proposed(method: Method, x: Tensor, goals: Goals, seed: int = 0, option: int = 0, closeness=None) -> Tensor:
     """(n, width) what one search of a fitted method returns, before it is judged."""
     task = task_of(method)
-    query = query_of(task, x, goals, option, closeness)
+    query = query_of(task, x, goals, closeness)
     return driven(method.search(query, Noise(query.x, seed, option)), task, x, goals)
 
 
-def query_of(
-    task: Task, x: Tensor, goals: Goals, option: int = 0, closeness=None, changed: Tensor | None = None
-) -> Query:
+def query_of(task: Task, x: Tensor, goals: Goals, closeness=None, options: int = 1) -> Query:
     """What a method is asked about encoded rows."""
-    changed = torch.zeros(len(x), len(task.encoder.schema)) if changed is None else changed
-    return Query(x, goals, limits_of(task, x).reach(), closeness, option, changed)
+    return Query(x, goals, limits_of(task, x).reach(), closeness, options)
 
 
 def driven(talk: Talk, task: Task, x: Tensor, goals: Goals):

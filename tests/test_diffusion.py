@@ -254,13 +254,6 @@ def test_gumbel_noise_is_the_normal_noise_through_both_distribution_functions():
     np.testing.assert_allclose(Noise(x, 0).gumbel(4).numpy(), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_streams_are_fields_of_their_own_and_a_part_of_the_rows_gets_the_same_noise():
-    x = torch.randn(300, 4, generator=Generator().manual_seed(0))
-    noise, at = Noise(x, 5), torch.tensor([7, 3, 250])
-    assert torch.equal(noise.field(2, 1.0, at).normal(3), noise.field(2, 1.0).normal(3)[at])
-    assert abs(np.corrcoef(noise.field(2, 1e-3).normal(1).T, noise.field(3, 1e-3).normal(1).T)[0, 1]) < 0.2
-
-
 def test_the_stream_is_read_in_order_whatever_the_sizes():
     """The second route: one long read of Philox's raw words."""
     words = np.random.Philox(key=np.array([7, 2], dtype=np.uint64)).random_raw(128 + 256 * 4)
@@ -367,23 +360,6 @@ def test_training_rows_are_noised_and_relaxed_as_the_walk_meets_them():
         rest = model.temperature(now) * (first / second)[sure].log() - math.log((1 + a) / (1 - a))
         assert rest.median().item() == pytest.approx(0, abs=0.08)
         assert (rest.quantile(0.75) - rest.quantile(0.25)).item() == pytest.approx(2 * math.log(3), abs=0.1)
-
-
-def test_the_last_stride_draws_the_categories_from_the_estimate_and_the_others_by_bayes_rule():
-    """Row at category 0, estimate (0.2, 0.8): the last stride obeys the estimate, one to s > 0 weighs both."""
-    space = Space(0, (2,), {})
-    model, n = TabularDiffusion(space, hidden=8, blocks=1), 20_000
-    x_t, x_0 = torch.tensor([[1.0, 0.0]]).expand(n, -1), torch.tensor([[0.2, 0.8]]).expand(n, -1)
-    rows = torch.arange(float(n))[:, None]
-
-    def share(t: int, s: int) -> float:
-        return (model.stride(x_t, x_0, t, s, Noise(rows, 0, 0)).argmax(dim=1) == 0).double().mean().item()
-
-    assert share(300, 0) == pytest.approx(0.2, abs=0.02)
-    a_t, a_s = model.schedule.alpha_bar[300], model.schedule.alpha_bar[100]
-    alpha = a_t / a_s
-    weights = (alpha + (1 - alpha) / 2) * (0.2 * a_s + (1 - a_s) / 2), (1 - alpha) / 2 * (0.8 * a_s + (1 - a_s) / 2)
-    assert share(300, 100) == pytest.approx(weights[0] / sum(weights), abs=0.02)
 
 
 def test_a_transition_takes_the_argmax_of_relaxed_categories_or_the_soft_ones_as_they_are():

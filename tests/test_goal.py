@@ -99,12 +99,6 @@ def test_certain_answers_are_no_trouble():
         assert ((goals.chance(p) >= 0) & (goals.chance(p) <= 1)).all()  # so it is no NaN
 
 
-def test_where_a_guide_may_stop():
-    assert (Class(0).enough(0.75), Not(0).enough(0.75), Between(0, 0.2, 0.4).enough(0.75)) == (0.75, 0.75, 1.0)
-    assert AtLeast(0, 0.9).enough(0.75) == pytest.approx(0.91)
-    assert AtLeast(0, 0.3).enough(0.75) == 0.75
-
-
 def test_a_guide_goes_to_the_middle_of_a_band_and_to_its_end_where_that_is_all_or_nothing():
     """A quarter of the band from either end there is nothing left to do; at 0 and 1 the end will do."""
     p = torch.tensor([[x, 1 - x] for x in (0.01, 0.2, 0.25, 0.31, 0.39, 0.5, 0.99)], dtype=torch.double)

@@ -1,28 +1,28 @@
 """The default method: each of its parts by a second route, and what it promises as a whole."""
 
 from dataclasses import replace
+from math import erf, sqrt
+from types import SimpleNamespace
 
 import lending
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from asking import accepted, driven, limits_of, proposed, query_of, towards
-from sklearn.metrics import roc_auc_score
-from torch import Tensor
+from asking import accepted, driven, limits_of, query_of, towards
+from torch import Tensor, nn
 
 import tdce
 from tdce.diffusion import gaussian
+from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import InputError
-from tdce.goal import AtLeast, Class, Goals
-from tdce.judge import Judge
+from tdce.goal import Goals
 from tdce.methods import TDCE, Task
-from tdce.methods import tdce as default
-from tdce.methods.neighbours import Typical, crowd, drawn, main_directions, nearest_accepted, pool_of, separation
-from tdce.methods.tdce import Aim
-from tdce.models.model import OnEncoded
-from tdce.noise import Noise
+from tdce.methods.candidates import MARGIN, Candidates
+from tdce.methods.crowd import EXACT, FAR, SAMPLE, Crowd, Values
+from tdce.methods.objective import COUNT, NOISE, Objective, costs, places
+from tdce.noise import Noise, Stream
 from tdce.schema import Schema
 
 
@@ -39,239 +39,279 @@ def scene(explainer) -> tuple[Task, Tensor, Goals]:
     return fitted.task(), x, towards(fitted.classes.index("yes"), x)
 
 
-def p_of(task: Task, x: Tensor, k: int) -> Tensor:
-    with torch.no_grad():
-        return task.guide(x).softmax(dim=1)[:, k]
-
-
-def judged_by(task: Task, classify, **others) -> Task:
-    """The same task with another model, which also leads."""
-    judge = Judge(OnEncoded(classify, task.encoder.embed, task.judge.model.classes))
-    return replace(task, judge=judge, guide=classify, memo={}, **others)
-
-
-def halves() -> Tensor:
-    """(64, 1) of which neighbour the categories are."""
-    return torch.full((64, 1), 0.5)
-
-
-def test_the_typical_row_has_the_mean_numbers_of_the_nearest_confident_rows_and_the_categories_of_one(scene):
-    """The second route: numpy, one query after another."""
+def aim_of(scene, closeness: float = 0.8) -> Objective:
     task, x, goals = scene
-    found = Typical(20, 0.8, 0.0, None, 1.5).rows(task, x, goals, halves())
-    p = p_of(task, task.x, goals.goal(0).of).numpy()
-    rows, num = task.x.numpy()[p >= 0.8], task.space.num
-    assert len(rows) > 100
-    for i in range(5):
-        near = np.sort(np.square(rows - x[i].numpy()).sum(axis=1).argsort()[:20])
-        centre, mean = rows.mean(axis=0)[:num], rows[near].mean(axis=0)[:num]
-        np.testing.assert_allclose(found[i, :num].numpy(), centre + 1.5 * (mean - centre), atol=1e-4)
-        np.testing.assert_array_equal(found[i, num:].numpy(), rows[near[10], num:])
+    return Objective(task, query_of(task, x, goals), Noise(x, 0), closeness, goals.towards(torch.zeros(len(x), 2)))
 
 
-@pytest.mark.parametrize("width", [7, 108])
-def test_the_typical_row_is_the_same_to_the_bit_with_one_thread_and_two(scene, width):
-    """On tables as large as real ones: sums over thousands of rows are where a second thread changes bits."""
+# The objective
+
+
+def test_what_a_change_costs_by_hand():
+    """A number that passes 34 % of the people, a category, nothing."""
+    frame = pd.DataFrame({"n": [0.0, 1.0, 2.0], "c": ["a", "b", "c"]})
+    space = Encoder.fit(frame).space
+    x = torch.tensor([[0.0, 1, 0, 0]] * 3)
+    x_cf = torch.tensor([[1.0, 1, 0, 0], [0.0, 0, 0, 1], [0.0, 1, 0, 0]])
+    found = costs(space.moved(x, x_cf), places(space, x), places(space, x_cf))
+    passed = erf(1 / sqrt(2)) / 2
+    assert found.tolist() == [[pytest.approx(COUNT + (1 - COUNT) * passed), 0], [0, 1], [0, 0]]
+
+
+def test_a_missing_number_is_as_far_as_can_be_from_any_other():
+    space = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0, np.nan]})).space
+    present, missing = torch.tensor([[2.0, 1, 0]]), torch.tensor([[0.0, 0, 1]])
+    found = costs(space.moved(present, missing), places(space, present), places(space, missing))
+    assert found.tolist() == [[1.0]]
+
+
+def test_the_energy_is_the_sum_of_the_denoising_errors_of_one_row_after_another(scene):
+    """The second route: each row by itself, eps and the category's probability feature by feature."""
+    task, x, goals = scene
+    aim, diffusion, space = aim_of(scene), task.diffusion, task.space
+    found = aim.energy(x, torch.arange(64))
+    for i in (0, 5, 63):
+        total = 0.0
+        for level, (normal, gumbel) in zip(NOISE, aim.draws, strict=True):
+            t = round(level * 1000)
+            a, (num, cat) = diffusion.schedule.alpha_bar[t], space.split(x[[i]])
+            soft = torch.softmax(((a * cat + (1 - a) / 3).log() + gumbel[[i]]) / diffusion.temperature(t), dim=1)
+            x_t = torch.cat([gaussian.noised(num, a, normal[[i]]), soft, torch.tensor([[0.0, 1.0]])], dim=1)
+            out = diffusion.network(x_t, torch.tensor([t]))[0]
+            for j in range(space.num):
+                total += (out[j] - normal[i, j]).item() ** 2
+            total -= out[space.num :].log_softmax(dim=0)[int(cat.argmax())].item()
+        assert found[i].item() == pytest.approx(total / len(NOISE), rel=1e-4)
+    assert goals.kinds[0].of == 1  # the class that the network was told
+
+
+def test_the_same_noise_for_all_candidates_of_a_row_and_nothing_of_its_neighbours(scene):
+    aim, x = aim_of(scene), scene[1]
+    twice = aim.energy(torch.cat([x, x[:3]]), torch.cat([torch.arange(64), torch.arange(3)]))
+    assert torch.equal(twice[64:], twice[:3])
+
+
+def test_rows_with_cells_of_others_have_more_energy(explainer, scene):
+    """Their debt goes up by two and a half deviations."""
     task, _, _ = scene
-    rows = torch.randn(6000, width, generator=torch.Generator().manual_seed(0))
-    encoder = Encoder.fit(pd.DataFrame({str(i): [-1.5, 0.0, 1.5] for i in range(width)}))
-    large = replace(
-        judged_by(task, lambda x: torch.stack([-x[:, 0], x[:, 0] + x[:, 1]], dim=1)), encoder=encoder, x=rows
-    )
-    found, threads = [], torch.get_num_threads()
-    goals, u = towards(1, rows[:256]), torch.full((256, 1), 0.5)
-    try:
-        for count in (1, 2):
-            torch.set_num_threads(count)
-            large.memo.clear()
-            found.append(Typical(200, 0.6, 0.5, 2, 1.5).rows(large, rows[:256], goals, u))
-            assert torch.get_num_threads() == count
-    finally:
-        torch.set_num_threads(threads)
-    assert torch.equal(*found)
+    accepted_rows = task.people[task.judge.predict(task.encoder.unembed(task.people)) == 1][:256]
+    query = SimpleNamespace(x=accepted_rows)
+    aim = Objective(task, query, Noise(accepted_rows, 0), 0.8, torch.ones(256, dtype=torch.long))
+    spoilt = accepted_rows.clone()
+    spoilt[:, 1] += 2.5
+    everyone = torch.arange(256)
+    assert (aim.energy(spoilt, everyone) > aim.energy(accepted_rows, everyone)).float().mean() > 0.8
 
 
-def test_each_neighbour_is_drawn_as_often_as_the_others():
-    near = torch.tensor([[0.0, 1.0, 1.0, 0.0, 1.0, 0.0]]).expand(3000, -1)
-    u = (torch.arange(3000)[:, None] + 0.5) / 3000
-    assert torch.bincount(drawn(near, u), minlength=6).tolist() == [0, 1000, 1000, 0, 1000, 0]
-    ends = torch.tensor([[1e-12], [1 - 1e-12]], dtype=torch.double)
-    assert drawn(near[:2], ends).tolist() == [1, 4]
-
-
-def test_the_crowd_counts_ties_and_is_everyone_where_there_are_too_few():
-    pool = torch.tensor([[0.0], [1.0], [-1.0], [5.0]])
-    assert crowd(torch.zeros(1, 1), pool, 2).tolist() == [[1, 1, 1, 0]]
-    assert crowd(torch.zeros(1, 1), pool, 9).tolist() == [[1, 1, 1, 1]]
-
-
-def test_separation_is_the_gini_of_each_number(scene):
-    """The second route: scikit-learn's AUC."""
-    task, _, goals = scene
-    goal = goals.goal(0)
-    with torch.no_grad():
-        inside = (task.guide(task.x).argmax(dim=1) == goal.of).numpy()
-    gini = [abs(2 * roc_auc_score(inside, task.x[:, j].numpy()) - 1) for j in range(task.space.num)]
-    np.testing.assert_allclose(separation(task, goal).numpy(), np.array(gini) / max(gini), rtol=1e-5)
-
-
-def test_where_nothing_separates_the_classes_nothing_is_kept(scene):
-    task, _, goals = scene
-    always = judged_by(task, lambda rows: torch.tensor([[0.0, 1.0]]).expand(len(rows), -1))
-    assert torch.equal(separation(always, Class(1)), torch.ones(task.space.num))  # the model accepts everyone
-    assert torch.equal(separation(always, Class(0)), torch.ones(task.space.num))  # or nobody
-    flat = replace(task, x=task.x[:1].expand(50, -1))
-    assert torch.equal(separation(flat, goals.goal(0)), torch.ones(task.space.num))
-
-
-def test_a_number_keeps_the_more_of_its_own_value_the_less_it_separates(scene):
-    task, x, goals = scene
-    u, num = halves(), task.space.num
-    apart = separation(task, goals.goal(0))
-    plain, kept = (Typical(20, 0.8, own, None, 1.0).rows(task, x, goals, u)[:, :num] for own in (0.0, 0.6))
-    torch.testing.assert_close(kept, plain + 0.6 * (1 - apart) * (x[:, :num] - plain), atol=1e-5, rtol=0)
-    assert torch.equal(kept[:, apart == 1], plain[:, apart == 1])
-
-
-def test_the_main_directions_are_those_of_the_singular_vectors(scene):
-    """The second route: a singular value decomposition of the rows, instead of their covariance's eigenvectors."""
-    task, x, goals = scene
-    goal, num = goals.goal(0), task.space.num
-    pool = pool_of(task, goal, 0.8)
-    centre = pool.mean(dim=0)
-    axes = torch.linalg.svd(pool - centre, full_matrices=False).Vh[:2]
-    plain = Typical(20, 0.8, 0.0, None, 1.0).rows(task, x, goals, halves())
-    mean = (crowd(x, pool, 20) @ pool) / 20
-    away = mean - centre
-    along = away @ axes.T @ axes
-    found = Typical(20, 0.8, 0.0, 2, 3.0).rows(task, x, goals, halves())
-    torch.testing.assert_close(
-        found[:, :num], (centre + 3.0 * (along + 0.5 * (away - along)))[:, :num], atol=1e-3, rtol=0
-    )
-    assert torch.equal(found[:, num:], plain[:, num:])
-    whole = main_directions(task, goal, 0.8, task.space.width)
-    torch.testing.assert_close(whole, torch.eye(task.space.width), atol=1e-6, rtol=0)
-
-
-def test_a_pool_that_is_too_small_takes_the_likeliest_rows(scene):
-    task, _, goals = scene
-    goal = goals.goal(0)
-    pool = pool_of(task, goal, 0.999999999)
-    assert len(pool) == 100
-    p = p_of(task, task.x, goal.of)
-    assert p_of(task, pool, goal.of).min() >= p.sort(descending=True).values[100]
-
-
-def test_the_nearest_rows_agree_on_what_cannot_change(scene):
-    task, x, goals = scene
-    frozen = task.space.mask(["housing"])
-    rows = nearest_accepted(replace(task, mutable=~frozen), x, goals, 30)
-    assert torch.equal(rows[:, :, frozen], x[:, None, frozen].expand(-1, 30, -1))
-    away = (rows - x[:, None]).square().sum(dim=2)
-    assert (away.diff(dim=1) >= -1e-4).all()
-
-
-def test_two_targets_in_one_batch_each_get_their_own_rows(scene):
-    task, x, goals = scene
-    k = goals.goal(0).of
-    mixed, other = Goals((Class(k), Class(1 - k)), (torch.arange(64) + 1) % 2), towards(1 - k, x)
-    typical, u = Typical(20, 0.7, 0.5, 3, 1.0), halves()
-    both = typical.rows(task, x, mixed, u)
-    torch.testing.assert_close(both[1::2], typical.rows(task, x, goals, u)[1::2])
-    torch.testing.assert_close(both[::2], typical.rows(task, x, other, u)[::2])
-
-
-@pytest.mark.parametrize(("share", "weight"), [(0.0, 0.0), (0.4, 0.4), (1.0, 1.0)])
-def test_the_aim_lies_between_the_typical_row_and_the_query(scene, share, weight):
-    task, x, goals = scene
-    method = TDCE().fit(task)
-    noise = Noise(x, 0)
-    u = noise.field(5, method.length).uniform(1)
-    middle = Typical(method.neighbours, method.confidence, 0.0, None, 1.0).rows(task, x, goals, u)
-    num, cat = task.space.split((1 - weight) * middle + weight * x)
-    query = query_of(task, x, goals)
-    aim = method.aim(query, share, noise)
-    torch.testing.assert_close(aim.num, num.clamp(query.reach.low, query.reach.high))
-    torch.testing.assert_close(aim.log_prior.exp(), cat.clamp_min(1e-3))
-
-
-def test_the_gradient_is_the_slope_of_log_p_and_nothing_where_nothing_is_needed(scene):
-    task, x, goals = scene
-    method = TDCE(confidence=0.9).fit(task)
-
-    def free(x: Tensor) -> Aim:
-        return Aim(
-            x, x, torch.full((64, task.space.num), -9.0), torch.full((64, task.space.num), 9.0), torch.ones_like(x)
+def test_the_dial_weighs_the_two(scene):
+    for closeness in (0.0, 0.3, 1.0):
+        assert aim_of(scene, closeness).total(torch.tensor(2.0), torch.tensor(5.0)) == 2 * closeness + 5 * (
+            1 - closeness
         )
 
-    k = goals.goal(0).of
-    g, p = method.gradient(x, goals, free(x)), p_of(task, x, k)
-    step = 1e-2
-    for column in range(task.space.num):  # against differences of log p
-        moved = torch.zeros(task.space.width).index_fill(0, torch.tensor(column), step)
-        slope = (p_of(task, x + moved, k).log() - p_of(task, x - moved, k).log()).double() / (2 * step)
-        ratio = g[:, column].double() / slope
-        if column == 0:
-            first = ratio
-        torch.testing.assert_close(ratio[slope.abs() > 0.2], first[slope.abs() > 0.2], rtol=0.05, atol=1e-3)
-    length = g[:, : task.space.num].norm(dim=1)
-    torch.testing.assert_close(length, (1 - p / 0.9).clamp_min(0), atol=1e-5, rtol=0)
-    sure = pool_of(task, goals.goal(0), 0.95)[:64]
-    assert torch.equal(method.gradient(sure, goals, free(sure)), torch.zeros_like(sure))
+
+def test_along_the_dial_cost_falls_and_energy_rises(explainer, scene):
+    task, _, _ = scene
+    people = lending.refused(explainer, 200)
+    x = task.encoder.encode(people).float()
+    aim = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 0.5, torch.ones(200, dtype=torch.long))
+    found = []
+    for closeness in (0.0, 0.3, 0.6, 0.8, 1.0):
+        answer = explainer.explain(people, closeness=closeness)
+        x_cf = task.encoder.embed(answer.found.raw[:, 0]).float()
+        assert (answer.found.status == "valid").all()
+        everyone = torch.arange(200)
+        found.append((aim.cost(x_cf, everyone).mean().item(), aim.energy(x_cf, everyone).mean().item()))
+    cost, energy = zip(*found, strict=True)
+    assert (np.diff(cost) < 0.005).all()
+    assert (np.diff(energy) > -0.005).all()
+    assert cost[0] > 1.1 * cost[-1]
+    assert energy[0] < 0.9 * energy[-1]
 
 
-def test_nothing_is_propagated_back_through_the_denoiser(scene, monkeypatch):
+# Accepted people
+
+
+def test_the_crowd_are_those_whom_the_model_accepts(scene):
+    task, _, goals = scene
+    crowd = Crowd.of(task, goals.kinds[0])
+    yes = task.judge.predict(task.encoder.unembed(task.people)) == 1
+    assert 0 < len(crowd.x) < len(task.people)
+    assert torch.equal(crowd.x, task.people[yes])
+
+
+def test_the_nearest_people_are_those_of_a_search_by_hand_and_agree_on_what_cannot_change(scene):
     task, x, goals = scene
-    seen = []
-    real = task.diffusion.denoised
-    monkeypatch.setattr(task.diffusion, "denoised", lambda *a: seen.append(torch.is_grad_enabled()) or real(*a))
-    proposed(TDCE().fit(task), x, goals)
-    assert seen
-    assert not any(seen)
+    frozen = task.space.mask(["housing"])
+    crowd = Crowd.of(task, goals.kinds[0])
+    found = crowd.x[crowd.nearest(x, ~frozen, 20)]
+    assert torch.equal(found[:, :, frozen], x[:, None, frozen].expand(-1, 20, -1))  # there are enough who do
+    weighed = (x[0] - crowd.x).double() * torch.where(frozen, EXACT, 1.0)
+    nearest = weighed.square().sum(dim=1).argsort()[:20]
+    assert set(map(tuple, found[0].tolist())) == set(map(tuple, crowd.x[nearest].tolist()))
 
 
-def test_the_estimate_is_drawn_to_the_aim_and_all_the_way_with_a_pull_of_one(scene):
+def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(scene):
+    """The second route: one category and one number, by the model's probabilities in float64."""
+    task, _, goals = scene
+    values = Values.of(task, goals.kinds[0])
+    refused = task.people[task.judge.predict(task.encoder.unembed(task.people)) == 0][:SAMPLE].clone()
+    for name in ("housing", "debt"):
+        columns = list(task.space.places[name])
+        of = list(task.encoder.schema.names).index(name)
+        v = int((values.feature == of).nonzero()[1])
+        changed = refused.clone()
+        changed[:, columns] = values.rows[v, columns]
+        p = task.judge.score(task.encoder.unembed(changed))[:, 1].numpy()
+        assert values.effect[v].item() == pytest.approx(np.log(p / (1 - p)).clip(-FAR, FAR).mean(), abs=1e-4)
+        mine = refused[:4].clone()
+        mine[:, columns] = values.rows[v, columns]
+        assert (
+            values.effects(task.space, mine)[:, of].tolist() == [pytest.approx(values.effect[v].item(), abs=1e-5)] * 4
+        )
+
+
+def test_between_two_measured_numbers_the_effect_is_in_between(scene):
     task, x, goals = scene
-    num, cat = task.space.split(task.x[:64])
-    aim = Aim(num, task.space.softmax(cat).log(), num - 9, num + 9, torch.ones_like(x))
-    guided = TDCE(pull=1.0, guidance=0.0, cat_guidance=0.0).fit(task).guided(x, goals, aim, 1.0)
-    torch.testing.assert_close(guided, task.space.join(num, task.space.softmax(cat)))
-    still = TDCE(pull=0.0, guidance=0.0, cat_guidance=0.0).fit(task).guided(x, goals, aim, 1.0)
-    torch.testing.assert_close(still, x)
+    values = Values.of(task, goals.kinds[0])
+    known = values.rows[values.feature == 0, 0]
+    middle = x[:1].clone()
+    middle[0, 0] = (known[2] + known[3]) / 2
+    effect = values.effect[values.feature == 0]
+    assert values.effects(task.space, middle)[0, 0].item() == pytest.approx(
+        (effect[2] + effect[3]).item() / 2, abs=1e-5
+    )
 
 
-def test_only_rows_that_are_not_valid_yet_go_on_and_with_more_strength(scene, monkeypatch):
+# Candidates
+
+
+class Listed:
+    """An objective that is what a candidate says in its first column."""
+
+    def __init__(self, task: Task) -> None:
+        self.space = task.space
+
+    def cost(self, x: Tensor, at: Tensor) -> Tensor:
+        return x[:, 1]
+
+    def energy(self, x: Tensor, at: Tensor) -> Tensor:
+        return x[:, 0]
+
+    def total(self, cost: Tensor, energy: Tensor) -> Tensor:
+        return energy
+
+
+def listed(scene, *rows: tuple[int, float, float, int]) -> Candidates:
+    """Candidates of a query of two rows at 9, 9, the first category: row, total, cost, category."""
+    task, _, _ = scene
+    own = torch.zeros(2, task.space.width)
+    own[:, :2], own[:, 3] = 9.0, 1.0
+    made = Candidates(SimpleNamespace(x=own), Listed(task))
+    x = own[torch.tensor([row[0] for row in rows])].clone()
+    for i, (_, total, cost, category) in enumerate(rows):
+        x[i, 0], x[i, 1] = total, cost
+        x[i, 3:6] = torch.eye(3)[category]
+    made.keep(x, torch.tensor([row[0] for row in rows]))
+    return made
+
+
+def test_the_best_and_the_cheapest_of_each_row_each_once(scene):
+    made = listed(scene, (1, 5, 1, 0), (0, 3, 2, 0), (0, 2, 4, 0), (0, 2, 4, 0), (0, 7, 1, 0), (1, 4, 3, 0))
+    assert made.best(2).x[:, 0].tolist() == [2, 3, 4, 5]
+    assert made.best(2).at.tolist() == [0, 0, 1, 1]
+    assert made.cheapest(1).x[:, 0].tolist() == [7, 5]
+    assert made.first()[:, 0].tolist() == [2, 4]
+    assert not made.lacking().any()
+    assert listed(scene, (1, 5, 1, 0)).lacking().tolist() == [True, False]
+
+
+def test_a_row_without_a_candidate_gets_the_nearest_miss(scene):
     task, x, goals = scene
-    walks = []
-
-    def walk(self, x, goals, aim, noise, start, strength):
-        walks.append((len(x), start, strength))
-        return usual(self, x, goals, aim, noise, start, strength)
-
-    usual = TDCE.walk
-    monkeypatch.setattr(TDCE, "walk", walk)
-    weak = TDCE(guidance=0.02, ladder=(0.1, 0.2, 0.3, 0.5)).fit(task)
-    twice = torch.cat([x] * 4)  # 256 rows, so that fewer than all can go on
-    noise, query = Noise(twice, 0), query_of(task, twice, towards(goals.goal(0).of, twice))
-    driven(weak.climb(query, weak.aim(query, 1.0, noise), noise), task, twice, query.goals)
-    sizes, starts, strengths = zip(*walks, strict=True)
-    assert sizes[0] == 256
-    assert list(sizes) == sorted(sizes, reverse=True)
-    assert sizes[-1] < 256
-    assert starts == (0.1, 0.2, 0.3, 0.5)[: len(starts)]
-    assert list(strengths) == sorted(strengths)
+    made = Candidates(query_of(task, x, goals), aim_of(scene))
+    margin = torch.tensor([[-3.0], [-1.0], [-2.0], [MARGIN / 2]], dtype=torch.double)
+    judged = SimpleNamespace(x=x[:4, None] + 1, margin=margin, met=margin >= 0)
+    good = made.accepted(judged, torch.tensor([0, 0, 0, 1]))
+    assert not good.any()  # the last is met, but on the edge
+    assert torch.equal(made.first()[:2], x[[1, 3]] + 1)
+    assert torch.equal(made.first()[2:], x[2:])
 
 
-def test_where_no_walk_arrives_the_last_rung_starts_from_a_real_row(scene):
+def test_a_further_option_is_good_and_about_other_features(scene):
+    """Totals 1, 1.5 and 1.8: the second changes what the first does, the third another feature and is taken."""
+    made = listed(scene, (0, 1, 9, 0), (0, 1.5, 9, 0), (0, 9, 8, 0), (0, 1, 9, 0))
+    made.x[2, 0] = 9.0
+    made._total = torch.tensor([1.0, 1.5, 1.8, 1.0])
+    answers = made.answers(4, made.first())[0]
+    assert answers[:, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]  # never twice before there is nothing else
+
+
+# The method as a whole
+
+
+def test_no_change_can_be_undone_with_a_better_objective(explainer, scene):
+    """By force: every answer with one of its changes given back."""
+    task, _, _ = scene
+    people = lending.refused(explainer, 100)
+    x = task.encoder.encode(people).float()
+    query = query_of(task, x, towards(1, x))
+    aim = Objective(task, query, Noise(x, 0), TDCE().closeness, torch.ones(100, dtype=torch.long))
+    raw = explainer.explain(people, n=3).found.raw
+    several = 0
+    for option in range(3):
+        x_cf = task.encoder.embed(raw[:, option]).float()
+        moved = task.space.moved(x, x_cf)
+        before = aim.total(aim.cost(x_cf, torch.arange(100)), aim.energy(x_cf, torch.arange(100)))
+        for feature, members in enumerate(task.space.members):
+            less = torch.where(members, x, x_cf)
+            valid = task.judge(task.encoder.unembed(less), towards(1, x)).margin >= MARGIN
+            after = aim.total(aim.cost(less, torch.arange(100)), aim.energy(less, torch.arange(100)))
+            tried = moved[:, feature] & (moved.sum(dim=1) > 1)
+            assert not (tried & valid & (after < before - 1e-5)).any()
+            several += int(tried.sum())
+    assert several > 50
+
+
+def test_one_answer_is_the_first_of_three(explainer):
+    people = lending.refused(explainer, 100)
+    one, three = explainer.explain(people).to_frame(), explainer.explain(people, n=3).to_frame()
+    first = three[three["option"] == 0]
+    pd.testing.assert_frame_equal(one.drop(columns="note"), first.drop(columns="note"), check_exact=True)
+
+
+def test_a_model_without_gradients_gets_the_same_answers(scene):
     task, x, goals = scene
-    lame = TDCE(guidance=0.0, cat_guidance=0.0, ladder=(0.01,), closeness=0.5).fit(task)
-    noise, query = Noise(x, 0), query_of(task, x, goals)
-    _, left = driven(lame.climb(query, lame.aim(query, 1.0, noise), noise), task, x, goals)
-    assert left.all()
-    x_cf = proposed(lame, x, goals)
-    assert accepted(task, x_cf, goals).all()
-    copied = (torch.cdist(x_cf, task.x) < 1e-6).any(dim=1).float().mean()
-    assert copied < 0.5  # noised and denoised where the verdict allows it
+    blind = replace(task, guide=None, memo={})
+    one, two = (
+        driven(TDCE().fit(each).search(query_of(each, x, goals), Noise(x, 3)), each, x, goals) for each in (task, blind)
+    )
+    assert torch.equal(one, two)
+
+
+def test_where_no_person_will_do_people_are_drawn_with_what_cannot_change(scene):
+    """There is nobody to take over from, and income and debt are fixed; an owner with these is accepted."""
+    task, x, _ = scene
+    owner = torch.zeros(task.space.width)
+    owner[task.space.places["housing"][task.encoder.schema["housing"].categories.index("own")]] = 1.0
+    able = accepted(task, torch.where(task.space.mask(["housing"]), owner, x), towards(1, x))
+    assert able.sum() > 0
+    rows = x[able][torch.arange(64) % int(able.sum())]
+    frozen = task.space.mask(["income", "debt"])
+    lone = replace(task, people=task.people[:0], mutable=~frozen, memo={})
+    goals = towards(1, rows)
+    found = driven(TDCE().fit(lone).search(query_of(lone, rows, goals), Noise(rows, 0)), lone, rows, goals)
+    assert accepted(lone, found, goals).float().mean() > 0.7
+    assert torch.equal(found[:, frozen], rows[:, frozen])
+
+
+def test_an_answer_is_found_wherever_one_accepted_row_agrees_on_what_cannot_change(explainer):
+    learned = lending.table().assign(said=explainer.predict(lending.table()).to_numpy())
+    agreeing = learned.loc[learned["said"] == "yes", ["age", "housing"]].drop_duplicates()
+    people = lending.refused(explainer, 200)
+    answer = explainer.explain(people, immutable=["age", "housing"]).to_frame()
+    lucky = people.merge(agreeing, on=["age", "housing"], how="left", indicator=True)["_merge"].to_numpy() == "both"
+    assert lucky.sum() > 50
+    assert (answer["status"].to_numpy()[lucky] == "valid").all()
 
 
 def test_where_the_model_accepts_nobody_the_rows_are_best_effort(explainer):
@@ -281,81 +321,6 @@ def test_where_the_model_accepts_nobody_the_rows_are_best_effort(explainer):
     assert (frame["score_before"] < 0.5).all()
     assert frame["score_after"].between(0.9, 0.999998, inclusive="neither").all()  # as near as it goes
     assert frame["note"].str.startswith("no change was found that the model accepts, only one that raises").all()
-
-
-def test_a_stride_keeps_the_noise_that_the_numbers_have(scene):
-    """The second route: if the estimate is the clean row, x_s is the clean row noised to s with the same noise."""
-    task, x, _ = scene
-    diffusion, num = task.diffusion, task.space.num
-    eps = torch.randn(64, num, generator=torch.Generator().manual_seed(0))
-    a_t, a_s = diffusion.schedule.alpha_bar[600], diffusion.schedule.alpha_bar[300]
-    x_t = torch.cat([gaussian.noised(x[:, :num], a_t, eps), x[:, num:]], dim=1)
-    x_s = diffusion.stride(x_t, x, 600, 300, Noise(x, 0))
-    torch.testing.assert_close(x_s[:, :num], gaussian.noised(x[:, :num], a_s, eps), atol=1e-4, rtol=1e-4)
-    last = diffusion.stride(x_t, x, 600, 0, Noise(x, 0))
-    torch.testing.assert_close(last[:, :num], x[:, :num], atol=1e-5, rtol=0)
-    assert torch.equal(task.space.one_hot(last[:, num:]), x[:, num:])
-
-
-def test_the_dial_goes_from_typical_to_close(explainer):
-    people = lending.refused(explainer, 100)
-    found = [tdce.evaluate(explainer, explainer.explain(people, closeness=c)) for c in (0.0, 0.5, 1.0)]
-    assert found[0]["l2"] > found[1]["l2"] > found[2]["l2"]
-    assert found[0]["realism"] < found[2]["realism"]
-    assert found[0]["sparsity"] > found[2]["sparsity"]
-    assert all(f["validity"] == 1 for f in found)
-    for wrong in (-0.1, float("nan"), "high"):
-        with pytest.raises(InputError, match="closeness"):
-            explainer.explain(people, closeness=wrong)
-
-
-@pytest.mark.parametrize(
-    ("closeness", "option", "aim", "back"),
-    [
-        (0.0, 0, 0.0, None), (0.025, 0, 0.05, None), (0.35, 0, 0.7, None), (0.5, 0, 0.7, 0.3 / 1.3),
-        (0.9, 0, 0.7, 1.1 / 1.3), (1.0, 0, 0.7, 1.0), (0.025, 1, 0.05, None), (0.9, 1, 1.0, 1.1 / 1.3),
-    ],
-)  # fmt: skip
-def test_the_dial_moves_the_aim_first_and_then_the_way_back(scene, monkeypatch, closeness, option, aim, back):
-    task, x, goals = scene
-    seen = {}
-    usual_aim, usual_back = TDCE.aim, default.come_back
-
-    def aimed(self, query, share, noise, likes):
-        seen["aim"] = share
-        return usual_aim(self, query, share, noise, likes)
-
-    def come_back(query, space, x_cf, share, order_of):
-        seen["back"] = share
-        return usual_back(query, space, x_cf, share, order_of)
-
-    monkeypatch.setattr(TDCE, "aim", aimed)
-    monkeypatch.setattr(default, "come_back", come_back)
-    proposed(TDCE().fit(task), x, goals, option=option, closeness=closeness)
-    assert seen["aim"] == pytest.approx(aim)
-    assert seen.get("back") == (None if back is None else pytest.approx(back))
-
-
-def test_a_typical_answer_is_the_same_to_the_bit_in_any_company(explainer):
-    made = tdce.Explainer(TDCE(closeness=0.025, own_share=0.5, factors=2, spread=1.5), progress="silent")
-    made.fitted_ = explainer.fitted_
-    people = lending.refused(explainer, 300)
-    whole = made.explain(people, n=2).to_frame()
-    for part in (people.iloc[[7]], people.iloc[100:163], people.iloc[::-1]):
-        some = made.explain(part, n=2).to_frame()
-        pd.testing.assert_frame_equal(some, whole.loc[part.index], check_exact=True)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"closeness": 2.0}, {"ladder": ()}, {"ladder": (0.0, 0.5)}, {"steps": 0}, {"steps": 6.5}, {"neighbours": 0},
-        {"neighbours": 2.5}, {"own_share": -0.5}, {"factors": 0}, {"factors": 2.5}, {"factors": True},
-    ],
-)  # fmt: skip
-def test_a_setting_that_makes_no_sense_is_named(wrong):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        TDCE(**wrong)
 
 
 def test_candidates_are_judged_inside_each_rows_own_limits():
@@ -388,85 +353,43 @@ def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
     assert torch.equal(settled[:, -1], x[:, block[-1]])
 
 
-def test_a_number_at_its_end_leaves_the_push_to_the_others(scene):
-    task, x, goals = scene
-    method, num = TDCE().fit(task), task.space.num
-    wide = Aim(x, x, torch.full((64, num), -9.0), torch.full((64, num), 9.0), torch.ones_like(x))
-    g = method.gradient(x, goals, wide)[:, :num]
-    strongest = g.abs().argmax(dim=1, keepdim=True)
-    here = torch.zeros(64, num, dtype=torch.bool).scatter_(1, strongest, True)
-    walled = wide._replace(low=torch.where(here, x[:, :num], -9.0), high=torch.where(here, x[:, :num], 9.0))
-    held = method.gradient(x, goals, walled)[:, :num]
-    assert (held.gather(1, strongest) == 0).all()
-    torch.testing.assert_close(held.norm(dim=1), g.norm(dim=1))  # all the push, in what can still move
+@pytest.mark.parametrize("wrong", [{"closeness": 2.0}, {"people": 0}, {"people": 2.5}, {"beam": 0}, {"beam": True}])
+def test_a_setting_that_makes_no_sense_is_named(wrong):
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        TDCE(**wrong)
 
 
-def test_an_answer_is_found_wherever_one_accepted_row_agrees_on_what_cannot_change(explainer):
-    """All but income and debt fixed, a method that cannot walk: the last rung alone decides."""
-    lame = tdce.Explainer(TDCE(guidance=0.0, cat_guidance=0.0, ladder=(0.01,)), progress="silent")
-    lame.fitted_ = explainer.fitted_
-    learned = lending.table().assign(said=explainer.predict(lending.table()).to_numpy())
-    agreeing = learned.loc[learned["said"] == "yes", ["age", "housing"]].drop_duplicates()
-    people = lending.refused(explainer, 200)
-    answer = lame.explain(people, immutable=["age", "housing"]).to_frame()
-    lucky = people.merge(agreeing, on=["age", "housing"], how="left", indicator=True)["_merge"].to_numpy() == "both"
-    assert lucky.sum() > 50
-    assert (answer["status"].to_numpy()[lucky] == "valid").all()
+# Synthetic people
 
 
-def test_the_guidance_goes_on_beyond_a_wanted_probability(scene):
-    """The second route by hand: at p = 0.85 a walk that wants 0.75 has nothing to do, but one towards at least 0.9 has
-    1 - 0.85 / (0.9 + 0.1 * 0.1) of its strength left."""
-    task, _, goals = scene
-    k = goals.goal(0).of
-
-    def classify(x: Tensor) -> Tensor:
-        odds = torch.logit(torch.tensor(0.85)) + 0.0 * x.sum(dim=1) + x[:, 0] - x[:, 0].detach()
-        return torch.stack([torch.zeros(len(x)), odds] if k else [odds, torch.zeros(len(x))], dim=1)
-
-    rows = task.x[:64]
-    method = TDCE(confidence=0.75).fit(judged_by(task, classify))
-    wide = Aim(
-        rows, rows, torch.full((64, task.space.num), -9.0), torch.full((64, task.space.num), 9.0), torch.ones_like(rows)
-    )
-    assert torch.equal(method.gradient(rows, towards(k, rows), wide), torch.zeros_like(rows))
-    pushed = method.gradient(rows, Goals.all(AtLeast(k, 0.9), 64), wide)
-    torch.testing.assert_close(pushed[:, 0], torch.full((64,), 1 - 0.85 / 0.91), atol=1e-5, rtol=0)
+def test_columns_that_are_given_stay_and_a_class_that_is_told_comes_out(scene):
+    task, x, _ = scene
+    fixed = task.space.mask(["housing", "age"])
+    rows = x.repeat(4, 1)
+    draws = Stream(256, torch.Generator().manual_seed(0))
+    found = task.diffusion.sample(draws, 30, y=torch.arange(256) % 2, given=(rows, fixed))
+    assert torch.equal(found[:, fixed], rows[:, fixed])
+    said = task.judge.predict(task.encoder.unembed(found))
+    assert (said == torch.arange(256) % 2).float().mean() > 0.8
 
 
-def test_categories_are_led_to_what_raises_the_probability(scene):
-    """By hand: a model that likes the last category of housing, a row that leaves all of them open."""
-    task, x, goals = scene
-    k, block = goals.goal(0).of, list(task.space.places["housing"])
+class Answers(nn.Module):
+    """In place of a network: 0 to everything; remembers what it was asked."""
 
-    def classify(x: Tensor) -> Tensor:
-        return torch.stack(
-            [torch.zeros(len(x)), x[:, block[-1]]] if k else [x[:, block[-1]], torch.zeros(len(x))], dim=1
-        )
-
-    rows = x.clone()
-    rows[:, block] = 1 / len(block)
-    log_prior = rows[:, task.space.num :].clamp_min(1e-3).log()
-    aim = Aim(
-        rows[:, : task.space.num],
-        log_prior,
-        rows[:, : task.space.num] - 9,
-        rows[:, : task.space.num] + 9,
-        torch.ones_like(x),
-    )
-    found = TDCE(pull=0.0, guidance=0.0).fit(judged_by(task, classify)).guided(rows, goals, aim, 1.0)[:, block]
-    assert (found[:, -1] > 1 / len(block) + 0.1).all()
-    assert (found[:, :-1] < 1 / len(block)).all()
+    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+        self.asked = x
+        return torch.zeros(len(x), 4)
 
 
-def test_a_later_option_likes_what_no_other_has_changed(scene):
-    """By hand: of two otherwise equal draws of liking, the feature that was changed before is liked less by exactly
-    one, however often that was."""
-    task, x, goals = scene
-    method, changed = TDCE().fit(task), torch.zeros(64, len(task.space.members))
-    changed[:, 1], changed[:, 2] = 1.0, 3.0
-    fresh, later = (
-        method.likes(query_of(task, x, goals, 1, changed=c), Noise(x, 0, 1))
-        for c in (torch.zeros_like(changed), changed)
-    )
-    torch.testing.assert_close(fresh - later, changed.clamp(max=1.0), atol=1e-6, rtol=0)
+def test_the_errors_of_a_network_that_says_nothing_by_hand():
+    """eps^2 for a number and log K for a category; it was asked about the row as `noised` noises it."""
+    space = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0], "c": ["a", "b", "c"]})).space
+    model = TabularDiffusion(space, hidden=8, blocks=1, classes=2)
+    model.network = Answers()
+    x = torch.tensor([[0.5, 1.0, 0, 0], [0.5, 0, 0, 1.0]])
+    noise = Noise(x, 5)
+    gumbel, normal = noise.gumbel(3), noise.normal(1)  # in the order of `noised`
+    found = model.errors(x, 300, normal, gumbel, y=torch.tensor([1, -1])).each
+    assert found.tolist() == [[pytest.approx(n.item() ** 2), pytest.approx(np.log(3))] for n in normal]
+    assert torch.equal(model.network.asked[:, :4], model.noised(x, 300, Noise(x, 5)))
+    assert model.network.asked[:, 4:].tolist() == [[0, 1], [0, 0]]  # told the class, and not

@@ -143,7 +143,7 @@ def learned_diffusion(
     train, held_out, _ = parts(len(x), seed)
     diffusion = TabularDiffusion(space, hidden, classes=int(y.max()) + 1, tau=tau, seed=seed)
     plan = _plan(Plan(steps=steps), len(train))
-    return diffusion, diffusion.fit(x[train], y[train], x[held_out], y[held_out], plan, seed, progress)
+    return diffusion, diffusion.fit(x[train], x[held_out], plan, seed, progress, (y[train], y[held_out]))
 
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:

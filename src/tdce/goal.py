@@ -16,7 +16,6 @@ STANDOFF = 1e-6
 """A probability counts only this far beyond the border, so that another machine's last bits change no verdict."""
 
 INNER = 0.25  # share of a band, at either end, in which a guide does not stop yet
-AHEAD = 0.1  # share of what is left above a wanted probability: a guide goes on until there
 
 
 class Goal(Protocol):
@@ -51,9 +50,6 @@ class Goal(Protocol):
     def shown(self, p: Tensor) -> Tensor:
         """(n,) the probability that people read as the score."""
 
-    def enough(self, confidence: float) -> float:
-        """The chance at which a guide that wants this confidence has nothing left to do."""
-
     def towards(self, p: Tensor) -> Tensor:
         """(n,) the number of the class that leads there."""
 
@@ -86,9 +82,6 @@ class Class:
     def shown(self, p: Tensor) -> Tensor:
         return p[:, self.of]
 
-    def enough(self, confidence: float) -> float:
-        return confidence
-
     def towards(self, p: Tensor) -> Tensor:
         return torch.full((len(p),), self.of)
 
@@ -107,9 +100,6 @@ class AtLeast(Class):
 
     def gap(self, logits: Tensor) -> Tensor:
         return log_odds(logits, self.of) - logit(self.p)
-
-    def enough(self, confidence: float) -> float:
-        return max(confidence, self.p + AHEAD * (1 - self.p))
 
 
 @dataclass(frozen=True)
@@ -176,9 +166,6 @@ class Between(Class):
     def chance(self, p: Tensor) -> Tensor:
         return (-self.loss(p.log())).exp()
 
-    def enough(self, confidence: float) -> float:
-        return 1.0
-
 
 @dataclass(frozen=True)
 class Goals:
@@ -231,9 +218,6 @@ class Goals:
 
     def shown(self, p: Tensor) -> Tensor:
         return self._each(lambda goal: goal.shown(p))
-
-    def enough(self, confidence: float) -> Tensor:
-        return torch.tensor([goal.enough(confidence) for goal in self.kinds])[self.which]
 
     def towards(self, p: Tensor) -> Tensor:
         return self._each(lambda goal: goal.towards(p))

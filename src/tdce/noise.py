@@ -61,10 +61,6 @@ class Noise:
         phase = exact(x.double(), omega)  # double: at a tiny length the phases are large
         self._features = torch.cat([phase.cos(), phase.sin()], dim=1).float() / math.sqrt(FREQUENCIES)
 
-    def field(self, stream: int, length: float, at: Tensor | None = None) -> Noise:
-        """Another stream of the same part, with a length of its own, over some or all of the rows."""
-        return Noise(self.x if at is None else self.x[at], self.seed, self.part + (stream << 32), length)
-
     def normal(self, width: int) -> Tensor:
         """(n, width) the next draw."""
         return exact(self._features, self._normals(2 * FREQUENCIES, width))

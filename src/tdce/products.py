@@ -64,12 +64,6 @@ def exact(rows: Tensor, matrix: Tensor, parts: int = 1) -> Tensor:
     return total.to(rows.dtype)
 
 
-def sums(chosen: Tensor, rows: Tensor) -> Tensor:
-    """(n, m) flags, (m, width) rows -> (n, width): the sum of the chosen rows, as exact as `exact`."""
-    ((whole, unit),) = _whole(rows.double(), DIGITS - len(rows).bit_length(), 0, parts=1)
-    return (chosen.double() @ whole).mul_(unit).to(rows.dtype)
-
-
 def squared_distances(rows: Tensor, others: Tensor) -> Tensor:
     """(n, m) between all pairs, float64, in whole multiples of `TIE`: then equal distances tie on every machine."""
     x, y = rows.double(), others.double()

@@ -10,7 +10,7 @@ from torch import Generator, Tensor, nn
 from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.schedule import Schedule
 from tdce.network import Backbone
-from tdce.noise import Draws, Noise
+from tdce.noise import Draws
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import History, Plan, train
@@ -112,16 +112,6 @@ class TabularDiffusion(nn.Module):
         cat_t = cat_t if soft else self.space.one_hot(cat_t)
         return Transition(mu, var, multinomial.posterior(cat_t, cat_0, a_t, a_s, self.uniform, self.space))
 
-    def stride(self, x_t: Tensor, x_0: Tensor, t: int, s: int, noise: Noise) -> Tensor:
-        """From t to s < t given the estimate of the clean row: the numbers keep the noise they have (DDIM, Song et al.
-        2021), the categories are drawn from Bayes' rule, at s = 0 from the estimate itself."""
-        (num_t, _), (num_0, cat_0) = self.space.split(x_t), self.space.split(x_0)
-        a_t, a_s = self.schedule.alpha_bar[t], self.schedule.alpha_bar[s]
-        num = gaussian.noised(num_0, a_s, gaussian.noise(num_t, num_0, a_t))
-        log_pi = self.transition(x_t, x_0, t, s).log_pi if s else cat_0.clamp_min(multinomial.TINY).log()
-        cat = multinomial.relaxed(log_pi, noise.gumbel(self.space.cat), self.temperature(s), self.space)
-        return self.space.join(num, cat)
-
     @torch.no_grad()
     def errors(self, x: Tensor, t: int, normal: Tensor, gumbel: Tensor, y: Tensor | None = None) -> Errors:
         """How badly each feature of clean rows is denoised from this noise at time t: the squared error of eps for its
@@ -158,7 +148,7 @@ class TabularDiffusion(nn.Module):
                 x_t = torch.where(given[1], self.noised(given[0], s, noise), x_t)
         return space.join(space.split(x_t)[0], space.one_hot(space.split(x_t)[1]))
 
-    def loss(self, x: Tensor, y: Tensor, generator: Generator) -> Tensor:
+    def loss(self, x: Tensor, generator: Generator, y: Tensor | None = None) -> Tensor:
         """The mean over rows and times of |eps - eps_hat|^2 per number plus T KL(q || p) per category."""
         num, cat = self.space.split(x)
         times = self.schedule.times
@@ -173,7 +163,8 @@ class TabularDiffusion(nn.Module):
         soft = multinomial.relaxed(multinomial.noised(cat, a_t, self.uniform).log(), gumbel, tau, self.space)
         x_t = self.space.join(gaussian.noised(num, a_t, eps), soft)
 
-        y = torch.where(torch.rand(len(y), generator=generator) < UNTOLD, -1, y)
+        if y is not None:
+            y = torch.where(torch.rand(len(y), generator=generator) < UNTOLD, -1, y)
         pad, seen = -len(x) % ROWS_PER_TIME, self.told(x_t, y)
         out = self.network(torch.cat([seen, seen[:pad]]) if pad else seen, t)[: len(x)]
         eps_hat, logits = self.space.split(out)
@@ -188,15 +179,22 @@ class TabularDiffusion(nn.Module):
         return total
 
     def fit(
-        self, x: Tensor, y: Tensor, held_out: Tensor, held_out_y: Tensor, plan: Plan, seed: int, progress: Progress
+        self,
+        x: Tensor,  # (n, width)
+        held_out: Tensor,  # (m, width)
+        plan: Plan,
+        seed: int,
+        progress: Progress,
+        y: tuple[Tensor, Tensor] | None = None,  # (n,) and (m,) the class numbers of both; None: it is told none
     ) -> History:
-        """Train on encoded rows (n, width) and their class numbers."""
+        """Train on encoded rows."""
         num, times = self.space.split(x)[0], -(-2048 // len(held_out))
-        checked, checked_y = held_out.repeat(times, 1)[:8192], held_out_y.repeat(times)[:8192]
+        checked = held_out.repeat(times, 1)[:8192]
+        learned_y, checked_y = (None, None) if y is None else (y[0], y[1].repeat(times)[:8192])
         self.low, self.high = num.amin(dim=0), num.amax(dim=0)
         return train(
             self,
-            lambda module, index, generator: module.loss(x[index], y[index], generator),  # type: ignore[operator]
-            lambda module: module.loss(checked, checked_y, Generator().manual_seed(seed)),  # type: ignore[operator]
+            lambda module, index, generator: module.loss(x[index], generator, None if learned_y is None else learned_y[index]),  # type: ignore[operator]
+            lambda module: module.loss(checked, Generator().manual_seed(seed), checked_y),  # type: ignore[operator]
             len(x), plan, seed, progress, "diffusion model",
         )  # fmt: skip

@@ -78,8 +78,8 @@ class Candidates:
         return self._taken(picked[found])
 
     def answers(self, count: int, begin: Tensor) -> Tensor:
-        """(n, count, width) an answer for each row, then further ones that are good and change other features; where there
-        are too few, the last one again."""
+        """(n, count, width) the answer that there is already, then further ones that are good and change other
+        features; where there are too few, the last one again."""
         picked, found = self._greedy(count - 1, begin)
         out = [begin]
         for which, there in zip(picked.T, found.T, strict=True):

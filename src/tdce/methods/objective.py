@@ -18,7 +18,7 @@ def places(space: Space, x: Tensor) -> Tensor:
     """(n, width) -> (n, features): the share of people below a number, which no long tail distorts (encoded numbers are
     normal scores), and the position of a category. Two that differ by 1 or more are as far apart as can be."""
     num, cat = space.split(x)
-    steps = torch.cat([torch.arange(size, dtype=x.dtype) for size in space.sizes]) if space.sizes else cat[0]
+    steps = torch.cat([2 * torch.arange(size, dtype=x.dtype) for size in space.sizes]) if space.sizes else cat[0]
     return space.gathered(space.join(torch.special.ndtr(num), cat * steps))
 
 
@@ -30,8 +30,8 @@ def costs(moved: Tensor, place: Tensor, place_cf: Tensor) -> Tensor:
 class Objective:
     """J = closeness * cost + (1 - closeness) * energy, to be made small.
 
-    The cost is the sum of `costs`. The energy is the sum of the denoising errors of all features, given the class that is
-    wanted, from the same noise for all candidates of one person. Only candidates of the same person are compared.
+    The cost is the sum of `costs`. The energy is the sum of the denoising errors of all features, given the class that
+    is wanted, from the same noise for all candidates of one person. Only candidates of the same person are compared.
     """
 
     def __init__(self, task: Task, query: Query, noise: Noise, closeness: float, y: Tensor) -> None:

@@ -59,8 +59,7 @@ def _task() -> Task:
     rows = torch.eye(3).repeat_interleave(counts, dim=0)
     encoder = Encoder.fit(pd.DataFrame({"class": np.repeat(["A", "B", "C"], counts)}))
     diffusion = TabularDiffusion(encoder.space, hidden=32, blocks=2, seed=SEED)
-    nobody = torch.full((len(rows),), -1)  # no row has a class that it could be told
-    diffusion.fit(rows, nobody, rows, nobody, Plan(steps=400, batch=512, rate=4e-3), SEED, Progress("silent"))
+    diffusion.fit(rows, rows, Plan(steps=400, batch=512, rate=4e-3), SEED, Progress("silent"))
     odds = torch.logit(torch.tensor(YES))
 
     def classify(x: Tensor) -> Tensor:
