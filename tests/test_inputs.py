@@ -411,6 +411,7 @@ WRONG = {
     "tau": [0.5, "ab", (0.5,), (0.5, "0.2"), (0.5, float("nan")), (0.5, 0), [[]], None],
     "steps": [*NOT_NUMBERS, 0, 1.5],
     "seed": [*NOT_NUMBERS, 2**64, 0.5],
+    "keep_rows": [1, "yes", None, [[]]],
     "progress": ["loud", None, 1, ["bar"]],
     "method": ["tcde", "", None, TDCE, 5, object()],
 }
