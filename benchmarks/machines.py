@@ -21,7 +21,7 @@ import pandas as pd
 import tdce
 from tdce.machine import OTHERS
 
-ADDED = ["score_before", "score_after"]
+ADDED = ["score_before", "score_after", "plausibility"]
 
 
 def main() -> None:

@@ -98,7 +98,7 @@ def folder(tmp_path_factory) -> Path:
     rows = members(40, 1).assign(Notiz="bleibt – vielleicht")
     rows[["Notiz", "PLZ", "Besuche", "Beitrag (€)", "Straße"]].to_csv(path / "rows.csv", index=False)
     done = run("fit", "Mitglieder.csv", "--label", "bleibt?", "--favourable", "ja", "--immutable", "PLZ",
-               "--out", "m.tdce", cwd=path)  # fmt: skip
+               "--keep-rows", "--out", "m.tdce", cwd=path)  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "500 rows learned" in done.stdout
     assert "diffusion model: done" in done.stderr

@@ -27,7 +27,7 @@ from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.evaluation import Yardstick
 from tdce.fitting import class_number
-from tdce.methods import METHODS, TDCE
+from tdce.methods import METHODS, TDCE, TDCEPaper
 from tdce.metrics import option_spread, overlap
 from tdce.models.autoencoder import Autoencoder
 from tdce.options import MOST_OPTIONS, choose, distinct
@@ -38,7 +38,7 @@ SIZE = 60
 RNG = np.random.default_rng(0)
 AGE = RNG.integers(18, 80, SIZE)
 WORDS = RNG.choice(["own", "rent", "free"], SIZE).tolist()
-ADDED = 6  # columns that an answer adds
+ADDED = 7  # columns that an answer adds
 
 
 class Small(tdce.Explainer):
@@ -411,6 +411,7 @@ WRONG = {
     "tau": [0.5, "ab", (0.5,), (0.5, "0.2"), (0.5, float("nan")), (0.5, 0), [[]], None],
     "steps": [*NOT_NUMBERS, 0, 1.5],
     "seed": [*NOT_NUMBERS, 2**64, 0.5],
+    "keep_rows": [1, "yes", None, [[]]],
     "progress": ["loud", None, 1, ["bar"]],
     "method": ["tcde", "", None, TDCE, 5, object()],
 }
@@ -498,10 +499,10 @@ def test_every_setting_of_a_method_is_checked(method, field):
 
 def test_numpys_scalars_are_settings_and_can_be_saved(explainer, tmp_path):
     made = tdce.Explainer(
-        TDCE(closeness=np.float32(0.5), steps=np.int64(4), ladder=[np.float64(0.5)]),
+        TDCEPaper(start=np.float32(0.5), steps=np.int64(4), tau=[np.float64(0.5), np.float32(0.25)]),
         hidden=np.int64(8), seed=np.uint8(3), progress="silent",
     )  # fmt: skip
-    assert (type(made.method.closeness), type(made.method.steps), made.method.ladder) == (float, int, (0.5,))
+    assert (type(made.method.start), type(made.method.steps), made.method.tau) == (float, int, (0.5, 0.25))
     made.fitted_ = explainer.fitted_
     made.save(tmp_path / "a.tdce")
     assert tdce.Explainer.load(tmp_path / "a.tdce").method == made.method
@@ -676,7 +677,7 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., st
         if done.exception is not None and not isinstance(done.exception, SystemExit):
             raise done.exception
         assert done.exit_code == 0, done.output
-        return done.output
+        return done.stdout
 
     return run
 
@@ -693,9 +694,7 @@ def test_every_command_that_reads_a_table_takes_its_dialect(command, tmp_path):
     assert out["score_before"].between(0, 1).all()
     assert set(out["status"]) <= {"valid", "best_effort", "already"}
     bar = str(out["score_after"].median())
-    measured = json.loads(
-        command("evaluate", "m.tdce", "t.csv", "--threshold", bar, "--json", *german).split("\n", 1)[1]
-    )
+    measured = json.loads(command("evaluate", "m.tdce", "t.csv", "--threshold", bar, "--json", *german))
     strict = Small.load("m.tdce").explain(table(), threshold=float(bar)).to_frame()["status"]
     assert measured["validity"] == pytest.approx((strict[strict != "already"] == "valid").mean())
     assert not strict.equals(out["status"])

@@ -42,6 +42,18 @@ def test_their_values_are_on_the_grid_and_known_to_the_columns(explainer):
     torch.testing.assert_close(fitted.task().people, fitted.encoder.embed(fitted.people).float(), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("step", [None, 1000.0])
+def test_nobody_is_beyond_the_data_whether_a_number_has_a_grid_or_none(step):
+    frame = lending.table(200)
+    frame["debt"] = frame["debt"] * np.pi if step is None else frame["debt"]
+    schema = tdce.Schema.infer(frame, "decision").change("debt", step=step)
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(frame, "decision", schema=schema).fitted
+    debt = made.people[:, list(made.encoder.schema.names).index("debt")]
+    assert frame["debt"].min() <= debt.min() < debt.max() <= frame["debt"].max()
+    if step is not None:
+        assert ((debt % step == 0) | np.isin(debt, [frame["debt"].min(), frame["debt"].max()])).all()
+
+
 def test_they_may_have_missing_cells_where_the_table_has_and_nowhere_else():
     made = mutants.explainer().fitted
     missing = np.isnan(made.people).any(axis=0).tolist()

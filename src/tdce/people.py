@@ -32,11 +32,12 @@ def drawn(
     seed: int,
     progress: Progress,
 ) -> Floats:
-    """(m, features) raw values on the data's grid; the same ones with any number of threads."""
+    """(m, features) raw values on the grid and in the range of the data; the same ones with any number of threads."""
     generator, parts = Generator().manual_seed(seed), torch.split(y, PART)
     found = [np.zeros((0, len(encoder.schema)))]
     with one_thread(), progress.bar("synthetic people", len(parts)) as bar:
         for part in parts:
             found.append(encoder.unembed(diffusion.sample(Stream(len(part), generator), STEPS, y=part)))
             bar.advance()
-    return np.concatenate(found)
+    columns = zip(encoder.columns, np.concatenate(found).T, strict=True)
+    return np.stack([learned.nearest_known(values) for learned, values in columns], axis=1)

@@ -125,6 +125,10 @@ class Learned(Protocol):
     def arrays(self) -> Arrays: ...  # as `layout` says
     def choices(self, own: Floats) -> Choices: ...  # of rows with these values of their own
 
+    def nearest_known(self, values: Floats) -> Floats:
+        """The values, or the nearest ones that it knows; missing stays missing."""
+        return values
+
     def stored(self, dtype: Any, immutable: bool) -> Self:
         """As the rows that are asked about store it, and immutable if they say so."""
         dtype = dtype.subtype if isinstance(dtype, pd.SparseDtype) else dtype

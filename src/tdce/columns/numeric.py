@@ -189,6 +189,9 @@ class LearnedNumbers(Learned):
     def knows(self, values: Floats) -> Flags:
         return np.asarray((values >= self.scale.raw[0]) & (values <= self.scale.raw[-1]))
 
+    def nearest_known(self, values: Floats) -> Floats:
+        return np.asarray(values.clip(self.scale.raw[0], self.scale.raw[-1]))
+
     def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]:
         (low, high), (bottom, top) = self.scale.raw[[0, -1]], self.ends
         for i in np.flatnonzero((values < low) | (values > high)).tolist():
