@@ -409,7 +409,7 @@ def test_all_chance_of_the_training_comes_from_the_seed():
 
 def test_the_settings_are_those_it_was_made_with():
     model = TabularDiffusion(Space(1, (), {}))
-    assert model.settings == {"hidden": 256, "blocks": 4, "times": 1000, "tau": [0.5, 0.2]}
+    assert model.settings == {"hidden": 256, "blocks": 4, "times": 1000, "classes": 0, "tau": [0.5, 0.2]}
     made = TabularDiffusion(Space(1, (), {}), **model.settings, seed=0)
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), made.parameters(), strict=True))
 

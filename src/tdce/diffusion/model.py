@@ -192,9 +192,14 @@ class TabularDiffusion(nn.Module):
         checked = held_out.repeat(times, 1)[:8192]
         learned_y, checked_y = (None, None) if y is None else (y[0], y[1].repeat(times)[:8192])
         self.low, self.high = num.amin(dim=0), num.amax(dim=0)
+
+        def loss(module: nn.Module, index: Tensor, generator: Generator) -> Tensor:
+            known = None if learned_y is None else learned_y[index]
+            return module.loss(x[index], generator, known)  # type: ignore[operator,no-any-return]
+
         return train(
             self,
-            lambda module, index, generator: module.loss(x[index], generator, None if learned_y is None else learned_y[index]),  # type: ignore[operator]
+            loss,
             lambda module: module.loss(checked, Generator().manual_seed(seed), checked_y),  # type: ignore[operator]
             len(x), plan, seed, progress, "diffusion model",
         )  # fmt: skip
