@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 from tdce.errors import InputError, listing
 from tdce.methods import METHODS, Method
+from tdce.methods.wayback import WayBack
 
 PAPER_DATA = ("lcd", "gmc", "adult", "law")
 """The paper's data sets, in the order of its tables."""
@@ -64,8 +63,7 @@ def chosen(method: str, data: str) -> Method:
     """A method by name, with its setting for these data: `tdce@0.25` at that closeness, `wachter+` with the common way
     back after it."""
     if method.endswith("+"):
-        way_back: Callable[[Method], Method] = import_module("tdce.methods.wayback").WayBack
-        return way_back(chosen(method[:-1], data))
+        return WayBack(chosen(method[:-1], data))
     name, at, closeness = method.partition("@")
     if name not in METHODS:
         raise InputError(f"there is no method {method!r}; known: {listing(METHODS)}")

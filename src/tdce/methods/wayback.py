@@ -1,0 +1,44 @@
+"""Any method with the default method's way back: the same fallback, the same objective, the same steps nearer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+import torch
+
+from tdce.methods.candidates import Candidates
+from tdce.methods.interface import Method, Query, Search, Task, task_of
+from tdce.methods.objective import Objective
+from tdce.methods.tdce import TDCE
+from tdce.noise import Noise
+
+
+@dataclass(frozen=True)
+class WayBack:
+    """For fair comparisons: `wachter+` in the benchmark is `WayBack(Wachter())`."""
+
+    edition: ClassVar[int] = 1  # raised when its answers change
+    random: ClassVar[bool] = False
+    has_dial: ClassVar[bool] = True
+    method: Method
+    task_: Task | None = field(default=None, repr=False)
+
+    def fit(self, task: Task) -> Self:
+        made = self.method.fit(task)
+        return replace(self, method=made, task_=replace(task_of(made), people=task.people))
+
+    @torch.no_grad()
+    def search(self, query: Query, noise: Noise) -> Search:
+        task, ours = task_of(self), TDCE().fit(task_of(self))
+        x_cf = yield from self.method.search(query, noise)
+        own = yield query.ask(query.x)
+        closeness = ours.closeness if query.closeness is None else query.closeness
+        aim = Objective(task, query, noise, closeness, query.goals.towards(own.score[:, 0]))
+        asked = Candidates(query, aim)
+        judged, at = (yield query.ask(x_cf)), torch.arange(len(x_cf))
+        good = asked.accepted(judged, at)
+        asked.keep(judged.x[good, 0], at[good])
+        yield from ours.whole_people(query, asked, noise)
+        near = yield from ours.brought_near(query, asked, lambda some: some.best(ours.beam))
+        return near.first()
