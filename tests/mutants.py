@@ -53,7 +53,7 @@ def table(rows: int = 80, seed: int = 0) -> pd.DataFrame:
 
 
 def explainer(**settings: Any) -> tdce.Explainer:
-    method = TDCE(people=4, few=4, rounds=1)  # short searches: thousands of mutants are asked
+    method = TDCE(people=4, beam=2)  # short searches: thousands of mutants are asked
     made = tdce.Explainer(method, hidden=16, steps=20, progress="silent", **settings)
     return made.fit(table(), label="decision", favourable="yes")
 

@@ -285,6 +285,11 @@ def test_what_a_file_says_of_its_rows_is_so(whole, without, tmp_path):
         made.save(tmp_path / "b.tdce")
 
 
+def test_the_default_method_answers_without_rows_as_with_them(explainer, without, people):
+    here, there = (made.explain(people) for made in (explainer, tdce.Explainer.load(without, progress="silent")))
+    pd.testing.assert_frame_equal(here.to_frame(), there.to_frame(), check_exact=True)
+
+
 @pytest.mark.parametrize("method", [TDCE(), TDCE(closeness=0.0), TDCEPaper(), TDCEPrinted(), Wachter(distance="l2")])
 def test_without_rows_one_can_still_explain(without, people, method):
     made = tdce.Explainer.load(without, progress="silent")

@@ -228,7 +228,7 @@ def test_changes_are_the_cells_that_differ(asked: Asked) -> None:
 
 def test_a_typical_answer_is_an_answer_too(asked: Asked) -> None:
     """With every part of the typical row in use, on tables of numbers or of categories alone, with three classes."""
-    made = tdce.Explainer(TDCE(closeness=0.0, people=5, few=3, beam=2), progress="silent")
+    made = tdce.Explainer(TDCE(closeness=0.0, people=5, beam=2), progress="silent")
     made.fitted_ = asked.explainer.fitted_
     answer = made.explain(asked.rows, target=asked.target, immutable=asked.immutable)
     assert set(answer.to_frame().iloc[:, -len(ADDED) :].set_axis(ADDED, axis=1)["status"]) <= {"valid", "already"}

@@ -44,7 +44,7 @@ RUNNING = import_module("tdce.paper.benchmark.run")  # the package has its funct
 
 def small(bench: Bench) -> Explainer:
     """In place of the default one, whose training takes a minute."""
-    return Explainer(hidden=32, steps=60, seed=bench.seed, progress="silent")
+    return Explainer(hidden=32, steps=60, seed=bench.seed, keep_rows=True, progress="silent")
 
 
 def in_this_process(work, jobs, workers) -> Iterator[Measured]:
@@ -92,7 +92,7 @@ def test_a_cell_run_again_from_nothing_gives_the_same_values(results, tmp_path, 
 
 
 def test_a_fitted_explainer_that_cannot_be_loaded_is_made_anew(tmp_path, monkeypatch):
-    tiny = property(lambda bench: Explainer(hidden=8, steps=5, seed=bench.seed, progress="silent"))
+    tiny = property(lambda bench: Explainer(hidden=8, steps=5, seed=bench.seed, keep_rows=True, progress="silent"))
     monkeypatch.setattr(Bench, "explainer", tiny)
     fitted = Bench("german", 0, 20, tmp_path).fitted
     (path,) = tmp_path.glob("*.tdce")

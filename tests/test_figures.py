@@ -40,7 +40,7 @@ def results(tmp_path_factory) -> Path:
 
 
 def small(bench: Bench) -> tdce.Explainer:
-    return tdce.Explainer(hidden=32, steps=60, seed=bench.seed, progress="silent")
+    return tdce.Explainer(hidden=32, steps=60, seed=bench.seed, keep_rows=True, progress="silent")
 
 
 def in_this_process(work, jobs, workers) -> Iterator:

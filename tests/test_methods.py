@@ -95,7 +95,7 @@ def test_what_it_says_of_itself_is_true(explainer, fitted, name):
     else:
         assert len(asking.explain(people, closeness=0.5)) == 20
     found = asking.explain(people, n=3).found.raw
-    assert fitted.random == bool((found[:, :1] != found[:, 1:]).any())
+    assert (fitted.random or name == "tdce") == bool((found[:, :1] != found[:, 1:]).any())  # tdce has several at once
 
 
 def test_what_is_kept_is_kept_for_its_model_and_rows(scene):

@@ -142,7 +142,7 @@ class Method(Protocol):
     """
 
     edition: ClassVar[int]  # raised when its answers change
-    random: ClassVar[bool]  # whether a further option may differ from the first
+    random: ClassVar[bool]  # whether another draw may give another answer; if so, options are chosen from several
     has_dial: ClassVar[bool]  # whether it heeds the query's closeness
 
     @property
