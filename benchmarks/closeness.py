@@ -14,7 +14,6 @@ import torch
 from matplotlib.figure import Figure
 
 from tdce.methods import TDCE
-from tdce.methods.tdce import AIM
 from tdce.paper.benchmark.cell import Bench, Cell
 from tdce.paper.benchmark.settings import PAPER_DATA
 from tdce.paper.benchmark.summary import TITLES
@@ -22,10 +21,10 @@ from tdce.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, 
 
 DIAL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SHOWN = {
-    "l2": "L2 (squared deviations)",
     "sparsity": "features changed",
-    "im1_median": "IM1, the median row",
-    "realism": "distance to the nearest real row of the class",
+    "gower": "Gower distance",
+    "held_out_distance": "distance to held-out rows of the class",
+    "plausibility": "plausibility",
 }
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
 
@@ -47,7 +46,6 @@ def draw(table: pd.DataFrame) -> Figure:
         for (name, part), (colour, mark) in zip(table.groupby("data", sort=False), LOOKS, strict=False):
             panel.plot(part["closeness"], part[metric], color=colour, marker=mark, label=TITLES[str(name)])
         panel.set_title(title, loc="left")
-        panel.axvline(AIM / 2, color="0.7", linewidth=1, zorder=0)
         panel.set_ylim(bottom=0)
     for panel in panels[1]:
         panel.set_xlabel("closeness: 0 typical of the class, 1 as close as possible")

@@ -29,12 +29,10 @@ from tdce.paper.benchmark.cell import Bench
 from tdce.paper.benchmark.settings import chosen
 
 PARTS = {
-    "aim (real rows around the query)": ("methods/tdce.py", "aim"),
-    "denoiser": ("model.py", "denoised"),
-    "classifier gradient": ("methods/tdce.py", "gradient"),
-    "stride (posterior, noise)": ("model.py", "stride"),
-    "way back": ("pullback.py", "come_back"),
-    "last rung": ("methods/tdce.py", "last_rung"),
+    "nearest people": ("crowd.py", "nearest"),
+    "parts of people": ("crowd.py", "compared"),
+    "energy": ("objective.py", "energy"),
+    "plausibility": ("explaining.py", "_plausible"),
     "grid and limits": ("limits.py", "snap"),
     "verdicts": ("judge.py", "score"),
 }
