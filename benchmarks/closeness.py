@@ -1,9 +1,9 @@
-"""The dial: L2 and sparsity against IM1 and realism, from typical of the target class to as close as possible.
+"""The dial: features changed and distance against how likely the answers are, from one end to the other.
 
     TDCE_DATA=... python benchmarks/closeness.py [--data lcd,gmc,adult,law] [--rows 300]
 
 `TDCE()` with its defaults but for the closeness, seed 0, refused validation rows, nothing immutable. Writes
-results/closeness.csv and results/figures/closeness.png and .svg, and prints the table of docs/method.md.
+results/closeness.csv and results/figures/closeness.png and .svg, and prints a table.
 """
 
 import argparse

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from tdce.methods.interface import Query, Task
 from tdce.noise import Noise
+from tdce.products import even
 from tdce.space import Space
 
 NOISE = (0.3, 0.5, 0.7)  # levels, as shares of T, from which a candidate must be denoised
@@ -42,13 +43,14 @@ class Objective:
 
     def cost(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) of candidates (m, width) of the rows at `at`."""
-        moved = self.space.moved(self.x[at], x_cf)
-        return costs(moved, self.place[at], places(self.space, x_cf)).sum(dim=1)
+        full = even(torch.arange(len(at)))  # so that few candidates are added up like many
+        moved = self.space.moved(self.x[at[full]], x_cf[full])
+        return costs(moved, self.place[at[full]], places(self.space, x_cf[full])).sum(dim=1)[: len(at)]
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,)"""
-        parts = zip(torch.split(x_cf, ROWS), torch.split(at, ROWS), strict=True)
-        return torch.cat([self._energy(some, whose) for some, whose in parts])
+        full = torch.split(even(torch.arange(len(at))), ROWS)
+        return torch.cat([self._energy(x_cf[some], at[some]) for some in full])[: len(at)]
 
     def _energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
         total, y = torch.zeros(len(at)), self.y[at]
