@@ -1,0 +1,114 @@
+"""How near synthetic people and answers come to training rows, and two attacks. Prints the tables of docs/privacy.md.
+
+    TDCE_DATA=... python benchmarks/privacy.py [--data lcd,gmc,adult,law,german] [--cache results/fitted] [--rows 300]
+
+Seed 0. Answers are the valid ones of `TDCE()` with its defaults to refused test rows, nothing immutable. Held-out rows
+are those of the validation and test parts, from which nothing was learned.
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+from tdce.cells import Floats
+from tdce.evaluation import class_numbers
+from tdce.explanation import Status
+from tdce.fitting import Fitted
+from tdce.methods import TDCE
+from tdce.methods.objective import NOISE
+from tdce.metrics import nearest_rows
+from tdce.noise import Noise
+from tdce.paper.benchmark.cell import Bench
+from tdce.paper.benchmark.settings import DATA
+
+MOST = 2_000  # rows of each side of an attack, and people and held-out rows whose distance is taken
+DRAWS = 4  # of noise at each level, for the attack by the energy
+
+
+def beside_training_rows(bench: Bench) -> list[str]:
+    """The lines of one data set in the first table."""
+    fitted, whole, lines = bench.fitted, bench.yardstick.whole, []
+    found, _ = bench.explanation(TDCE().fit(bench.task("no")), "no", bench.queries)
+    valid = found.status[:, 0] == Status.VALID
+    rows, times = whole(fitted.raw), Counter(keys(fitted.raw))
+    for title, raw in (
+        ("synthetic people", fitted.people),
+        ("answers", found.raw[valid, 0]),
+        ("held-out rows", held_out(bench)[0]),
+    ):
+        near = nearest_rows(whole(raw[:MOST]), rows)[0].numpy()
+        count = np.array([times[key] for key in keys(raw)])
+        cells = (f"{np.median(near):.3f}", f"{np.quantile(near, 0.05):.3f}", share(count > 0), share(count == 1))
+        lines.append(f"| {bench.name} | {title} | {len(raw):,} | {' | '.join(cells)} |")
+    return lines
+
+
+def attacks(bench: Bench) -> str:
+    """The line of one data set in the second table."""
+    fitted, whole = bench.fitted, bench.yardstick.whole
+    held, y_held = held_out(bench)
+    size = min(MOST, len(held), len(fitted.raw))
+    own, other = (
+        torch.from_numpy(np.random.default_rng(0).permutation(rows)[:size]) for rows in (len(fitted.raw), len(held))
+    )
+    raw = np.concatenate([fitted.raw[own.numpy()], held[other.numpy()]])
+    y, member = torch.cat([fitted.y[own], y_held[other]]), np.repeat([1, 0], size)
+    people = nearest_rows(whole(raw), whole(fitted.people))[0][:, 0].numpy()
+    found = (roc_auc_score(member, -strange) for strange in (people, energy(fitted, raw, y)))
+    chance = 2 * np.sqrt((2 * size + 1) / (12 * size * size))  # two deviations of the AUC of a blind attack
+    cells = " | ".join(f"{auc:.3f}" for auc in found)
+    return f"| {bench.name} | {len(fitted.raw):,} | {size:,} | {cells} | 0.5 ± {chance:.3f} |"
+
+
+def held_out(bench: Bench) -> tuple[Floats, Tensor]:
+    """Raw rows and their class numbers."""
+    frame = pd.concat([bench.data.part("validation"), bench.data.part("test")])
+    return bench.fitted.encoder.read(frame), torch.from_numpy(class_numbers(bench.fitted, frame))
+
+
+def energy(fitted: Fitted, raw: Floats, y: Tensor) -> Floats:
+    """(n,) of rows whose class is told: the mean over the levels of the method and some draws."""
+    x, space, diffusion = fitted.encoder.embed(raw).float(), fitted.encoder.space, fitted.diffusion
+    noise, total = Noise(x, 0), torch.zeros(len(x))
+    for level in NOISE:
+        t = max(1, round(level * diffusion.schedule.times))
+        for _ in range(DRAWS):
+            total += diffusion.errors(x, t, noise.normal(space.num), noise.gumbel(space.cat), y).each.sum(dim=1)
+    return (total / (DRAWS * len(NOISE))).numpy()
+
+
+def keys(raw: Floats) -> list[bytes]:
+    """Equal rows have equal ones; missing is a value."""
+    return [row.tobytes() for row in np.nan_to_num(raw, nan=-np.inf) + 0.0]
+
+
+def share(flags: np.ndarray) -> str:
+    return f"{100 * flags.mean():.2f} %"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
+    parser.add_argument("--rows", type=int, default=300)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    benches = [Bench(name, 0, arguments.rows, arguments.cache) for name in arguments.data.split(",")]
+    print("| data | rows of | number | distance, median | distance, 5 % | identical | identical to a unique one |")
+    print("|---" * 7 + "|")
+    for bench in benches:
+        print("\n".join(beside_training_rows(bench)), flush=True)
+    print("\n| data | training rows | of each side | by the closest person | by the energy | no leak |")
+    print("|---" * 6 + "|")
+    for bench in benches:
+        print(attacks(bench), flush=True)
+
+
+if __name__ == "__main__":
+    main()
