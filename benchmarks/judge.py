@@ -2,9 +2,9 @@
 
     TDCE_DATA=... python benchmarks/judge.py [--data lcd,gmc,adult,law,german] [--cache results/fitted] [--rows 1000]
 
-A spoilt row is a held-out real row in which 1, 2 or 4 cells have another value, each from a training row of its own. The
-table has the share of pairs in which a judge finds the spoilt row stranger than the real one; ties count half. Seed 0.
-`--quick` leaves the boosted conditionals out.
+A spoilt row is a held-out real row in which 1, 2 or 4 cells have another value, each from a training row of its own.
+The table has the share of pairs in which a judge finds the spoilt row stranger than the real one; ties count half.
+Seed 0. `--quick` leaves the boosted conditionals out.
 """
 
 import argparse
