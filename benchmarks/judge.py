@@ -27,6 +27,7 @@ from tdce.paper.benchmark.settings import DATA
 
 CELLS = (1, 2, 4)
 LOW = (0.1,)  # the single level that is tried beside NOISE
+DRAWS = 8  # of noise at each level, to see what more than one would bring
 NEAR = 5
 LEARNED = 4_000  # training rows of the boosted conditionals
 ITERATIONS = 50
@@ -37,10 +38,11 @@ Strangeness = Callable[[Floats], Floats]  # (n, features) -> (n,)
 def judges(bench: Bench, real: Floats, y: Tensor, quick: bool) -> Iterator[tuple[str, Strangeness]]:
     """Each scores versions of the same real rows; those that need noise give all versions of a row the same."""
     fitted, yardstick = bench.fitted, bench.yardstick
-    x, untold = fitted.encoder.embed(real).float(), torch.full_like(y, -1)
-    yield f"energy, levels {', '.join(map(str, NOISE))}", lambda raw: energy(fitted, raw, x, y, NOISE)
-    yield "energy, class not told", lambda raw: energy(fitted, raw, x, untold, NOISE)
-    yield f"energy, level {LOW[0]}", lambda raw: energy(fitted, raw, x, y, LOW)
+    untold = torch.full_like(y, -1)
+    yield f"energy, levels {', '.join(map(str, NOISE))}", lambda raw: energy(fitted, raw, real, y)
+    yield "energy, class not told", lambda raw: energy(fitted, raw, real, untold)
+    yield f"energy, level {LOW[0]}", lambda raw: energy(fitted, raw, real, y, LOW)
+    yield f"energy, {DRAWS} draws", lambda raw: energy(fitted, raw, real, y, NOISE, DRAWS)
     rows = yardstick.whole(fitted.raw)
     yield f"distance to {NEAR} training rows", lambda raw: distance(yardstick.whole(raw), rows)
     forest = IsolationForest(random_state=0).fit(rows.numpy())
@@ -49,14 +51,23 @@ def judges(bench: Bench, real: Floats, y: Tensor, quick: bool) -> Iterator[tuple
         yield "boosted conditionals", conditionals(yardstick)
 
 
-def energy(fitted: Fitted, raw: Floats, x: Tensor, y: Tensor, levels: tuple[float, ...], seed: int = 0) -> Floats:
-    """The energy of `methods/objective.py`: one draw at each level, by the noise of the rows x."""
-    space, diffusion, noise = fitted.encoder.space, fitted.diffusion, Noise(x, seed)
-    total, x_cf = torch.zeros(len(x)), fitted.encoder.embed(raw).float()
+def energy(
+    fitted: Fitted,
+    raw: Floats,  # (n, features)
+    real: Floats,  # (n, features) the rows whose noise is used
+    y: Tensor,  # (n,) the classes that the denoiser is told
+    levels: tuple[float, ...] = NOISE,
+    draws: int = 1,
+) -> Floats:
+    """(n,) as in `methods/objective.py`: the denoising errors of all features, mean over the levels and the draws."""
+    encoder, diffusion = fitted.encoder, fitted.diffusion
+    x, noise, total = encoder.embed(raw).float(), Noise(encoder.embed(real).float(), 0), torch.zeros(len(raw))
     for level in levels:
         t = max(1, round(level * diffusion.schedule.times))
-        total += diffusion.errors(x_cf, t, noise.normal(space.num), noise.gumbel(space.cat), y).each.sum(dim=1)
-    return (total / len(levels)).numpy()
+        for _ in range(draws):
+            normal, gumbel = noise.normal(encoder.space.num), noise.gumbel(encoder.space.cat)
+            total += diffusion.errors(x, t, normal, gumbel, y).each.sum(dim=1)
+    return (total / (len(levels) * draws)).numpy()
 
 
 def distance(points: Tensor, rows: Tensor) -> Floats:

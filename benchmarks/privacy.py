@@ -13,17 +13,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from judge import energy
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
 from tdce.cells import Floats
 from tdce.evaluation import class_numbers
 from tdce.explanation import Status
-from tdce.fitting import Fitted
 from tdce.methods import TDCE
-from tdce.methods.objective import NOISE
 from tdce.metrics import nearest_rows
-from tdce.noise import Noise
 from tdce.paper.benchmark.cell import Bench
 from tdce.paper.benchmark.settings import DATA
 
@@ -60,7 +58,7 @@ def attacks(bench: Bench) -> str:
     raw = np.concatenate([fitted.raw[own.numpy()], held[other.numpy()]])
     y, member = torch.cat([fitted.y[own], y_held[other]]), np.repeat([1, 0], size)
     people = nearest_rows(whole(raw), whole(fitted.people))[0][:, 0].numpy()
-    found = (roc_auc_score(member, -strange) for strange in (people, energy(fitted, raw, y)))
+    found = (roc_auc_score(member, -strange) for strange in (people, energy(fitted, raw, raw, y, draws=DRAWS)))
     chance = 2 * np.sqrt((2 * size + 1) / (12 * size * size))  # two deviations of the AUC of a blind attack
     cells = " | ".join(f"{auc:.3f}" for auc in found)
     return f"| {bench.name} | {len(fitted.raw):,} | {size:,} | {cells} | 0.5 ± {chance:.3f} |"
@@ -70,17 +68,6 @@ def held_out(bench: Bench) -> tuple[Floats, Tensor]:
     """Raw rows and their class numbers."""
     frame = pd.concat([bench.data.part("validation"), bench.data.part("test")])
     return bench.fitted.encoder.read(frame), torch.from_numpy(class_numbers(bench.fitted, frame))
-
-
-def energy(fitted: Fitted, raw: Floats, y: Tensor) -> Floats:
-    """(n,) of rows whose class is told: the mean over the levels of the method and some draws."""
-    x, space, diffusion = fitted.encoder.embed(raw).float(), fitted.encoder.space, fitted.diffusion
-    noise, total = Noise(x, 0), torch.zeros(len(x))
-    for level in NOISE:
-        t = max(1, round(level * diffusion.schedule.times))
-        for _ in range(DRAWS):
-            total += diffusion.errors(x, t, noise.normal(space.num), noise.gumbel(space.cat), y).each.sum(dim=1)
-    return (total / (DRAWS * len(NOISE))).numpy()
 
 
 def keys(raw: Floats) -> list[bytes]:
