@@ -26,7 +26,8 @@ from tdce.paper.benchmark.cell import Bench
 from tdce.paper.benchmark.settings import DATA
 
 MOST = 2_000  # rows of each side of an attack, and people and held-out rows whose distance is taken
-DRAWS = 4  # of noise at each level, for the attack by the energy
+DRAWS = 4  # of noise at each level, for the attacks by the energy
+WORST = (0.2,)  # the level by which, of some that were tried on german and law, training rows are told best
 
 
 def beside_training_rows(bench: Bench) -> list[str]:
@@ -57,10 +58,13 @@ def attacks(bench: Bench) -> str:
     )
     raw = np.concatenate([fitted.raw[own.numpy()], held[other.numpy()]])
     y, member = torch.cat([fitted.y[own], y_held[other]]), np.repeat([1, 0], size)
-    people = nearest_rows(whole(raw), whole(fitted.people))[0][:, 0].numpy()
-    found = (roc_auc_score(member, -strange) for strange in (people, energy(fitted, raw, raw, y, draws=DRAWS)))
+    strange = (
+        nearest_rows(whole(raw), whole(fitted.people))[0][:, 0].numpy(),
+        energy(fitted, raw, raw, y, draws=DRAWS),
+        energy(fitted, raw, raw, y, WORST, DRAWS),
+    )
     chance = 2 * np.sqrt((2 * size + 1) / (12 * size * size))  # two deviations of the AUC of a blind attack
-    cells = " | ".join(f"{auc:.3f}" for auc in found)
+    cells = " | ".join(f"{roc_auc_score(member, -each):.3f}" for each in strange)
     return f"| {bench.name} | {len(fitted.raw):,} | {size:,} | {cells} | 0.5 ± {chance:.3f} |"
 
 
@@ -91,8 +95,9 @@ def main() -> None:
     print("|---" * 7 + "|")
     for bench in benches:
         print("\n".join(beside_training_rows(bench)), flush=True)
-    print("\n| data | training rows | of each side | by the closest person | by the energy | no leak |")
-    print("|---" * 6 + "|")
+    attack = ("the closest person", "the energy", f"the energy at level {WORST[0]}")
+    print("\n| data | training rows | of each side | " + " | ".join(f"by {each}" for each in attack) + " | no leak |")
+    print("|---" * 7 + "|")
     for bench in benches:
         print(attacks(bench), flush=True)
 
