@@ -4,7 +4,7 @@
 
 A spoilt row is a held-out real row in which 1, 2 or 4 cells have another value, each from a training row of its own.
 The table has the share of pairs in which a judge finds the spoilt row stranger than the real one; ties count half.
-Seed 0. `--quick` leaves the boosted conditionals out.
+Seed 0. `--quick` leaves the boosted conditionals out; `--part validation` is for trying things.
 """
 
 import argparse
@@ -130,13 +130,14 @@ def main() -> None:
     parser.add_argument("--data", default=",".join(DATA))
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--part", default="test", choices=("validation", "test"))
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print("| data | judge | 1 cell | 2 cells | 4 cells |\n" + "|---" * 5 + "|")
     for name in arguments.data.split(","):
         bench, draw = Bench(name, 0, arguments.rows, arguments.cache), np.random.default_rng(0)
-        frame = bench.data.part("test").head(arguments.rows)
+        frame = bench.data.part(arguments.part).head(arguments.rows)
         real, y = bench.fitted.encoder.read(frame), torch.from_numpy(class_numbers(bench.fitted, frame))
         others = [spoilt(real, bench.fitted.raw, cells, draw) for cells in CELLS]
         for title, judge in judges(bench, real, y, arguments.quick):
