@@ -26,6 +26,7 @@ from tdce.paper.benchmark.cell import Bench
 from tdce.paper.benchmark.settings import DATA
 
 MOST = 2_000  # rows of each side of an attack, and people and held-out rows whose distance is taken
+ALIKE = 0.1  # of a deviation
 DRAWS = 4  # of noise at each level, for the attacks by the energy
 WORST = (0.2,)  # the level by which, of some that were tried on german and law, training rows are told best
 
@@ -41,9 +42,11 @@ def beside_training_rows(bench: Bench) -> list[str]:
         ("answers", found.raw[valid, 0]),
         ("held-out rows", held_out(bench)[0]),
     ):
-        near = nearest_rows(whole(raw[:MOST]), rows)[0].numpy()
+        points = whole(raw[:MOST])
+        near = nearest_rows(points, rows)[0].numpy()
         count = np.array([times[key] for key in keys(raw)])
-        cells = (f"{np.median(near):.3f}", f"{np.quantile(near, 0.05):.3f}", share(count > 0), share(count == 1))
+        shares = (share(each) for each in (alike(points, rows), count > 0, count == 1))
+        cells = (f"{np.median(near):.3f}", f"{np.quantile(near, 0.05):.3f}", *shares)
         lines.append(f"| {bench.name} | {title} | {len(raw):,} | {' | '.join(cells)} |")
     return lines
 
@@ -74,6 +77,11 @@ def held_out(bench: Bench) -> tuple[Floats, Tensor]:
     return bench.fitted.encoder.read(frame), torch.from_numpy(class_numbers(bench.fitted, frame))
 
 
+def alike(points: Tensor, rows: Tensor) -> np.ndarray:
+    """(n,) whether some row has the same categories and every number within a tenth of a deviation."""
+    return torch.cat([torch.cdist(p, rows, p=torch.inf).amin(dim=1) <= ALIKE for p in torch.split(points, 256)]).numpy()
+
+
 def keys(raw: Floats) -> list[bytes]:
     """Equal rows have equal ones; missing is a value."""
     return [row.tobytes() for row in np.nan_to_num(raw, nan=-np.inf) + 0.0]
@@ -91,8 +99,10 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     benches = [Bench(name, 0, arguments.rows, arguments.cache) for name in arguments.data.split(",")]
-    print("| data | rows of | number | distance, median | distance, 5 % | identical | identical to a unique one |")
-    print("|---" * 7 + "|")
+    print(
+        "| data | rows of | number | distance, median | 5 % quantile | alike | identical | identical to a unique one |"
+    )
+    print("|---" * 8 + "|")
     for bench in benches:
         print("\n".join(beside_training_rows(bench)), flush=True)
     attack = ("the closest person", "the energy", f"the energy at level {WORST[0]}")
