@@ -1,0 +1,116 @@
+"""How near synthetic people and answers come to training rows, and two attacks. Prints the tables of docs/privacy.md.
+
+    TDCE_DATA=... python benchmarks/privacy.py [--data lcd,gmc,adult,law,german] [--cache results/fitted] [--rows 300]
+
+Seed 0. Answers are the valid ones of `TDCE()` with its defaults to refused test rows, nothing immutable. Held-out rows
+are those of the validation and test parts, from which nothing was learned.
+"""
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from judge import energy
+from sklearn.metrics import roc_auc_score
+from torch import Tensor
+
+from tdce.cells import Floats
+from tdce.evaluation import class_numbers
+from tdce.explanation import Status
+from tdce.methods import TDCE
+from tdce.metrics import nearest_rows
+from tdce.paper.benchmark.cell import Bench
+from tdce.paper.benchmark.settings import DATA
+
+MOST = 2_000  # rows of each side of an attack, and people and held-out rows whose distance is taken
+ALIKE = 0.1  # of a deviation
+DRAWS = 4  # of noise at each level, for the attacks by the energy
+WORST = (0.2,)  # the level by which, of some that were tried on german and law, training rows are told best
+
+
+def beside_training_rows(bench: Bench) -> list[str]:
+    """The lines of one data set in the first table."""
+    fitted, whole, lines = bench.fitted, bench.yardstick.whole, []
+    found, _ = bench.explanation(TDCE().fit(bench.task("no")), "no", bench.queries)
+    valid = found.status[:, 0] == Status.VALID
+    rows, times = whole(fitted.raw), Counter(keys(fitted.raw))
+    for title, raw in (
+        ("synthetic people", fitted.people),
+        ("answers", found.raw[valid, 0]),
+        ("held-out rows", held_out(bench)[0]),
+    ):
+        points = whole(raw[:MOST])
+        near = nearest_rows(points, rows)[0].numpy()
+        count = np.array([times[key] for key in keys(raw)])
+        shares = (share(each) for each in (alike(points, rows), count > 0, count == 1))
+        cells = (f"{np.median(near):.3f}", f"{np.quantile(near, 0.05):.3f}", *shares)
+        lines.append(f"| {bench.name} | {title} | {len(raw):,} | {' | '.join(cells)} |")
+    return lines
+
+
+def attacks(bench: Bench) -> str:
+    """The line of one data set in the second table."""
+    fitted, whole = bench.fitted, bench.yardstick.whole
+    held, y_held = held_out(bench)
+    size = min(MOST, len(held), len(fitted.raw))
+    own, other = (
+        torch.from_numpy(np.random.default_rng(0).permutation(rows)[:size]) for rows in (len(fitted.raw), len(held))
+    )
+    raw = np.concatenate([fitted.raw[own.numpy()], held[other.numpy()]])
+    y, member = torch.cat([fitted.y[own], y_held[other]]), np.repeat([1, 0], size)
+    strange = (
+        nearest_rows(whole(raw), whole(fitted.people))[0][:, 0].numpy(),
+        energy(fitted, raw, raw, y, draws=DRAWS),
+        energy(fitted, raw, raw, y, WORST, DRAWS),
+    )
+    chance = 2 * np.sqrt((2 * size + 1) / (12 * size * size))  # two deviations of the AUC of a blind attack
+    cells = " | ".join(f"{roc_auc_score(member, -each):.3f}" for each in strange)
+    return f"| {bench.name} | {len(fitted.raw):,} | {size:,} | {cells} | 0.5 ± {chance:.3f} |"
+
+
+def held_out(bench: Bench) -> tuple[Floats, Tensor]:
+    """Raw rows and their class numbers."""
+    frame = pd.concat([bench.data.part("validation"), bench.data.part("test")])
+    return bench.fitted.encoder.read(frame), torch.from_numpy(class_numbers(bench.fitted, frame))
+
+
+def alike(points: Tensor, rows: Tensor) -> np.ndarray:
+    """(n,) whether some row has the same categories and every number within a tenth of a deviation."""
+    return torch.cat([torch.cdist(p, rows, p=torch.inf).amin(dim=1) <= ALIKE for p in torch.split(points, 256)]).numpy()
+
+
+def keys(raw: Floats) -> list[bytes]:
+    """Equal rows have equal ones; missing is a value."""
+    return [row.tobytes() for row in np.nan_to_num(raw, nan=-np.inf) + 0.0]
+
+
+def share(flags: np.ndarray) -> str:
+    return f"{100 * flags.mean():.2f} %"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
+    parser.add_argument("--rows", type=int, default=300)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    benches = [Bench(name, 0, arguments.rows, arguments.cache) for name in arguments.data.split(",")]
+    print(
+        "| data | rows of | number | distance, median | 5 % quantile | alike | identical | identical to a unique one |"
+    )
+    print("|---" * 8 + "|")
+    for bench in benches:
+        print("\n".join(beside_training_rows(bench)), flush=True)
+    attack = ("the closest person", "the energy", f"the energy at level {WORST[0]}")
+    print("\n| data | training rows | of each side | " + " | ".join(f"by {each}" for each in attack) + " | no leak |")
+    print("|---" * 7 + "|")
+    for bench in benches:
+        print(attacks(bench), flush=True)
+
+
+if __name__ == "__main__":
+    main()
