@@ -70,7 +70,7 @@ def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
             start: (proposed(TDCEPaper(start=start, **reading).fit(task), x, goals) - x).square().sum(dim=1).mean()
             for start in (0.01, 0.3, 0.8)
         }
-        assert moved[0.01] < 0.05 < moved[0.3] < moved[0.8]
+        assert moved[0.01] < 0.1 < moved[0.3] < moved[0.8]
 
 
 def test_by_the_norm_of_log_pi_categories_change_even_from_a_low_start_and_numbers_do_not(scene):

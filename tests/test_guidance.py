@@ -1,27 +1,16 @@
 """Where the guidance enters: Algorithm 1's lines 6 and 7 by hand, and what each option is told of those before it."""
 
-from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import ClassVar
 
-import numpy as np
-import pandas as pd
 import pytest
 import torch
 from torch import Tensor
 
 from tdce.diffusion import gaussian
 from tdce.diffusion.model import TabularDiffusion
-from tdce.encoder import Encoder
-from tdce.explaining import explain
-from tdce.explanation import Question
 from tdce.goal import Class, Goals
-from tdce.judge import Judge
-from tdce.limits import Limits
-from tdce.methods import Query, Task, TDCEPaper
+from tdce.methods import TDCEPaper
 from tdce.methods.algorithm1 import Gradients
-from tdce.methods.interface import Search
-from tdce.models.model import OnEncoded
 from tdce.noise import Noise
 from tdce.space import Space
 
@@ -113,51 +102,3 @@ def by_bayes(x_t: Tensor) -> Tensor:
         dim=1,
     )
     return joint / joint.sum(dim=1, keepdim=True)
-
-
-# ---- options
-
-
-@dataclass(frozen=True)
-class OneByOne:
-    """Its first option raises the first feature, its second the second, and so on in turn; it notes what it is told."""
-
-    edition: ClassVar[int] = 1
-    random: ClassVar[bool] = True
-    has_dial: ClassVar[bool] = False
-    told: ClassVar[list[Query]]
-    task_: Task | None = None
-
-    def fit(self, task: Task) -> "OneByOne":
-        return replace(self, task_=task)
-
-    def search(self, query: Query, noise: Noise) -> Search:
-        self.told.append(query)
-        x_cf = query.x.clone()
-        x_cf[:, query.option % 2] += 1.0
-        return x_cf
-        yield
-
-
-@pytest.fixture
-def told() -> list[Query]:
-    """What the queries of two options say, for three people and a model that likes both numbers to be high."""
-    frame = pd.DataFrame({"a": np.arange(11.0), "b": np.arange(11.0)})
-    encoder = Encoder.fit(frame)
-    OneByOne.told = []
-
-    def classify(x: Tensor) -> Tensor:
-        return torch.stack([torch.zeros(len(x)), x.sum(dim=1) - 2.0], dim=1)
-
-    task = SimpleNamespace(judge=Judge(OnEncoded(classify, encoder.embed, (0, 1))))
-    rows = pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": [1.0, 2.0, 0.0]})
-    method = OneByOne().fit(task)
-    explain(method, Limits.of(encoder, rows), Question(Goals.all(Class(1), 3), options=2))
-    return OneByOne.told
-
-
-def test_an_option_is_told_what_those_before_it_changed(told):
-    assert [query.option for query in told] == [0, 1, 2, 3, 4]  # five draws, to choose two from
-    expected = [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2)]
-    for query, (a, b) in zip(told, expected, strict=True):
-        assert query.changed[:3].tolist() == [[a, b]] * 3

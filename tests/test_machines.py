@@ -63,4 +63,4 @@ def test_other_instructions_give_the_same_values_and_company_does_not_matter_wit
     assert out.exists(), done.stderr
     pd.testing.assert_frame_equal(pd.read_pickle(out), here, check_exact=True)
     assert done.returncode == 0, done.stdout[-3000:]
-    assert "4 passed" in done.stdout
+    assert "6 passed" in done.stdout

@@ -113,13 +113,3 @@ def test_distances_by_cdist():
     a, b = rows(300, 9), rows(50, 9, seed=1)
     found = products.squared_distances(a, b) * products.TIE
     torch.testing.assert_close(found, torch.cdist(a.double(), b.double()) ** 2, rtol=1e-4, atol=1e-4)
-
-
-def test_sums_of_chosen_rows():
-    """The second route: plain sums, in another order."""
-    many, chosen = rows(4096, 5), rows(20, 4096, seed=1) > 0
-    found = products.sums(chosen.float(), many)
-    expected = torch.stack([many[flags].double().sum(dim=0) for flags in chosen])
-    torch.testing.assert_close(found.double(), expected, rtol=1e-6, atol=1e-5)
-    order = torch.randperm(4096, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(products.sums(chosen[:, order], many[order]), found)

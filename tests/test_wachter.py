@@ -77,7 +77,7 @@ def test_the_closest_flip_is_kept_and_until_there_is_one_the_latest():
     task = toy(NUMBERS, [1.0, 0.0], -1.0, [True, False])
     limits = limits_of(task, torch.zeros(2, 2))
     goals = towards(1, limits.x)
-    closest = Closest(Query(limits.x, goals, limits.reach(), None, 0, torch.zeros(2, 2)), l1)
+    closest = Closest(Query(limits.x, goals, limits.reach(), None), l1)
 
     def offer(candidates):
         (flips,) = drive([closest.offer(torch.tensor(candidates))], [Block(limits, goals)], task.judge)

@@ -81,9 +81,9 @@ class Candidates:
         """(n, count, width) the answer that there is already, then further ones that are good and change other
         features; where there are too few, the last one again."""
         picked, found = self._greedy(count - 1, begin)
-        out = [begin]
+        out, known = [begin], torch.cat([self.x, begin[:1]])  # so that there is one in any case
         for which, there in zip(picked.T, found.T, strict=True):
-            out.append(torch.where(there[:, None], self.x[which], out[-1]))
+            out.append(torch.where(there[:, None], known[which], out[-1]))
         return torch.stack(out, dim=1)
 
     def first(self) -> Tensor:
