@@ -95,10 +95,18 @@ def main() -> None:
                 new = [(data, name, seed, metric, found[metric]) for metric in SHOWN if metric in found]
                 rows = pd.concat([rows, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True)
                 rows.to_csv(asked.out, index=False)
-    table = rows.pivot_table(index=["data", "variant"], columns="metric", values="value", sort=False)[list(SHOWN)]
-    print("| data | variant | " + " | ".join(SHOWN) + " |\n" + "|---" * (2 + len(SHOWN)) + "|")
-    for (data, variant), line in table.iterrows():
-        print(f"| {data} | {variant} | " + " | ".join(f"{value:.3f}" for value in line) + " |")
+    print(markdown(rows))
+
+
+def markdown(rows: pd.DataFrame) -> str:
+    """Mean and standard deviation over seeds."""
+    lines = ["| data | variant | seeds | " + " | ".join(SHOWN) + " |", "|---" * (3 + len(SHOWN)) + "|"]
+    for (data, variant), part in rows.groupby(["data", "variant"], sort=False):
+        values = part.groupby("metric")["value"]
+        seeds, mean, deviation = part["seed"].nunique(), values.mean(), values.std()
+        cells = [f"{mean[m]:.3f}" + (f" ± {deviation[m]:.3f}" if seeds > 1 else "") for m in SHOWN]
+        lines.append(f"| {data} | {variant} | {seeds} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
