@@ -66,7 +66,7 @@ def energy(
         t = max(1, round(level * diffusion.schedule.times))
         for _ in range(draws):
             normal, gumbel = noise.normal(encoder.space.num), noise.gumbel(encoder.space.cat)
-            total += diffusion.errors(x, t, normal, gumbel, y).each.sum(dim=1)
+            total += diffusion.errors(x, t, normal, gumbel, y).sum(dim=1)
     return (total / (len(levels) * draws)).numpy()
 
 

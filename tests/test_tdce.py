@@ -389,7 +389,7 @@ def test_the_errors_of_a_network_that_says_nothing_by_hand():
     x = torch.tensor([[0.5, 1.0, 0, 0], [0.5, 0, 0, 1.0]])
     noise = Noise(x, 5)
     gumbel, normal = noise.gumbel(3), noise.normal(1)  # in the order of `noised`
-    found = model.errors(x, 300, normal, gumbel, y=torch.tensor([1, -1])).each
+    found = model.errors(x, 300, normal, gumbel, y=torch.tensor([1, -1]))
     assert found.tolist() == [[pytest.approx(n.item() ** 2), pytest.approx(np.log(3))] for n in normal]
     assert torch.equal(model.network.asked[:, :4], model.noised(x, 300, Noise(x, 5)))
     assert model.network.asked[:, 4:].tolist() == [[0, 1], [0, 0]]  # told the class, and not

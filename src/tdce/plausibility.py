@@ -64,7 +64,7 @@ def _energies(double: TabularDiffusion, x: Tensor, y: Tensor) -> Tensor:
         t = max(1, round(level * double.schedule.times))
         for _ in range(DRAWS):
             normal, gumbel = noise.normal(double.space.num).double(), noise.gumbel(double.space.cat).double()
-            total += double.errors(x.double(), t, normal, gumbel, y).each.sum(dim=1)
+            total += double.errors(x.double(), t, normal, gumbel, y).sum(dim=1)
     return total / (len(LEVELS) * DRAWS)
 
 

@@ -28,13 +28,6 @@ class Transition(NamedTuple):
     log_pi: Tensor  # (n, cat)
 
 
-class Errors(NamedTuple):
-    """Of denoising rows that are known."""
-
-    each: Tensor  # (n, features)
-    x_0: Tensor  # (n, width) the denoised rows, soft
-
-
 class TabularDiffusion(nn.Module):
     """Noise a row, denoise it, and step back in time.
 
@@ -113,17 +106,16 @@ class TabularDiffusion(nn.Module):
         return Transition(mu, var, multinomial.posterior(cat_t, cat_0, a_t, a_s, self.uniform, self.space))
 
     @torch.no_grad()
-    def errors(self, x: Tensor, t: int, normal: Tensor, gumbel: Tensor, y: Tensor | None = None) -> Errors:
-        """How badly each feature of clean rows is denoised from this noise at time t: the squared error of eps for its
-        number, the cross-entropy of its category. A row that is unlike the table is denoised badly."""
+    def errors(self, x: Tensor, t: int, normal: Tensor, gumbel: Tensor, y: Tensor | None = None) -> Tensor:
+        """(n, features) how badly clean rows are denoised from this noise at time t: the squared error of eps for a
+        number, the cross-entropy for a category. A row that is unlike the table is denoised badly."""
         (num, cat), a = self.space.split(x), self.schedule.alpha_bar[t]
         log_pi = multinomial.noised(cat, a, self.uniform).log()
         soft = multinomial.relaxed(log_pi, gumbel, self.temperature(t), self.space)
         x_t = self.space.join(gaussian.noised(num, a, normal), soft)
         eps, logits = self.space.split(self.network(self.told(x_t, y), torch.tensor([t])))
         each = self.space.join((eps - normal).square_(), -cat * self.space.log_softmax(logits))
-        clean = gaussian.clean(x_t[:, : self.space.num], a, eps).clamp(self.low, self.high)
-        return Errors(self.space.gathered(each), self.space.join(clean, self.space.softmax(logits)))
+        return self.space.gathered(each)
 
     @torch.no_grad()
     def sample(

@@ -56,7 +56,7 @@ class Objective:
         total, y = torch.zeros(len(at)), self.y[at]
         for level, (normal, gumbel) in zip(NOISE, self.draws, strict=True):
             t = max(1, round(level * self.diffusion.schedule.times))
-            total += self.diffusion.errors(x_cf, t, normal[at], gumbel[at], y).each.sum(dim=1)
+            total += self.diffusion.errors(x_cf, t, normal[at], gumbel[at], y).sum(dim=1)
         return total / len(NOISE)
 
     def total(self, cost: Tensor, energy: Tensor) -> Tensor:
