@@ -19,6 +19,7 @@ class Candidates:
     def __init__(self, query: Query, aim: Objective) -> None:
         self.query, self.aim = query, aim
         self.x, self.at = query.x[:0], torch.arange(0)  # (m, width), and (m,) the row of each
+        self.settled = torch.zeros(0, dtype=torch.bool)  # (m,) which have nothing more to give back
         self._total = torch.zeros(0)  # (up to m,)
         self.miss = query.x  # (n, width) of each row what the model came nearest to accepting
         self.missed_by = torch.full((len(query.x),), -torch.inf, dtype=torch.double)
@@ -35,6 +36,7 @@ class Candidates:
     def keep(self, x: Tensor, at: Tensor) -> None:
         """Accepted ones: they are candidates now."""
         self.x, self.at = torch.cat([self.x, x]), torch.cat([self.at, at])
+        self.settled = torch.cat([self.settled, torch.zeros(len(at), dtype=torch.bool)])
 
     def accepted(self, judged: Judged, at: Tensor) -> Tensor:
         """(m,) which of these the model accepts."""
@@ -66,6 +68,10 @@ class Candidates:
         both = self._taken(torch.arange(len(self.at)))
         both._total = torch.cat([self.total, others.total])
         both.x, both.at = torch.cat([self.x, others.x]), torch.cat([self.at, others.at])
+        both.settled = torch.cat([self.settled, others.settled])
+        nearer = others.missed_by > self.missed_by
+        both.miss = torch.where(nearer[:, None], others.miss, self.miss)
+        both.missed_by = torch.maximum(self.missed_by, others.missed_by)
         return both
 
     def different(
@@ -102,7 +108,7 @@ class Candidates:
     def _taken(self, which: Tensor) -> Candidates:
         taken = Candidates(self.query, self.aim)
         taken.x, taken.at, taken._total = self.x[which], self.at[which], self._total[which[which < len(self._total)]]
-        taken.miss, taken.missed_by = self.miss, self.missed_by
+        taken.settled, taken.miss, taken.missed_by = self.settled[which], self.miss, self.missed_by
         return taken
 
     def _greedy(self, count: int, begin: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,14 +1,15 @@
 """TDCE, the method that users get: the diffusion model proposes people and says how likely each answer is.
 
-A row takes over as few features as may be enough from synthetic people whom the model accepts. Of all that the model
-accepts then, the best come as near to the row as they can, and the best of these is returned. What is best is one
-function, `objective.Objective`. docs/method.md has the reasons and the measurements.
+A row takes over as few features as may be enough from synthetic people whom the model accepts, or all of them. Of what
+the model accepts then, the best come as near to the row as they can, and the best of these is returned. What is best is
+one function, `objective.Objective`. docs/method.md has the reasons and the measurements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import torch
@@ -26,21 +27,21 @@ WIDE = 256  # accepted people among whom those are chosen of whom the least shou
 FURTHER = 512  # people who are asked about as a whole where nobody nearer will do
 DRAWN = 64  # people who are drawn for a row of whom even these will not do
 STRIDES = 20  # of that draw
-WEIGHED = 24  # accepted candidates of a row whose energy is computed, the cheapest first
+WEIGHED = 24  # accepted parts of people whose energy is computed, the cheapest first
 HALVINGS = 6
 FINEST = 2.0**-8  # of a deviation
 
 
 @dataclass(frozen=True)
 class TDCE:
-    """Ask about parts of accepted people, bring the best of them nearer."""
+    """Ask about parts of accepted people and about whole ones, bring the best of both nearer."""
 
-    edition: ClassVar[int] = 2  # raised when its answers change
+    edition: ClassVar[int] = 3  # raised when its answers change
     random: ClassVar[bool] = False
     has_dial: ClassVar[bool] = True
     closeness: float = 0.8  # the dial: 0 is most likely by the diffusion model, 1 as close as possible
-    people: int = 32  # accepted people of whom a row may take over a part
-    beam: int = 8  # candidates of a row that are brought nearer
+    people: int = 32  # accepted people of whom a row may take over a part; and whom it is asked about as a whole
+    beam: int = 8  # candidates of either kind that are brought nearer
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -54,15 +55,18 @@ class TDCE:
         closeness = self.closeness if query.closeness is None else query.closeness
         own = yield query.ask(query.x)
         aim = Objective(task_of(self), query, noise, closeness, query.goals.towards(own.score[:, 0]))
-        asked = Candidates(query, aim)
-        yield from self.parts(query, asked, own.margin[:, 0].float())
-        yield from self.whole_people(query, asked, noise)
-        asked = asked.cheapest(WEIGHED)
-        near = yield from self.brought_near(query, asked, lambda some: some.best(self.beam))
+        parts, whole = Candidates(query, aim), Candidates(query, aim)
+        yield from self.parts(query, parts, own.margin[:, 0].float())
+        yield from self.whole_people(query, whole, torch.arange(len(query.x)), self.people)
+        yield from self.last_resort(query, parts.lacking() & whole.lacking(), whole, noise)
+        parts = parts.cheapest(WEIGHED)
+        starts = parts.best(self.beam).joined(whole.best(self.beam))
+        near = yield from self.brought_near(query, starts, lambda some: some.best(2 * self.beam))
         answer = near.first()
         if query.options == 1:
             return answer
-        others = yield from self.brought_near(query, asked, lambda some: some.different(2 * query.options, answer))
+        different = partial(Candidates.different, count=2 * query.options, begin=answer)
+        others = yield from self.brought_near(query, different(parts.joined(whole)), different)
         return near.joined(others).answers(query.options, answer)
 
     def parts(self, query: Query, asked: Candidates, margin: Tensor) -> Talk[None]:
@@ -91,16 +95,21 @@ class TDCE:
             candidates = torch.where(taken[:, :, space.owner], person.repeat(1, len(last), 1), query.x[at, None])
             yield from self.ask(query, asked, candidates, at, taken.any(dim=2))
 
-    def whole_people(self, query: Query, asked: Candidates, noise: Noise) -> Talk[None]:
-        """Where nothing was accepted: accepted people as a whole, with the row's immutable features; where even these
-        will not do, people who are drawn with those features."""
-        task, rows = task_of(self), torch.arange(len(query.x))
+    def whole_people(self, query: Query, asked: Candidates, rows: Tensor, count: int) -> Talk[None]:
+        """The nearest accepted people as a whole, with the row's own immutable features."""
+        task = task_of(self)
         for goal, whose in query.goals.groups():
-            crowd, at = Crowd.of(task, goal), rows[whose & asked.lacking()]
+            crowd, at = Crowd.of(task, goal), rows[whose[rows]]
             if len(at) and len(crowd.x):
-                person = crowd.x[crowd.nearest(query.x[at], task.mutable, FURTHER)]
+                person = crowd.x[crowd.nearest(query.x[at], task.mutable, count)]
                 yield from self.ask(query, asked, torch.where(task.mutable, person, query.x[at, None]), at)
-        at = rows[asked.lacking()]
+
+    def last_resort(self, query: Query, lacking: Tensor, asked: Candidates, noise: Noise) -> Talk[None]:
+        """For rows of which nothing was accepted: people further away, then people who are drawn with the row's
+        immutable features."""
+        task, rows = task_of(self), torch.arange(len(query.x))
+        yield from self.whole_people(query, asked, rows[lacking], FURTHER)
+        at = rows[lacking & asked.lacking()]
         if len(at):
             whose, number = at.repeat_interleave(DRAWN), torch.arange(DRAWN).repeat(len(at))[:, None]
             draws = Noise(torch.cat([query.x[whose], number], dim=1), noise.seed, noise.part)
@@ -109,11 +118,10 @@ class TDCE:
             yield from self.ask(query, asked, people.view(len(at), DRAWN, -1), at)
 
     def brought_near(
-        self, query: Query, asked: Candidates, chosen: Callable[[Candidates], Candidates]
+        self, query: Query, near: Candidates, chosen: Callable[[Candidates], Candidates]
     ) -> Talk[Candidates]:
-        """The chosen candidates with their numbers halved towards the row, and with features given back for as long as
-        that makes the objective smaller."""
-        near = chosen(asked)
+        """With their numbers halved towards the row, and with features given back for as long as that makes the
+        objective smaller."""
         yield from self.halve(query, near)
         while True:
             near = chosen(near)
@@ -144,13 +152,14 @@ class TDCE:
         space, x_cf, at, before = task_of(self).space, near.x, near.at, near.total
         changed = space.moved(x_cf, query.x[at])
         less = torch.where(space.members, query.x[at, None], x_cf[:, None])  # (m, features, width)
-        use = changed & (changed.sum(dim=1, keepdim=True) > 1)
+        use = changed & (changed.sum(dim=1, keepdim=True) > 1) & ~near.settled[:, None]
         good = yield from self.ask(query, near, less, at, use)
         after = torch.full(good.shape, torch.inf)
         after[good] = near.total[len(before) :]
         better = after < before[:, None]
         if not better.any():
             return None
+        near.settled[: len(before)] = ~better.any(dim=1)
         return near.without(torch.cat([better.any(dim=1), ~better[good]]))
 
     def ask(

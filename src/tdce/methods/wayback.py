@@ -18,7 +18,7 @@ from tdce.noise import Noise
 class WayBack:
     """For fair comparisons: `wachter+` in the benchmark is `WayBack(Wachter())`."""
 
-    edition: ClassVar[int] = 1  # raised when its answers change
+    edition: ClassVar[int] = TDCE.edition  # whose way back it is
     random: ClassVar[bool] = False
     has_dial: ClassVar[bool] = True
     method: Method
@@ -39,6 +39,6 @@ class WayBack:
         judged, at = (yield query.ask(x_cf)), torch.arange(len(x_cf))
         good = asked.accepted(judged, at)
         asked.keep(judged.x[good, 0], at[good])
-        yield from ours.whole_people(query, asked, noise)
-        near = yield from ours.brought_near(query, asked, lambda some: some.best(ours.beam))
+        yield from ours.last_resort(query, asked.lacking(), asked, noise)
+        near = yield from ours.brought_near(query, asked.best(ours.beam), lambda some: some.best(ours.beam))
         return near.first()

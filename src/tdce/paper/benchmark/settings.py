@@ -22,6 +22,9 @@ DIAL = tuple(f"{OURS}@{closeness:g}" for closeness in (0, 0.25, 0.5, 0.75, 1))
 BASELINES = ("wachter", "cchvae", "revise", "clue", "face", "counternet")
 """The paper's."""
 
+WAYS_BACK = tuple(f"{method}+" for method in BASELINES)
+"""Each of them with the default method's fallback and way back."""
+
 CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
     "wachter": {
         "lcd": {"soften": 0.3},
