@@ -15,12 +15,12 @@ from tdce import InputError
 from tdce.evaluation import MEANING, PAPER, Yardstick, evaluate
 from tdce.explainer import Explainer
 from tdce.judge import Judge
-from tdce.methods import METHODS, Wachter
+from tdce.methods import METHODS, TDCE, Wachter
 from tdce.methods.wayback import WayBack
 from tdce.paper.benchmark import Setting, run
 from tdce.paper.benchmark.cell import Bench, Cell, Measured
 from tdce.paper.benchmark.fingerprint import of_cell
-from tdce.paper.benchmark.settings import BASELINES, CHOSEN, DATA, DIAL, PAPER_DATA, PRESETS, chosen
+from tdce.paper.benchmark.settings import BASELINES, CHOSEN, DATA, DIAL, PAPER_DATA, PRESETS, WAYS_BACK, chosen
 from tdce.paper.benchmark.summary import (
     COMPARED,
     ORDER,
@@ -469,11 +469,23 @@ def test_a_name_may_say_the_position_of_the_dial_or_ask_for_the_way_back():
 
 def test_all_five_data_sets_and_all_positions_are_run_and_timed_once(tmp_path, monkeypatch):
     assert set(Setting().data) == {"german", "adult", *PAPER_DATA}
-    assert Setting().methods == (*METHODS, *DIAL)
+    assert Setting().methods == (*METHODS, *DIAL, *WAYS_BACK)
+    assert set(WAYS_BACK) == {f"{method}+" for method in BASELINES}
     assert set(METHODS) <= set(ORDER)
     made = quick(monkeypatch)
-    run(setting(tmp_path, methods=("tdce", "tdce@0.25")), Progress("silent"))
-    assert made == [Cell("german", "tdce", "no", 0), Cell("german", "tdce@0.25", "no", 0), "time"]
+    run(setting(tmp_path, methods=("tdce", "tdce@0.25", "wachter+")), Progress("silent"))
+    assert made == [*(Cell("german", method, "no", 0) for method in ("tdce", "tdce@0.25", "wachter+")), "time"]
+
+
+@pytest.mark.parametrize("method", ["tdce@0.25", "wachter+"])
+def test_other_positions_and_forms_are_measured_again_where_the_method_has_changed(method, tmp_path, monkeypatch):
+    made, asked = quick(monkeypatch), setting(tmp_path, methods=(method,))
+    run(asked, Progress("silent"))
+    run(asked, Progress("silent"))
+    assert made == [Cell("german", method, "no", 0)]
+    monkeypatch.setattr(WayBack if "+" in method else TDCE, "edition", 99)
+    run(asked, Progress("silent"))
+    assert len(made) == 2
 
 
 def test_held_out_rows_are_neither_learned_nor_asked_about():

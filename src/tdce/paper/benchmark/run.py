@@ -188,7 +188,7 @@ class _Store:
     def compare(self) -> None:
         """`l2_common`: L2 on the rows that every compared method made valid (CounterNet, which has a model and so
         rows of its own, aside)."""
-        fresh = [cell for cell in self.done if cell.method != "counternet" and self.is_fresh(cell)]
+        fresh = [cell for cell in self.done if cell.method.removesuffix("+") != "counternet" and self.is_fresh(cell)]
         for key in sorted({(cell.data, cell.masked, cell.seed) for cell in fresh}):
             cells = [cell for cell in fresh if (cell.data, cell.masked, cell.seed) == key]
             if not all(self._kept(cell).exists() for cell in cells):
@@ -233,8 +233,9 @@ def _read(path: Path, columns: list[str]) -> Iterator[tuple[tuple[Any, ...], Any
 
 
 def _time(setting: Setting, store: _Store, progress: Progress) -> None:
-    """Seconds per 100 rows of every method, in one process on one thread, one after another; ours at one position."""
-    cells = [Cell(d, m, "no", 0) for d in setting.data for m in setting.methods if "@" not in m]
+    """Seconds per 100 rows of every method, in one process on one thread, one after another; ours at one position,
+    the baselines in their own form."""
+    cells = [Cell(d, m, "no", 0) for d in setting.data for m in setting.methods if "@" not in m and "+" not in m]
     todo = [cell for cell in cells if not store.is_fresh(cell, TIME)]
     with one_thread(), progress.bar("times", len(todo)) as bar:
         for d in dict.fromkeys(cell.data for cell in todo):
