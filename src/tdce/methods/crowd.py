@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -10,12 +11,14 @@ from torch import Tensor
 
 from tdce.goal import Goal
 from tdce.methods.interface import Task
-from tdce.methods.objective import costs, places
-from tdce.products import nearest
+from tdce.methods.objective import Objective, costs, draws, energies, places
+from tdce.noise import Noise
+from tdce.products import even, nearest
 from tdce.space import Space
 
 EXACT = 30.0  # how much more an immutable column weighs where people should agree on it
 LEVELS = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)  # quantiles of a number whose effect is measured
+ROWS = 64  # that are compared with all people at a time
 SAMPLE = 128  # refused people by whom the effect of a value is measured
 FAR = 10.0  # in log odds: a margin beyond this counts as this
 
@@ -24,6 +27,7 @@ FAR = 10.0  # in log odds: a margin beyond this counts as this
 class Crowd:
     """The synthetic people that meet a goal."""
 
+    goal: Goal
     x: Tensor  # (p, width)
     place: Tensor  # (p, features) of their values
     effect: Tensor  # (p, features) of their values
@@ -33,7 +37,7 @@ class Crowd:
     def of(cls, task: Task, goal: Goal) -> Crowd:
         def make() -> Crowd:
             x, values = task.people[meeting(task, goal)], Values.of(task, goal)
-            return cls(x, places(task.space, x), values.effects(task.space, x), values)
+            return cls(goal, x, places(task.space, x), values.effects(task.space, x), values)
 
         return task.once(("crowd", goal), make)
 
@@ -41,6 +45,29 @@ class Crowd:
         """(n, k) positions of the nearest people, those first that agree on the immutable columns."""
         weight = torch.where(mutable, 1.0, EXACT)
         return nearest(x * weight, self.x * weight, min(count, len(self.x)))
+
+    def best(self, task: Task, aim: Objective, at: Tensor, count: int) -> Tensor:
+        """(n, k) positions of the people who are the best answers as they are, for the rows at `at`, those first that
+        agree on the immutable features."""
+        free, people, found = task.space.gathered(task.mutable.float()[None])[0] > 0, self.place.T, []
+        for some in torch.split(at, ROWS):
+            cost, apart = torch.zeros(2, len(some), len(self.x))
+            for place, theirs, may_change in zip(aim.place[some].T[:, :, None], people, free.tolist(), strict=True):
+                more = costs(place != theirs, place, theirs)  # one feature after another: no order of a sum
+                (cost if may_change else apart).add_(more)
+            total = aim.total(cost, self.energy(task, aim.y[some])).add_(apart, alpha=EXACT)
+            found.append(total.topk(min(count, len(self.x)), largest=False).indices)
+        return torch.cat(found)
+
+    def energy(self, task: Task, y: Tensor) -> Tensor:
+        """(n, p) of all people as members of each row's class, each person with noise of its own."""
+        classes = sorted(set(y.tolist()))
+        each = torch.stack([task.once(("energy", self.goal, k), partial(self._energy, task, k)) for k in classes])
+        return each[torch.tensor([classes.index(k) for k in y.tolist()])]
+
+    def _energy(self, task: Task, k: int) -> Tensor:
+        x = self.x[even(torch.arange(len(self.x)))]
+        return energies(task.diffusion, x, torch.full((len(x),), k), draws(task.space, Noise(x, seed=0)))[: len(self.x)]
 
     def compared(
         self,

@@ -72,8 +72,8 @@ class Task:
         return self.guide
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What was made earlier under this key for the same rows, model and guide; otherwise made now and kept."""
-        made_for = (self.x, self.people, self.judge.model, self.guide)
+        """What was made earlier under this key for the same rows and models; otherwise made now and kept."""
+        made_for = (self.x, self.people, self.diffusion, self.judge.model, self.guide)
         whole = (key, *map(id, made_for))  # kept with them, so that no other object takes over an id
         if whole not in self.memo:
             self.memo[whole] = made_for, make()

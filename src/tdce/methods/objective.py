@@ -5,13 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tdce.diffusion.model import TabularDiffusion
 from tdce.methods.interface import Query, Task
-from tdce.noise import Noise
+from tdce.noise import Draws, Noise
 from tdce.products import even
 from tdce.space import Space
 
 NOISE = (0.3, 0.5, 0.7)  # levels, as shares of T, from which a candidate must be denoised
-COUNT = 0.25  # of a change's cost, for making it at all; the rest is for how far it goes
+COUNT = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
 ROWS = 16_384  # candidates that are denoised at a time
 
 
@@ -28,6 +29,24 @@ def costs(moved: Tensor, place: Tensor, place_cf: Tensor) -> Tensor:
     return torch.where(moved, COUNT + (1 - COUNT) * (place - place_cf).abs().clamp(max=1.0), 0.0)
 
 
+def energies(
+    diffusion: TabularDiffusion,
+    x: Tensor,  # (n, width)
+    y: Tensor,  # (n,) the classes that they are taken for
+    draws: list[tuple[Tensor, Tensor]],  # for each level the noise (n, num) and (n, cat)
+) -> Tensor:
+    """(n,) the denoising errors of all features, the mean over the levels."""
+    total = torch.zeros(len(x))
+    for level, (normal, gumbel) in zip(NOISE, draws, strict=True):
+        t = max(1, round(level * diffusion.schedule.times))
+        total += diffusion.errors(x, t, normal, gumbel, y).sum(dim=1)
+    return total / len(NOISE)
+
+
+def draws(space: Space, noise: Draws) -> list[tuple[Tensor, Tensor]]:
+    return [(noise.normal(space.num), noise.gumbel(space.cat)) for _ in NOISE]
+
+
 class Objective:
     """J = closeness * cost + (1 - closeness) * energy, to be made small.
 
@@ -39,7 +58,7 @@ class Objective:
         self.space, self.diffusion, self.closeness = task.space, task.diffusion, closeness
         self.x, self.place = query.x, places(task.space, query.x)
         self.y = y  # (n,) the class that each row is to get
-        self.draws = [(noise.normal(self.space.num), noise.gumbel(self.space.cat)) for _ in NOISE]
+        self.draws = draws(self.space, noise)
 
     def cost(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) of candidates (m, width) of the rows at `at`."""
@@ -49,15 +68,12 @@ class Objective:
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,)"""
-        full = torch.split(even(torch.arange(len(at))), ROWS)
-        return torch.cat([self._energy(x_cf[some], at[some]) for some in full])[: len(at)]
-
-    def _energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
-        total, y = torch.zeros(len(at)), self.y[at]
-        for level, (normal, gumbel) in zip(NOISE, self.draws, strict=True):
-            t = max(1, round(level * self.diffusion.schedule.times))
-            total += self.diffusion.errors(x_cf, t, normal[at], gumbel[at], y).sum(dim=1)
-        return total / len(NOISE)
+        found = []
+        for some in torch.split(even(torch.arange(len(at))), ROWS):
+            whose = at[some]
+            noise = [(normal[whose], gumbel[whose]) for normal, gumbel in self.draws]
+            found.append(energies(self.diffusion, x_cf[some], self.y[whose], noise))
+        return torch.cat(found)[: len(at)]
 
     def total(self, cost: Tensor, energy: Tensor) -> Tensor:
         return self.closeness * cost + (1 - self.closeness) * energy

@@ -39,7 +39,7 @@ class TDCE:
     edition: ClassVar[int] = 3  # raised when its answers change
     random: ClassVar[bool] = False
     has_dial: ClassVar[bool] = True
-    closeness: float = 0.8  # the dial: 0 is most likely by the diffusion model, 1 as close as possible
+    closeness: float = 0.79  # the dial: 0 is most likely by the diffusion model, 1 as close as possible
     people: int = 32  # accepted people of whom a row may take over a part; and whom it is asked about as a whole
     beam: int = 8  # candidates of either kind that are brought nearer
     task_: Task | None = field(default=None, repr=False)
@@ -96,12 +96,12 @@ class TDCE:
             yield from self.ask(query, asked, candidates, at, taken.any(dim=2))
 
     def whole_people(self, query: Query, asked: Candidates, rows: Tensor, count: int) -> Talk[None]:
-        """The nearest accepted people as a whole, with the row's own immutable features."""
+        """The best of all accepted people as a whole, with the row's own immutable features."""
         task = task_of(self)
         for goal, whose in query.goals.groups():
             crowd, at = Crowd.of(task, goal), rows[whose[rows]]
             if len(at) and len(crowd.x):
-                person = crowd.x[crowd.nearest(query.x[at], task.mutable, count)]
+                person = crowd.x[crowd.best(task, asked.aim, at, count)]
                 yield from self.ask(query, asked, torch.where(task.mutable, person, query.x[at, None]), at)
 
     def last_resort(self, query: Query, lacking: Tensor, asked: Candidates, noise: Noise) -> Talk[None]:
