@@ -151,6 +151,22 @@ def test_the_nearest_people_are_those_of_a_search_by_hand_and_agree_on_what_cann
     assert set(map(tuple, found[0].tolist())) == set(map(tuple, crowd.x[nearest].tolist()))
 
 
+@pytest.mark.parametrize("closeness", [0.0, 0.6])
+def test_the_best_whole_people_have_the_smallest_objective_and_agree_on_what_cannot_change(scene, closeness):
+    """The second route: the objective of every accepted person, with the noise that people have."""
+    task, x, goals = scene
+    frozen = task.space.mask(["housing"])
+    task, crowd, aim = replace(task, mutable=~frozen), Crowd.of(task, goals.kinds[0]), aim_of(scene, closeness)
+    agree = (crowd.x[:, frozen] == x[3, frozen]).all(dim=1).nonzero().squeeze(1)
+    own = Objective(task, query_of(task, crowd.x, goals), Noise(crowd.x, 0), closeness, aim.y[:1].expand(len(crowd.x)))
+    energy = own.energy(crowd.x[agree], agree)
+    total = aim.total(aim.cost(crowd.x[agree], torch.full_like(agree, 3)), energy)
+    found = crowd.best(task, aim, torch.tensor([3]), 10)[0]
+    assert set(map(tuple, crowd.x[found].tolist())) == set(map(tuple, crowd.x[agree[total.argsort()[:10]]].tolist()))
+    among_others = crowd.best(task, aim, torch.arange(8), 10)[3]
+    assert torch.equal(among_others, found)
+
+
 def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(scene):
     """The second route: one category and one number, by the model's probabilities in float64."""
     task, _, goals = scene
@@ -235,6 +251,32 @@ def test_a_row_without_a_candidate_gets_the_nearest_miss(scene):
     assert not good.any()  # the last is met, but on the edge
     assert torch.equal(made.first()[:2], x[[1, 3]] + 1)
     assert torch.equal(made.first()[2:], x[2:])
+
+
+def test_of_two_searches_joined_the_nearer_miss_is_kept(scene):
+    one, other = listed(scene, (0, 1, 1, 0)), listed(scene, (0, 2, 1, 0))
+    one.missed_by, other.missed_by = torch.tensor([-1.0, -3.0]).double(), torch.tensor([-2.0, -1.0]).double()
+    one.miss, other.miss = one.miss + 1, other.miss + 2
+    both = one.joined(other)
+    assert both.x[:, 0].tolist() == [1, 2]
+    assert both.missed_by.tolist() == [-1, -1]
+    assert both.miss[:, 0].tolist() == [10, 11]
+
+
+def test_nothing_is_asked_about_candidates_that_are_settled(scene):
+    task, x, goals = scene
+    query = query_of(task, x, goals)
+    near = Candidates(query, aim_of(scene))
+    people = Crowd.of(task, goals.kinds[0]).x
+    near.keep(torch.cat([people[:2], people[:2]]), torch.tensor([0, 1, 2, 3]))
+    near.settled[:2] = True
+    ask = next(TDCE().fit(task).give_back(query, near))
+    assert set(ask.at.tolist()) == {2, 3}
+    assert near.best(1).settled.tolist() == [True, True, False, False]
+    near.settled[:] = True
+    with pytest.raises(StopIteration) as done:
+        next(TDCE().fit(task).give_back(query, near))
+    assert done.value.value is None  # nothing was better
 
 
 def test_a_further_option_is_good_and_about_other_features(scene):
