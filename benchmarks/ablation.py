@@ -4,7 +4,9 @@
 
 Refused test rows, nothing masked, default settings. Rows are written to the file as they come, and what is there is not
 measured again. The distance to held-out rows, the two-sample test and the coherence are judges that the method was not
-built on. `random row`: the denoiser answers with a synthetic person drawn at random, whatever it is shown.
+built on. `random row`: the denoiser answers with a synthetic person drawn at random, whatever it is shown, which makes for
+larger errors: more features change. `random row, as few changes`: closeness goes up until no more features change than
+with the real denoiser.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from tdce.paper.benchmark.cell import Bench
 
 SHOWN = ("validity", "sparsity", "gower", "held_out_distance", "two_sample", "coherence", "im1_median")
 COLUMNS = ["data", "variant", "seed", "metric", "value"]
+CLOSER = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1.0)
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ def variants(task: Task) -> dict[str, tuple[Method, Task]]:
         "full": (TDCE(), task),
         "energy weight 0": (TDCE(closeness=1.0), task),
         "random row": (TDCE(), replace(task, diffusion=parrot)),
+        "random row, as few changes": (TDCE(), replace(task, diffusion=parrot)),
         "class not told": (TDCE(), replace(task, diffusion=untold)),
         "real people": (TDCE(), replace(task, people=task.x)),
         "whole people only": (WholePeople(), task),
@@ -101,10 +105,18 @@ def main() -> None:
                 if len(have):
                     continue
                 found = measured(bench, method.fit(task))
+                if name.endswith("as few changes"):
+                    full = rows[(rows["data"] == data) & (rows["variant"] == "full") & (rows["seed"] == seed)]
+                    most = full.loc[full["metric"] == "sparsity", "value"].item()
+                    for closeness in CLOSER:
+                        if found["sparsity"] > most:
+                            found = measured(bench, TDCE(closeness=closeness).fit(task))
                 new = [(data, name, seed, metric, found[metric]) for metric in SHOWN if metric in found]
                 rows = pd.concat([rows, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True)
                 rows.to_csv(asked.out, index=False)
     print(markdown(rows))
+    print()
+    print(differences(rows))
 
 
 def measured(bench: Bench, method: Method) -> dict[str, float]:
@@ -121,6 +133,21 @@ def markdown(rows: pd.DataFrame) -> str:
         seeds, mean, deviation = part["seed"].nunique(), values.mean(), values.std()
         cells = [f"{mean[m]:.3f}" + (f" ± {deviation[m]:.3f}" if seeds > 1 else "") for m in SHOWN]
         lines.append(f"| {data} | {variant} | {seeds} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def differences(rows: pd.DataFrame) -> str:
+    """Each variant minus the full method, mean and standard deviation over seeds: what is between the seeds' tables is
+    left out."""
+    wide = rows.pivot(index=["data", "seed", "metric"], columns="variant", values="value")
+    apart = wide.drop(columns="full").sub(wide["full"], axis=0).groupby(["data", "metric"], sort=False)
+    mean, deviation = apart.mean(), apart.std()
+    metrics = [m for m in SHOWN if m not in ("validity", "im1_median")]
+    lines = ["| data | variant minus full | " + " | ".join(metrics) + " |", "|---" * (2 + len(metrics)) + "|"]
+    for data in rows["data"].unique():
+        for variant in (v for v in rows["variant"].unique() if v != "full"):
+            cells = [f"{mean.loc[(data, m), variant]:+.3f} ± {deviation.loc[(data, m), variant]:.3f}" for m in metrics]
+            lines.append(f"| {data} | {variant} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
