@@ -4,8 +4,8 @@
 
 Refused test rows, nothing masked, default settings. Rows are written to the file as they come, and what is there is not
 measured again. The distance to held-out rows, the two-sample test and the coherence are judges that the method was not
-built on. `random row`: the denoiser answers with a synthetic person drawn at random, whatever it is shown, which makes for
-larger errors: more features change. `random row, as few changes`: closeness goes up until no more features change than
+built on. `random row`: the denoiser answers with a synthetic person drawn at random, whatever it is shown; its errors
+are larger, so more features change. `random row, as few changes`: closeness goes up until no more features change than
 with the real denoiser.
 """
 
