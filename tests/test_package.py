@@ -46,11 +46,15 @@ def test_a_command_that_needs_no_torch_does_not_load_it(words, tmp_path):
     assert done.stdout.splitlines()[-1].split() == ["loaded:"]
 
 
-def test_an_explainer_waits_for_no_library_of_the_paper_and_for_no_statistics():
-    done = python("import tdce; tdce.Explainer; print(*sys.modules)")
-    loaded = set(done.stdout.split())
+def test_an_explainer_waits_for_no_library_of_the_paper_for_no_statistics_and_for_no_compiler():
+    fit = (
+        "tdce.Explainer(hidden=8, steps=1).fit(pandas.DataFrame({'a': [1, 2], 'y': [0, 1]}), 'y'); print(*sys.modules)"
+    )
+    done = python(f"import tdce; tdce.Explainer; print(*sys.modules); import pandas; {fit}")
+    loaded, fitted = (set(line.split()) for line in done.stdout.splitlines())
     assert "torch" in loaded
     assert not loaded & {"scipy.stats", "scipy.optimize", "matplotlib", "sklearn", "rich", "jinja2"}
+    assert "torch._dynamo" not in fitted  # torch's compiler, which takes two seconds to import
 
 
 @pytest.mark.parametrize(
