@@ -27,7 +27,7 @@ def explainer() -> tdce.Explainer:
 
 @pytest.fixture(scope="module")
 def people(explainer) -> pd.DataFrame:
-    return lending.refused(explainer, 300)
+    return lending.refused(explainer, 150)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def test_options_are_lines_with_the_valid_ones_first(explainer, people):
 
 
 @pytest.mark.parametrize(
-    ("count", "asked"), [(1000, {}), (300, {"closeness": 0.0}), (200, {"n": 2, "immutable": ["housing"]})]
+    ("count", "asked"), [(1030, {}), (150, {"closeness": 0.0}), (100, {"n": 2, "immutable": ["housing"]})]
 )
 def test_the_same_row_gets_the_same_answer_alone_in_a_crowd_and_shuffled(explainer, count, asked):
     people = lending.refused(explainer, count)
@@ -126,11 +126,11 @@ def test_rows_are_encoded_a_block_at_a_time(explainer, monkeypatch):
     """Or memory would grow by an encoded row for every row."""
     encoded, encode = [], Limits.x.func
     monkeypatch.setattr(Limits, "x", property(lambda self: encoded.append(len(self.own)) or encode(self)))
-    people = lending.refused(explainer, 1500)
+    people = lending.refused(explainer, 1100)
     explainer.explain(people)
     assert max(encoded) <= SETTLED  # candidates; of the rows themselves 1,024
     assert 1024 in encoded
-    assert 1500 not in encoded
+    assert 1100 not in encoded
 
 
 def test_another_seed_gives_another_answer(explainer, people):
