@@ -82,7 +82,7 @@ def questions(draw):
 )
 @given(questions())
 @example(
-    {"numbers": 5, "categories": (3, 7, 2), "classes": 3, "hidden": 24, "rows": 130,
+    {"numbers": 5, "categories": (3, 7, 2), "classes": 3, "hidden": 24, "rows": 90,
      "asked": {"n": 3, "closeness": 0.0}, "seed": 11}
 )  # fmt: skip
 def test_company_does_not_matter(question):
@@ -111,9 +111,9 @@ def test_the_other_methods_keep_the_promise_too(method):
     frame = table(150, 3, (3, 2), seed=0)
     explainer = untrained(frame, 3, hidden=10)
     explainer.method = METHODS[method](**({"steps": SHORT[method]} if method in SHORT else {}))
-    people = table(150, 3, (3, 2), seed=1)
+    people = table(90, 3, (3, 2), seed=1)
     whole = explainer.explain(people, target=1).to_frame()
-    for part in (people.iloc[::-1], people.iloc[[77]], people.iloc[10:90]):
+    for part in (people.iloc[::-1], people.iloc[[77]], people.iloc[10:50]):
         pd.testing.assert_frame_equal(
             explainer.explain(part, target=1).to_frame(), whole.loc[part.index], check_exact=True
         )

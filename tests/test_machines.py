@@ -44,8 +44,8 @@ def asked(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
     folder = tmp_path_factory.mktemp("machines")
     explainer = tdce.Explainer(hidden=64, steps=200, progress="silent").fit(table(600, seed=0), "decision", "yes")
     explainer.save(folder / "lending.tdce")
-    people = table(400, seed=1).drop(columns="decision")
-    people = people[(explainer.predict(people) == "no").to_numpy()].head(70)
+    people = table(200, seed=1).drop(columns="decision")
+    people = people[(explainer.predict(people) == "no").to_numpy()].head(40)
     people.to_pickle(folder / "people.pkl")
     return folder, pd.concat(explainer.explain(people, **each).to_frame() for each in ASKED)
 
