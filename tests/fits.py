@@ -36,7 +36,7 @@ def short_training() -> None:
     fitting.CLASSIFIER = replace(fitting.CLASSIFIER, steps=400, patience=3)
     autoencoder.PLAN = replace(autoencoder.PLAN, steps=30)
     vae.STEPS = 250
-    people.MOST, people.PART, people.STEPS = 256, 256, 15
+    people.MOST, people.PART, people.STEPS = 512, 512, 15
 
 
 SMALL = {"hidden": 32, "steps": 150}

@@ -256,7 +256,7 @@ def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(
         assert CliRunner().invoke(cli.app, words).exit_code == 0
     assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 0
     assert len(pd.read_csv("out.csv")) == 12
-    line = "m.tdce holds no training row: measured against its 256 synthetic people; --table FILE measures against real"
+    line = "m.tdce holds no training row: measured against its 512 synthetic people; --table FILE measures against real"
     shown = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv"])
     assert line in shown.stdout
     measured = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv", "--json"])

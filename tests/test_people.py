@@ -33,10 +33,10 @@ def test_there_are_two_for_each_row_in_whole_parts(monkeypatch, rows, count):
 
 def test_their_values_are_on_the_grid_and_known_to_the_columns(explainer):
     fitted = explainer.fitted
-    assert fitted.people.shape == (256, 4)
+    assert fitted.people.shape == (512, 4)
     for learned, values in zip(fitted.encoder.columns, fitted.people.T, strict=True):
         assert learned.knows(values).all()
-    frame = fitted.encoder.write(fitted.people, lending.table(256).drop(columns="decision"))
+    frame = fitted.encoder.write(fitted.people, lending.table(512).drop(columns="decision"))
     assert (frame["income"] % 10 == 0).all()
     np.testing.assert_array_equal(frame["debt"], frame["debt"].round(2))
     torch.testing.assert_close(fitted.task().people, fitted.encoder.embed(fitted.people).float(), rtol=0, atol=0)
