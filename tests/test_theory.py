@@ -449,7 +449,7 @@ def test_the_distance_to_the_tilt_is_below_its_bound_and_falls_at_its_rate(k):
             if tau < 1:
                 plain = math.expm1(np.ptp(g)) * (1 - theory.tilt(pi, g) @ pi) * tau / (1 - tau)
                 assert bound <= plain + 1e-9
-        low = theory.tilt_distance(pi, g, 0.005, 400_000 if k < 10 else 150_000 if i == 1 else 50_000)
+        low = theory.tilt_distance(pi, g, 0.005, 400_000 if k < 10 else 150_000)
         assert low.value / 0.005 == pytest.approx(theory.tilt_rate(pi, g), abs=4 * low.error / 0.005, rel=0.05)
 
 
