@@ -71,6 +71,11 @@ def test_where_nothing_may_change_the_row_comes_back():
     assert generate(FACE(), task, [[0, 0]]).tolist() == [[0, 0]]
 
 
+def test_one_sure_row_is_enough_and_without_any_the_row_comes_back():
+    assert generate(FACE(), plane([[0, 0], [1, 0]], right_of(0.5)), [[0.25, 0]]).tolist() == [[1, 0]]
+    assert generate(FACE(), plane([[0, 0], [1, 0]], right_of(5)), [[0.25, 0]]).tolist() == [[0.25, 0]]
+
+
 def test_twins_are_joined():
     task = plane([[0, 0]] * 3 + [[1, 0]] * 3, right_of(0.5))
     assert generate(FACE(k=3), task, [[0, 0]]).tolist() == [[1, 0]]

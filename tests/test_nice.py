@@ -55,6 +55,16 @@ def test_the_end_with_the_fewest_changes_wins_then_the_nearest():
     assert answer(*rows, candidates=1) == row(2, 1, 0)
 
 
+def test_the_nearest_end_need_not_begin_at_the_nearest_row():
+    """(4.5, 0, 0) is nearer than (4, 2.5, 0), but that one gives a back and ends at b = 2.5."""
+    assert answer(row(4.5, 0, 0), row(4, 2.5, 0)) == row(0, 2.5, 0)
+
+
+def test_a_start_that_is_not_valid_never_wins():
+    """c stays 0: (3.5, 0, 1) is accepted, but not as (3.5, 0, 0)."""
+    assert answer(row(0, 2, 0), row(3.5, 0, 1), mutable=[True, True, False, False]) == row(0, 2, 0)
+
+
 def test_a_category_counts_one_and_a_number_its_difference():
     """Both ends change one feature: the category at 1, or b from 1 to 1.75."""
     query = torch.tensor([row(1.5, 1, 0)])  # worth 3.5
