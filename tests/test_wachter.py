@@ -34,10 +34,17 @@ CATEGORIES = toys.encoder("", c=3, d=2)
 
 
 def test_the_inverse_median_absolute_deviation_by_hand():
-    space = Space(3, (2,), {})
-    x = torch.tensor([[0.0, 0, 7, 1, 0], [1, 0, 7, 1, 0], [2, 0, 7, 1, 0], [4, 0, 7, 1, 0], [10, 5, 7, 0, 1]])
-    # median 2, deviations 2 1 0 2 8 -> 2;  0 0 0 0 5: the mean 1 instead;  constant: 1;  a changed category costs 1
-    assert inverse_mad(x, space).tolist() == [0.5, 1, 1, 0.5, 0.5]
+    space = Space(4, (2,), {})
+    x = torch.tensor(
+        [[0.0, 0, 0, 7, 1, 0], [1, 0, 0, 7, 1, 0], [2, 0, 0, 7, 1, 0], [4, 0, 0, 7, 1, 0], [10, 5, 1.25, 7, 0, 1]]
+    )
+    # median 2, deviations 2 1 0 2 8 -> 2;  0 0 0 0 5: the mean 1 instead;  0 0 0 0 1.25: the mean 1/4;  constant: 1;
+    # a changed category costs 1
+    assert inverse_mad(x, space).tolist() == [0.5, 1, 4, 1, 0.5, 0.5]
+
+
+def test_the_l1_distance_by_hand():
+    assert l1(torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 1.0]])).tolist() == [2 + 3]
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
