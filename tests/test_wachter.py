@@ -1,12 +1,14 @@
 """Wachter's search, and the judge that the searching methods share."""
 
+import math
+
 import pytest
 import torch
 import toys
 from asking import limits_of, proposed, towards
 
 from tdce.explaining import Block, drive
-from tdce.methods.descent import Closest, l1
+from tdce.methods.descent import Closest, descend, l1
 from tdce.methods.interface import Query
 from tdce.methods.wachter import Wachter, inverse_mad
 from tdce.space import Space
@@ -45,6 +47,39 @@ def test_the_inverse_median_absolute_deviation_by_hand():
 
 def test_the_l1_distance_by_hand():
     assert l1(torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 1.0]])).tolist() == [2 + 3]
+
+
+def test_losses_and_distances_by_hand():
+    """A probability of 1/4 misses 1 by 3/4; (1, -2) and (3, 1) are 2 and 3 apart."""
+    surprise = torch.tensor([0.25, 1.0]).log().neg()
+    assert Wachter(loss="squared")._miss(surprise).tolist() == pytest.approx([9 / 16, 0])
+    assert Wachter()._miss(surprise).tolist() == pytest.approx([math.log(4), 0])
+    a, b = torch.tensor([[1.0, -2.0], [0.0, 0.0]]), torch.tensor([[3.0, 1.0], [0.0, 1.0]])
+    assert Wachter(distance="l2")._distance(a, b).tolist() == [4 + 9, 1]
+    assert Wachter(scale_=torch.tensor([0.5, 2.0]))._distance(a, b).tolist() == [1 + 6, 2]
+
+
+def test_a_descent_takes_all_its_steps_at_a_falling_rate_and_weighs_the_goal_by_the_verdicts():
+    """Down a slope Adam steps by its rate: 0.1, 0.08, 0.06, 0.04, 0.02. The first row is refused, the second never."""
+    offered, weights = [], []
+
+    class Verdicts:
+        x_cf = torch.zeros(2, 1)
+
+        def offer(self, candidates):
+            offered.append(candidates[:, 0, 0].tolist())
+            return torch.tensor([[False], [True]])
+            yield
+
+    def loss(x, weight):
+        weights.append(weight.tolist())
+        return -3 * x[:, 0]
+
+    talk = descend(torch.zeros(2, 1), lambda at: at, loss, Verdicts(), steps=5, rate=0.1, every=2, growth=2.0)
+    assert list(talk) == []
+    assert [at for at, _ in offered] == pytest.approx([0.18, 0.28, 0.30])  # after 2, 4 and 5 steps
+    assert all(one == other for one, other in offered)
+    assert weights == [[1, 1]] * 2 + [[2, 0.5]] * 2 + [[4, 0.25]]
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
