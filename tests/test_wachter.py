@@ -46,7 +46,7 @@ def test_the_inverse_median_absolute_deviation_by_hand():
 
 
 def test_the_l1_distance_by_hand():
-    assert l1(torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 1.0]])).tolist() == [2 + 3]
+    assert l1(torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 2.0]])).tolist() == [2 + 4]
 
 
 def test_losses_and_distances_by_hand():
