@@ -1,6 +1,7 @@
 """Wachter's search, and the judge that the searching methods share."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -99,6 +100,14 @@ def test_an_immutable_number_leaves_the_work_to_the_other():
     x_cf = run(Wachter(), toy(NUMBERS, [4.0, 1.0], -4.0, [False, True]), [[0.25, 0.0]])
     assert x_cf[0, 0] == 0.25
     assert x_cf[0, 1].item() == pytest.approx(3.0, abs=0.1)
+
+
+def test_categories_start_mixed_with_the_uniform_law():
+    """Of three values and of two: 0.7 of their own, and 0.3 spread over all."""
+    seen, task = [], toy(CATEGORIES, [0.0, 0.0, 4.0, 0.0, 0.0], -2.0)
+    watched = replace(task, guide=lambda x: seen.append(x.detach()) or task.guide(x))
+    run(Wachter(soften=0.3, steps=1), watched, [[1.0, 0, 0, 0, 1]])
+    assert seen[0][0].tolist() == pytest.approx([0.8, 0.1, 0.1, 0.15, 0.85])
 
 
 def test_only_the_category_that_helps_is_changed():
