@@ -17,7 +17,7 @@ if "MUTANT_UNDER_TEST" in os.environ:  # mutmut 3.8 reads a private name that py
     pytest.Item._nodeid = property(lambda item: item.nodeid)
 
 FITS = "TDCE_FITS"
-LONG = {f"test_{name}.py" for name in ("machines", "cli", "benchmark", "figures", "methods", "explainer", "awkward")}
+LONG = ("cli", "machines", "theory", "methods", "explainer", "figures", "benchmark", "algorithm1", "inputs", "company")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -29,7 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest files first: a file's tests go to one worker, so that its fixtures are made once."""
-    items.sort(key=lambda item: item.path.name not in LONG)
+    order = {f"test_{name}.py": i for i, name in enumerate(LONG)}
+    items.sort(key=lambda item: order.get(item.path.name, len(LONG)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -33,9 +33,9 @@ def small(patch: pytest.MonkeyPatch) -> None:
 
 def short_training() -> None:
     """In this process: a few steps for all networks but the diffusion model, whose steps are an argument."""
-    fitting.CLASSIFIER = replace(fitting.CLASSIFIER, steps=400)
-    autoencoder.PLAN = replace(autoencoder.PLAN, steps=100)
-    vae.STEPS = 400
+    fitting.CLASSIFIER = replace(fitting.CLASSIFIER, steps=400, patience=3)
+    autoencoder.PLAN = replace(autoencoder.PLAN, steps=30)
+    vae.STEPS = 250
     people.MOST, people.PART, people.STEPS = 512, 512, 15
 
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -25,30 +25,38 @@ from tdce import InputError, cli
 from tdce.cli import app
 
 
-def run(*words: object, cwd: Path, stdout=None, preexec_fn=None, **env: str):
+def run(*words: object, cwd: Path, stdout=None, first=None, **env: str):
     """A command in a process of its own: a fork of this one, which need not import torch again, or a new one where
-    standard output or the process itself is special."""
+    standard output is special."""
     words, env = tuple(map(str, words)), os.environ | {"COLUMNS": "100"} | env
-    if stdout is not None or preexec_fn is not None:
+    if stdout is not None:
         command = [sys.executable, "-m", "tdce", *words]
         return subprocess.run(
-            command, stdout=stdout or subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, env=env, text=True, check=False,
-            preexec_fn=preexec_fn,
+            command, stdout=stdout, stderr=subprocess.PIPE, cwd=cwd, env=env, text=True, check=False
         )  # fmt: skip
     with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
         child = os.fork()
         if not child:
-            _become(words, cwd, env, out, err)
+            _become(words, cwd, env, out, err, first)
         _, ended = os.waitpid(child, 0)
         for file in (out, err):
             file.seek(0)
         return subprocess.CompletedProcess(words, os.waitstatus_to_exitcode(ended), out.read(), err.read())
 
 
-def _become(words: tuple[str, ...], cwd: Path, env: dict[str, str], out: IO[str], err: IO[str]) -> NoReturn:
-    """The command itself, in the forked process."""
+def _become(
+    words: tuple[str, ...],
+    cwd: Path,
+    env: dict[str, str],
+    out: IO[str],
+    err: IO[str],
+    first: Callable[[], object] | None = None,
+) -> NoReturn:
+    """The command itself, in the forked process, after what is to be done there first."""
     code: Any = 70
     try:
+        if first is not None:
+            first()
         os.chdir(cwd)
         os.environ.update(env)
         sys.argv, sys.stdout, sys.stderr = ["tdce", *words], out, err
@@ -102,7 +110,17 @@ def folder(tmp_path_factory) -> Path:
     assert done.returncode == 0, done.stderr
     assert "500 rows learned" in done.stdout
     assert "diffusion model: done" in done.stderr
+    ready = CliRunner().invoke(
+        app, ["explain", str(path / "m.tdce"), str(path / "rows.csv"), "--out", str(path / "0.csv")]
+    )
+    assert ready.exit_code == 0, ready.output  # here, so that the forks find everything imported
     return path
+
+
+@pytest.fixture(scope="module")
+def answers(folder) -> pd.DataFrame:
+    """What the command says of all rows, without any option."""
+    return explained(folder, out="answers.csv")
 
 
 def explained(folder: Path, *words: object, out: str = "out.csv") -> pd.DataFrame:
@@ -134,22 +152,20 @@ def test_every_promise_on_an_unseen_table(folder):
     assert (out.loc[unchanged, list(rows)] == own.loc[unchanged]).all(axis=None)
 
 
-def test_the_order_of_rows_and_the_company_they_keep_do_not_matter(folder):
+def test_the_order_of_rows_and_the_company_they_keep_do_not_matter(folder, answers):
     rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
     rows.iloc[[7]].to_csv(folder / "one.csv", index=False)
-    whole = explained(folder)
     done = run("explain", "m.tdce", "one.csv", "--out", "one_out.csv", cwd=folder)
     assert done.returncode == 0, done.stderr
     alone = pd.read_csv(folder / "one_out.csv", dtype=str, keep_default_na=False)
-    assert alone.drop(columns="row").iloc[0].tolist() == whole.drop(columns="row").iloc[7].tolist()
+    assert alone.drop(columns="row").iloc[0].tolist() == answers.drop(columns="row").iloc[7].tolist()
 
 
 @pytest.mark.parametrize("ending", ["csv.gz", "parquet", "jsonl"])
-def test_every_format_says_the_same(folder, ending):
+def test_every_format_says_the_same(folder, answers, ending):
     readers = {"csv.gz": pd.read_csv, "parquet": pd.read_parquet, "jsonl": lambda p: pd.read_json(p, lines=True)}
-    explained(folder, out="same.csv")
     run("explain", "m.tdce", "rows.csv", "--out", f"same.{ending}", cwd=folder)
-    one, other = pd.read_csv(folder / "same.csv"), readers[ending](folder / f"same.{ending}")
+    one, other = pd.read_csv(folder / "answers.csv"), readers[ending](folder / f"same.{ending}")
     assert one["status"].tolist() == other["status"].tolist()
     np.testing.assert_allclose(one["score_after"], other["score_after"])
     assert one["Straße"].fillna("").tolist() == other["Straße"].fillna("").tolist()
@@ -163,13 +179,12 @@ def test_parquet_goes_in_too(folder):
     np.testing.assert_array_equal(pd.read_parquet(folder / "p.parquet")["score_after"], frame["score_after"])
 
 
-def test_a_page_is_written_by_its_ending(folder):
+def test_a_page_is_written_by_its_ending(folder, answers):
     done = run("explain", "m.tdce", "rows.csv", "--out", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr
-    changed = explained(folder, out="table.csv")
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert page.count("<article>") == len(changed) == 40
-    assert page.count('<section class="valid">') == (changed["status"] == "valid").sum() > 0
+    assert page.count("<article>") == len(answers) == 40
+    assert page.count('<section class="valid">') == (answers["status"] == "valid").sum() > 0
     assert "Überm Fluß, links" in page
 
 
@@ -195,14 +210,13 @@ def test_a_schema_can_be_printed_edited_and_given_back(folder):
     assert (out[changed] < own[changed]).all()
 
 
-def test_a_users_own_table_can_be_evaluated(folder):
+def test_a_users_own_table_can_be_evaluated(folder, answers):
     shown = run("evaluate", "m.tdce", "rows.csv", cwd=folder)
     assert shown.returncode == 0, shown.stderr
     assert "share of rows that the model then puts in the target class" in shown.stdout
     found = json.loads(run("evaluate", "m.tdce", "rows.csv", "--json", cwd=folder).stdout)
-    out = explained(folder)
-    asked = out["status"] != "already"
-    assert found["validity"] == pytest.approx((out.loc[asked, "status"] == "valid").mean())
+    asked = answers["status"] != "already"
+    assert found["validity"] == pytest.approx((answers.loc[asked, "status"] == "valid").mean())
     assert found["violations"] == 0
     assert "option_spread" not in found
     several = json.loads(
@@ -236,24 +250,25 @@ def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tdce, "Explainer", Small)
     members(60, 0).to_csv("few.csv", index=False)
+    members(12, 1).to_csv("rows.csv", index=False)
     fit = ["fit", "few.csv", "--label", "bleibt?", "--out", "m.tdce"]
-    for words in (fit, ["explain", "m.tdce", "few.csv", "--out", "out.csv"]):
+    for words in (fit, ["explain", "m.tdce", "rows.csv", "--out", "out.csv"]):
         assert CliRunner().invoke(cli.app, words).exit_code == 0
     assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 0
-    assert len(pd.read_csv("out.csv")) == 60
+    assert len(pd.read_csv("out.csv")) == 12
     line = "m.tdce holds no training row: measured against its 512 synthetic people; --table FILE measures against real"
-    shown = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv"])
+    shown = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv"])
     assert line in shown.stdout
-    measured = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv", "--json"])
+    measured = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv", "--json"])
     assert line in measured.stderr
     assert 0 <= json.loads(measured.stdout)["plausibility"] <= 1
-    measured = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv", "--table", "few.csv", "--json"])
+    measured = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv", "--table", "few.csv", "--json"])
     assert measured.exit_code == 0, measured.exception
     assert 0 <= json.loads(measured.stdout)["validity"] <= 1
     assert "synthetic" not in measured.stderr
     assert CliRunner().invoke(cli.app, [*fit, "--keep-rows"]).exit_code == 0
     assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 48
-    assert "synthetic" not in CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "few.csv"]).output
+    assert "synthetic" not in CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv"]).output
 
 
 def test_the_data_sets_are_listed(tmp_path):
@@ -333,7 +348,7 @@ def test_a_disk_that_fills_up_ends_with_one_line_and_exit_code_2(folder):
     def small() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))  # no file may grow beyond
 
-    done = run("explain", "m.tdce", "rows.csv", "--out", "full.csv", cwd=folder, preexec_fn=small)
+    done = run("explain", "m.tdce", "rows.csv", "--out", "full.csv", cwd=folder, first=small)
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith("tdce: full.csv cannot be written: File too large")
     assert "Traceback" not in done.stderr
@@ -373,14 +388,22 @@ def test_the_demo_tells_the_whole_story(tmp_path):
 
 @pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_command_that_is_stopped_says_so_and_leaves_nothing_half_written(tmp_path, sent, code):
-    process = start("demo", "--out", "story", cwd=tmp_path)
-    assert process.stdout is not None
-    assert "German credit data" in process.stdout.readline()  # now it learns, for some seconds
-    process.send_signal(sent)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == code
-    assert said.splitlines()[-1] == "tdce: stopped; nothing is half-written"
-    assert "Traceback" not in said
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as said, tempfile.TemporaryFile("w+", encoding="utf-8") as err:
+        child = os.fork()
+        if not child:
+            out = os.fdopen(writer, "w", buffering=1)
+            handler = signal.default_int_handler  # as in a process that a terminal starts
+            _become(("demo", "--out", "story"), tmp_path, {}, out, err, lambda: signal.signal(signal.SIGINT, handler))
+        os.close(writer)
+        assert "German credit data" in said.readline()  # now it learns, for some seconds
+        os.kill(child, sent)
+        _, ended = os.waitpid(child, 0)
+        err.seek(0)
+        lines = err.read().splitlines()
+    assert os.waitstatus_to_exitcode(ended) == code
+    assert lines[-1] == "tdce: stopped; nothing is half-written"
+    assert not any("Traceback" in line for line in lines)
     assert list((tmp_path / "story").iterdir()) == []
 
 

@@ -33,7 +33,7 @@ def task(n=1000, y=label, classes=2):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return CounterNet(steps=500).fit(task())
+    return CounterNet(steps=300).fit(task())
 
 
 def generate(method, x, target):
@@ -87,7 +87,7 @@ def test_the_generator_does_not_change_what_the_predictor_learns():
 
 def test_immutable_columns_are_kept_and_the_rest_still_flips():
     frozen = SPACE.mask(["b", "c"])
-    method = CounterNet(steps=500).fit(replace(task(), mutable=~frozen))
+    method = CounterNet(steps=300).fit(replace(task(), mutable=~frozen))
     x = rows(200, seed=1)
     target = 1 - own_model(method)(x).argmax(dim=1)
     x_cf = generate(method, x, target)
@@ -96,7 +96,7 @@ def test_immutable_columns_are_kept_and_the_rest_still_flips():
 
 
 def test_each_of_three_classes_can_be_the_target():
-    method = CounterNet(steps=500).fit(task(y=lambda x: (x[:, 0] > -0.4).long() + (x[:, 0] > 0.4), classes=3))
+    method = CounterNet(steps=300).fit(task(y=lambda x: (x[:, 0] > -0.4).long() + (x[:, 0] > 0.4), classes=3))
     x = rows(200, seed=1)
     for shift in (1, 2):
         target = (own_model(method)(x).argmax(dim=1) + shift) % 3

@@ -17,7 +17,7 @@ from tdce.network import Backbone, TimeEmbedding
 from tdce.noise import Noise
 from tdce.progress import Progress
 from tdce.space import Space
-from tdce.training import Plan, train
+from tdce.training import Adam, Plan, _clipped, train
 
 SCHEDULE = Schedule.cosine(1000)
 TWO_BLOCKS = Space(2, (3, 2), {"a": (0,), "b": (1,), "c": (2, 3, 4), "d": (5, 6)})
@@ -453,6 +453,7 @@ def test_training_stops_early_and_keeps_the_best_weights():
     kept = []
 
     def held_out(averaged: torch.nn.Module) -> Tensor:
+        assert not averaged.weight.requires_grad  # or its products would be those of training
         kept.append(averaged.weight.clone())
         return torch.tensor(next(checks))
 
@@ -464,6 +465,27 @@ def test_training_stops_early_and_keeps_the_best_weights():
     assert (history.best_step, history.best_loss) == (10, 1.0)
     assert history.checks[-1][0] == 25
     assert torch.equal(module.weight, kept[1])
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("clip", [1.0, math.inf])
+def test_a_step_of_training_is_that_of_torch_to_the_bit(decay, clip):
+    """With gradients whose norm is now above 1 and now below, and a rate that falls."""
+    start, slopes = (draws(30, 12, seed).float() for seed in (0, 1))
+    ours, theirs = ((start[:5].clone(), start[5, :7].clone()) for _ in range(2))
+    torchs = torch.optim.AdamW(theirs, betas=(0.9, 0.99), weight_decay=decay)
+    adam = Adam(ours, betas=(0.9, 0.99), decay=decay)
+    for step, rate in enumerate((0.1, 0.05, 0.03, 0.0)):
+        size = (1.0, 0.01)[step % 2]
+        gradients = size * slopes[5 * step :][:5], size * slopes[20 + step, :7]
+        adam.step(_clipped(gradients, clip), rate)
+        for weight, gradient in zip(theirs, gradients, strict=True):
+            weight.grad = gradient.clone()
+        assert (torch.nn.utils.clip_grad_norm_(theirs, clip) > 1) == (size == 1)
+        torchs.param_groups[0]["lr"] = rate
+        torchs.step()
+        assert all(torch.equal(a, b) for a, b in zip(ours, theirs, strict=True))
+    assert not torch.equal(ours[0], start[:5])
 
 
 @pytest.fixture(scope="module")

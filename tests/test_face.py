@@ -53,9 +53,11 @@ def test_the_answer_is_confident():
 def test_immutable_values_select_the_rows():
     rows = [[a, b] for a in range(5) for b in (0.0, 1.0)] + [[1.5, 2.0]]
     task = replace(plane(rows, right_of(2.5)), mutable=torch.tensor([True, False]))
-    x_cf = generate(FACE(), task, [[0.2, 0.0], [0.2, 1.0], [0.2, 2.0], [0.2, 7.0]])
+    x_cf = generate(FACE(), task, [[0.2, 7.0], [0.2, 0.0], [0.2, 1.0], [0.2, 2.0]])
     # no confident row has b = 2, no row at all has b = 7: these two queries come back
-    np.testing.assert_allclose(x_cf, [[3, 0], [3, 1], [0.2, 2], [0.2, 7]])
+    np.testing.assert_allclose(x_cf, [[0.2, 7], [3, 0], [3, 1], [0.2, 2]])
+    x = torch.tensor([[0.2, -0.0]])  # is b = 0 too
+    assert FACE().fit(task).nearest_ends(x, towards(1, x)).tolist() == [[3, 0]]
 
 
 def test_without_a_path_the_row_comes_back():
@@ -66,9 +68,23 @@ def test_without_a_path_the_row_comes_back():
     assert generate(FACE(k=2), task, [[0.4, 0]]).tolist() == [[10, 0]]  # 1 and 10 are neighbours of each other
 
 
+@pytest.mark.parametrize(("epsilon", "end"), [(0.5, 0.25), (0.8, 2.0), (3.0, 2.0)])
+def test_neighbours_are_those_within_epsilon(epsilon, end):
+    """The query is at 0.25, the rows at 0, 0.75, 1.25 and 2: the last gap is 0.75."""
+    task = plane([[0, 0], [0.75, 0], [1.25, 0], [2, 0]], right_of(1.7))
+    assert generate(FACE(epsilon=epsilon), task, [[0.25, 0]]).tolist() == [[end, 0]]
+    far = plane([[0, 0], [2, 0], [4, 0]], right_of(3))
+    assert generate(FACE(epsilon=epsilon), far, [[0, 0]]).tolist() == [[4 if epsilon > 2 else 0, 0]]
+
+
 def test_where_nothing_may_change_the_row_comes_back():
     task = plane([[0, 0], [1, 0]], right_of(0.5), mutable=(False, False))
     assert generate(FACE(), task, [[0, 0]]).tolist() == [[0, 0]]
+
+
+def test_one_sure_row_is_enough_and_without_any_the_row_comes_back():
+    assert generate(FACE(), plane([[0, 0], [1, 0]], right_of(0.5)), [[0.25, 0]]).tolist() == [[1, 0]]
+    assert generate(FACE(), plane([[0, 0], [1, 0]], right_of(5)), [[0.25, 0]]).tolist() == [[0.25, 0]]
 
 
 def test_twins_are_joined():
@@ -83,6 +99,9 @@ def test_a_weight_is_distance_times_log_of_one_plus_one_over_density():
     part = Part.of(np.zeros((100, 2)), np.arange(100), k=10, epsilon=2.0, features=2)
     assert part.weight(np.array([1.0]))[0] == pytest.approx(np.log(1 + 1 / 4))  # (epsilon / d)^2 = 4
     assert (part.weight(np.array([0.0, 1e-200])) > 0).all()
+    part = Part.of(np.zeros((100, 3)), np.arange(100), k=10, epsilon=None, features=3)
+    density = 10 / (100 * 4 / 3 * np.pi) / 0.5**3  # a ball of radius 1 has the volume 4 pi / 3
+    assert part.weight(np.array([0.5]))[0] == pytest.approx(0.5 * np.log(1 + 1 / density))
 
 
 @pytest.mark.parametrize("method", [FACE(k=4), FACE(k=7, confidence=0.8), FACE(epsilon=0.6)])

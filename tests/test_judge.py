@@ -71,10 +71,10 @@ def test_the_counts_are_those_of_the_model_itself(explainer, monkeypatch):
 def test_many_rows_cost_no_more_calls_than_a_few(explainer):
     """Blocks are driven together: three blocks of rows need about as many calls as one."""
     people = lending.refused(explainer, 2300)
-    few, many = explainer.explain(people.head(900)), explainer.explain(people)
+    few, many = explainer.explain(people.head(300)), explainer.explain(people)
     assert len(people) == 2300
     assert many.model_calls <= few.model_calls + 3
-    pd.testing.assert_frame_equal(many.to_frame().head(900), few.to_frame(), check_exact=True)
+    pd.testing.assert_frame_equal(many.to_frame().head(300), few.to_frame(), check_exact=True)
 
 
 def test_the_default_method_asks_in_few_large_rounds(explainer):

@@ -37,6 +37,11 @@ def test_the_feature_whose_return_costs_least_goes_back_first():
     assert answer(row(1, 3, 1)) == row(0, 3, 0)
 
 
+def test_of_two_returns_that_exclude_each_other_the_one_that_leaves_more_is_made():
+    """Worth 4.875: without a 4.25, without c 4.375, without both 3.75, which is too little."""
+    assert answer(row(0.625, 1.875, 1)) == row(0.625, 1.875, 0)
+
+
 def test_a_return_that_would_cost_the_verdict_is_not_made():
     assert answer(row(3, 0.5, 1)) == row(3, 0.5, 0)  # worth 4.5: without c 4, and neither a nor b can go
     assert answer(row(2, 1, 0)) == row(2, 1, 0)
@@ -48,6 +53,16 @@ def test_the_end_with_the_fewest_changes_wins_then_the_nearest():
     assert answer(*rows) == row(0, 4, 0)
     assert answer(*rows, starts=1) == row(2, 1, 0)
     assert answer(*rows, candidates=1) == row(2, 1, 0)
+
+
+def test_the_nearest_end_need_not_begin_at_the_nearest_row():
+    """(4.5, 0, 0) is nearer than (4, 2.5, 0), but that one gives a back and ends at b = 2.5."""
+    assert answer(row(4.5, 0, 0), row(4, 2.5, 0)) == row(0, 2.5, 0)
+
+
+def test_a_start_that_is_not_valid_never_wins():
+    """c stays 0: (3.5, 0, 1) is accepted, but not as (3.5, 0, 0)."""
+    assert answer(row(0, 2, 0), row(3.5, 0, 1), mutable=[True, True, False, False]) == row(0, 2, 0)
 
 
 def test_a_category_counts_one_and_a_number_its_difference():
@@ -64,10 +79,17 @@ def test_a_row_counts_as_accepted_with_the_immutable_features_put_in():
     assert answer(row(2, 1, 0), row(4, 3, 0), mutable=frozen) == row(4, 0, 0)
 
 
+def test_the_nearest_row_is_so_by_the_features_that_may_change():
+    """b stays 1: a = 2 is nearer than a = 6, however far away the b of that row is."""
+    query, frozen = torch.tensor([row(0, 1, 0)]), [True, False, True, True]
+    assert answer(row(6, 2, 0), row(2, 9, 0), mutable=frozen, query=query, candidates=1) == row(2, 1, 0)
+
+
 def test_where_no_row_is_accepted_then_the_best_margin_comes_back():
     frozen = [True, False, True, True]
     assert answer(row(2, 1, 0), row(3, 1, 0), row(1, 3, 1), mutable=frozen) == row(3, 0, 0)
     assert answer(row(1, 0, 0), row(3, 0, 0)) == row(3, 0, 0)  # nobody is accepted at all
+    assert answer(row(1, 0, 0), row(3, 0, 0), candidates=1) == row(3, 0, 0)  # the one that comes closest to it
 
 
 def test_no_gradient_is_needed_and_nothing_is_asked_of_a_guide():
@@ -80,9 +102,10 @@ def test_each_row_goes_towards_its_own_goal():
     task = toys.task(ENCODER, adds_up, rows)
     goals = Goals.of([towards(1, QUERY).goal(0), AtLeast(1, 0.99)])  # log odds of 4.6: from 8.5 on
     query = QUERY.expand(2, -1)
-    found = proposed(NICE().fit(task), query, goals)
-    assert found.tolist() == [row(5, 0, 0), row(9, 0, 0)]
-    assert accepted(task, found, goals).all()
+    for candidates in (100, 1):
+        found = proposed(NICE(candidates=candidates).fit(task), query, goals)
+        assert found.tolist() == [row(5, 0, 0), row(9, 0, 0)]
+        assert accepted(task, found, goals).all()
 
 
 @pytest.mark.parametrize("rows", [1, 3, 100])

@@ -59,6 +59,12 @@ def everything() -> pd.DataFrame:
     )
 
 
+def test_every_bit_of_a_decimal_is_read_whatever_the_version_of_pandas(tmp_path):
+    values = np.random.default_rng(0).random(2000) * 10.0 ** np.arange(-10, 10).repeat(100)
+    text = "\n".join(["a", *(repr(float(value)) for value in values)])
+    np.testing.assert_array_equal(read_csv(tmp_path, text + "\n")["a"].to_numpy(dtype=float), values)
+
+
 # Round trips
 
 

@@ -1,12 +1,15 @@
 """Wachter's search, and the judge that the searching methods share."""
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 import toys
 from asking import limits_of, proposed, towards
 
 from tdce.explaining import Block, drive
-from tdce.methods.descent import Closest, l1
+from tdce.methods.descent import Closest, descend, l1
 from tdce.methods.interface import Query
 from tdce.methods.wachter import Wachter, inverse_mad
 from tdce.space import Space
@@ -34,10 +37,50 @@ CATEGORIES = toys.encoder("", c=3, d=2)
 
 
 def test_the_inverse_median_absolute_deviation_by_hand():
-    space = Space(3, (2,), {})
-    x = torch.tensor([[0.0, 0, 7, 1, 0], [1, 0, 7, 1, 0], [2, 0, 7, 1, 0], [4, 0, 7, 1, 0], [10, 5, 7, 0, 1]])
-    # median 2, deviations 2 1 0 2 8 -> 2;  0 0 0 0 5: the mean 1 instead;  constant: 1;  a changed category costs 1
-    assert inverse_mad(x, space).tolist() == [0.5, 1, 1, 0.5, 0.5]
+    space = Space(4, (2,), {})
+    x = torch.tensor(
+        [[0.0, 0, 0, 7, 1, 0], [1, 0, 0, 7, 1, 0], [2, 0, 0, 7, 1, 0], [4, 0, 0, 7, 1, 0], [10, 5, 1.25, 7, 0, 1]]
+    )
+    # median 2, deviations 2 1 0 2 8 -> 2;  0 0 0 0 5: the mean 1 instead;  0 0 0 0 1.25: the mean 1/4;  constant: 1;
+    # a changed category costs 1
+    assert inverse_mad(x, space).tolist() == [0.5, 1, 4, 1, 0.5, 0.5]
+
+
+def test_the_l1_distance_by_hand():
+    assert l1(torch.tensor([[1.0, -2.0]]), torch.tensor([[3.0, 2.0]])).tolist() == [2 + 4]
+
+
+def test_losses_and_distances_by_hand():
+    """A probability of 1/4 misses 1 by 3/4; (1, -2) and (3, 1) are 2 and 3 apart."""
+    surprise = torch.tensor([0.25, 1.0]).log().neg()
+    assert Wachter(loss="squared")._miss(surprise).tolist() == pytest.approx([9 / 16, 0])
+    assert Wachter()._miss(surprise).tolist() == pytest.approx([math.log(4), 0])
+    a, b = torch.tensor([[1.0, -2.0], [0.0, 0.0]]), torch.tensor([[3.0, 1.0], [0.0, 1.0]])
+    assert Wachter(distance="l2")._distance(a, b).tolist() == [4 + 9, 1]
+    assert Wachter(scale_=torch.tensor([0.5, 2.0]))._distance(a, b).tolist() == [1 + 6, 2]
+
+
+def test_a_descent_takes_all_its_steps_at_a_falling_rate_and_weighs_the_goal_by_the_verdicts():
+    """Down a slope Adam steps by its rate: 0.1, 0.08, 0.06, 0.04, 0.02. The first row is refused, the second never."""
+    offered, weights = [], []
+
+    class Verdicts:
+        x_cf = torch.zeros(2, 1)
+
+        def offer(self, candidates):
+            offered.append(candidates[:, 0, 0].tolist())
+            return torch.tensor([[False], [True]])
+            yield
+
+    def loss(x, weight):
+        weights.append(weight.tolist())
+        return -3 * x[:, 0]
+
+    talk = descend(torch.zeros(2, 1), lambda at: at, loss, Verdicts(), steps=5, rate=0.1, every=2, growth=2.0)
+    assert list(talk) == []
+    assert [at for at, _ in offered] == pytest.approx([0.18, 0.28, 0.30])  # after 2, 4 and 5 steps
+    assert all(one == other for one, other in offered)
+    assert weights == [[1, 1]] * 2 + [[2, 0.5]] * 2 + [[4, 0.25]]
 
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "squared"])
@@ -57,6 +100,14 @@ def test_an_immutable_number_leaves_the_work_to_the_other():
     x_cf = run(Wachter(), toy(NUMBERS, [4.0, 1.0], -4.0, [False, True]), [[0.25, 0.0]])
     assert x_cf[0, 0] == 0.25
     assert x_cf[0, 1].item() == pytest.approx(3.0, abs=0.1)
+
+
+def test_categories_start_mixed_with_the_uniform_law():
+    """Of three values and of two: 0.7 of their own, and 0.3 spread over all."""
+    seen, task = [], toy(CATEGORIES, [0.0, 0.0, 4.0, 0.0, 0.0], -2.0)
+    watched = replace(task, guide=lambda x: seen.append(x.detach()) or task.guide(x))
+    run(Wachter(soften=0.3, steps=1), watched, [[1.0, 0, 0, 0, 1]])
+    assert seen[0][0].tolist() == pytest.approx([0.8, 0.1, 0.1, 0.15, 0.85])
 
 
 def test_only_the_category_that_helps_is_changed():

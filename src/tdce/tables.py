@@ -244,12 +244,13 @@ def _parse(column: pd.Series[Any], feature: Column | None, dialect: Dialect) -> 
         if not isinstance(feature, Numeric):  # an identifier: a float would cut it short
             return column
         whole = False
-    return pd.to_numeric(cells).astype("Int64" if whole else "Float64").reindex(column.index)
+    values = {c: int(c) if whole else float(c) for c in number}  # exact, which pandas before 3 is not
+    return cells.map(values).astype("Int64" if whole else "Float64").reindex(column.index)
 
 
 def _with_odd_cells(column: pd.Series[Any], cells: pd.Series[Any], fits: pd.Series[Any]) -> pd.Series[Any]:
     mixed = column[cells.index].astype(object)
-    mixed[fits] = pd.to_numeric(cells[fits])
+    mixed[fits] = cells[fits].map(float)
     return mixed.reindex(column.index)
 
 

@@ -54,8 +54,8 @@ def train(
     """
     generator = Generator().manual_seed(seed)
     averaged = copy.deepcopy(module).requires_grad_(False)
-    optimiser = torch.optim.AdamW(module.parameters(), lr=plan.rate, weight_decay=plan.decay, betas=(0.9, 0.99))
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimiser, lambda step: _rate(step, plan.steps))
+    weights, means = tuple(module.parameters()), tuple(averaged.parameters())
+    adam = Adam(weights, betas=(0.9, 0.99), decay=plan.decay)
     batch = min(plan.batch, rows)
     order = torch.empty(0, dtype=torch.long)
     checks: list[tuple[int, float]] = []
@@ -72,12 +72,9 @@ def train(
                     f"{title}: the loss is {value.item()} at step {step}; check the table for columns with extreme "
                     f"values, or try a learning rate below {plan.rate}"
                 )
-            optimiser.zero_grad(set_to_none=True)
-            value.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(module.parameters(), plan.clip)
-            optimiser.step()
-            schedule.step()
-            _average(averaged, module, min(plan.average, step / (step + 10)))
+            gradients = torch.autograd.grad(value, weights)
+            adam.step(_clipped(gradients, plan.clip), plan.rate * _rate(step - 1, plan.steps))
+            _average(means, weights, min(plan.average, step / (step + 10)))
             if step % plan.check_every == 0 or step == plan.steps:
                 with torch.no_grad():
                     checks.append((step, held_out(averaged).item()))
@@ -92,6 +89,37 @@ def train(
     return History(tuple(checks), best_step, best_loss)
 
 
+class Adam:
+    """Adam, with decoupled weight decay if there is any (AdamW): to the bit what torch.optim computes, the first use of
+    which waits two seconds for torch's compiler."""
+
+    def __init__(
+        self, weights: tuple[Tensor, ...], betas: tuple[float, float] = (0.9, 0.999), decay: float = 0.0
+    ) -> None:
+        self.weights, self.betas, self.decay, self.steps = weights, betas, decay, 0
+        self.mean, self.square = (tuple(torch.zeros_like(weight) for weight in weights) for _ in range(2))
+
+    @torch.no_grad()
+    def step(self, gradients: tuple[Tensor, ...], rate: float) -> None:
+        """Changes the weights in place."""
+        self.steps += 1
+        first, second = self.betas
+        torch._foreach_mul_(self.weights, 1 - rate * self.decay)
+        torch._foreach_lerp_(self.mean, gradients, 1 - first)
+        torch._foreach_mul_(self.square, second)
+        torch._foreach_addcmul_(self.square, gradients, gradients, 1 - second)
+        scale = torch._foreach_sqrt(self.square)
+        torch._foreach_div_(scale, (1 - second**self.steps) ** 0.5)
+        torch._foreach_add_(scale, 1e-8)
+        torch._foreach_addcdiv_(self.weights, self.mean, scale, -rate / (1 - first**self.steps))
+
+
+def _clipped(gradients: tuple[Tensor, ...], most: float) -> tuple[Tensor, ...]:
+    """Scaled down together where their norm is more than this."""
+    norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    return torch._foreach_mul(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
+
+
 def _rate(step: int, steps: int) -> float:
     """Warm up over 50 steps, then a cosine down to nearly nothing."""
     warm = min(1.0, (step + 1) / 50)
@@ -99,5 +127,5 @@ def _rate(step: int, steps: int) -> float:
 
 
 @torch.no_grad()
-def _average(averaged: nn.Module, module: nn.Module, keep: float) -> None:
-    torch._foreach_lerp_(list(averaged.parameters()), list(module.parameters()), 1 - keep)
+def _average(means: tuple[Tensor, ...], weights: tuple[Tensor, ...], keep: float) -> None:
+    torch._foreach_lerp_(means, weights, 1 - keep)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tdce.methods.interface import Query, Search, Talk
+from tdce.training import Adam
 
 Distance = Callable[[Tensor, Tensor], Tensor]  # (..., width), (..., width) -> (...)
 
@@ -58,18 +59,16 @@ def descend(
     keeps their gradients separate, so rows do not influence each other.
     """
     at, weight = start.detach().clone().requires_grad_(), torch.ones(len(start))
-    adam = torch.optim.Adam([at], lr=rate)
+    adam = Adam((at,))
     for step in range(1, steps + 1):
         with torch.enable_grad():
             total = loss(row(at), weight).sum()
-        (at.grad,) = torch.autograd.grad(total, at)
-        adam.step()
+        adam.step(torch.autograd.grad(total, at), rate * (1 - (step - 1) / steps))  # down to nothing: |x| has a kink
         if step % every == 0 or step == steps:
             with torch.no_grad():
                 candidates = row(at)[:, None]
             flips = (yield from closest.offer(candidates))[:, 0]
             weight = torch.where(flips, weight / growth, weight * growth)
-        adam.param_groups[0]["lr"] = rate * (1 - step / steps)  # down to nothing: |x| has a kink to settle in
     return closest.x_cf
 
 
