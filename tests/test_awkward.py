@@ -9,11 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from asking import query_of, towards
 
 import tdce
 from tdce.answer import Answer
 from tdce.errors import InputError
 from tdce.methods import TDCE
+from tdce.methods.objective import Objective
+from tdce.noise import Noise
 from tdce.schema import Numeric, Schema
 
 SIZE = 40  # rows of a table: too few to learn anything, enough to go wrong
@@ -235,6 +239,26 @@ def test_a_typical_answer_is_an_answer_too(asked: Asked) -> None:
     pd.testing.assert_frame_equal(asked.rows, asked.before)
     for name in asked.immutable:
         assert answer.to_frame()[name].tolist() == asked.before[name].tolist()
+
+
+def test_along_the_dial_cost_falls_and_energy_rises(asked: Asked) -> None:
+    """On tables of numbers or of categories alone, with strange values, with three classes; up to what the search may
+    miss, which looks at some candidates only."""
+    explainer, fitted = asked.explainer, asked.explainer.fitted
+    task, y = fitted.task(asked.immutable), fitted.classes.index(asked.target)
+    x = fitted.encoder.encode(asked.rows).float()
+    aim = Objective(task, query_of(task, x, towards(y, x)), Noise(x, 0), 0.5, torch.full((len(x),), y))
+    found = []
+    for closeness in (0.0, 0.25, 0.5, 0.75, 1.0):
+        answer = explainer.explain(asked.rows, target=asked.target, immutable=asked.immutable, closeness=closeness)
+        x_cf = fitted.encoder.embed(answer.found.raw[:, 0]).float()
+        everyone = torch.arange(len(x))
+        found.append((aim.cost(x_cf, everyone).sum().item(), aim.energy(x_cf, everyone).sum().item()))
+    cost, energy = np.array(found).T
+    assert (np.diff(cost) <= 0.02 * cost[0]).all()
+    assert (np.diff(energy) >= -0.02 * energy[0]).all()
+    assert cost[0] > cost[-1]
+    assert energy[0] < energy[-1]
 
 
 def test_there_is_a_sentence_for_every_line(asked: Asked) -> None:
