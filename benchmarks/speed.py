@@ -30,6 +30,7 @@ from tdce.paper.benchmark.settings import chosen
 
 PARTS = {
     "nearest people": ("crowd.py", "nearest"),
+    "best people": ("crowd.py", "best"),
     "parts of people": ("crowd.py", "compared"),
     "energy": ("objective.py", "energy"),
     "plausibility": ("explaining.py", "_plausible"),
