@@ -89,11 +89,13 @@ class TDCE:
             theirs, place, gain, enough = (
                 each.gather(1, chosen.expand(-1, -1, each.shape[2])) for each in (near[:, :, None], place, gain, enough)
             )
-            person = crowd.x[theirs.squeeze(2)]  # (n, people, width)
             last = (enough - 1, enough, enough + 1, torch.zeros_like(enough))
             taken = torch.cat([(place <= each) & (gain > 0) for each in last], dim=1)
-            candidates = torch.where(taken[:, :, space.owner], person.repeat(1, len(last), 1), query.x[at, None])
-            yield from self.ask(query, asked, candidates, at, taken.any(dim=2))
+            theirs = theirs.squeeze(2).repeat(1, len(last))
+            row, part = taken.any(dim=2).nonzero(as_tuple=True)
+            over = taken[row, part][:, space.owner]  # (m, width) what is taken over
+            candidates = torch.where(over, crowd.x[theirs[row, part]], query.x[at[row]])
+            yield from self.ask(query, asked, candidates, at[row])
 
     def whole_people(self, query: Query, asked: Candidates, rows: Tensor, count: int) -> Talk[None]:
         """The best of all accepted people as a whole, with the row's own immutable features."""
@@ -101,8 +103,10 @@ class TDCE:
         for goal, whose in query.goals.groups():
             crowd, at = Crowd.of(task, goal), rows[whose[rows]]
             if len(at) and len(crowd.x):
-                person = crowd.x[crowd.best(task, asked.aim, at, count)]
-                yield from self.ask(query, asked, torch.where(task.mutable, person, query.x[at, None]), at)
+                best = crowd.best(task, asked.aim, at, count)  # (n, count)
+                each = at.repeat_interleave(best.shape[1])
+                people = torch.where(task.mutable, crowd.x[best.flatten()], query.x[each])
+                yield from self.ask(query, asked, people, each)
 
     def last_resort(self, query: Query, lacking: Tensor, asked: Candidates, noise: Noise) -> Talk[None]:
         """For rows of which nothing was accepted: people further away, then people who are drawn with the row's
@@ -115,7 +119,7 @@ class TDCE:
             draws = Noise(torch.cat([query.x[whose], number], dim=1), noise.seed, noise.part)
             given = (query.x[whose], ~task.mutable)
             people = task.diffusion.sample(draws, STRIDES, y=asked.aim.y[whose], given=given)
-            yield from self.ask(query, asked, people.view(len(at), DRAWN, -1), at)
+            yield from self.ask(query, asked, people, whose)
 
     def brought_near(
         self, query: Query, near: Candidates, chosen: Callable[[Candidates], Candidates]
@@ -151,33 +155,26 @@ class TDCE:
         nothing is."""
         space, x_cf, at, before = task_of(self).space, near.x, near.at, near.total
         changed = space.moved(x_cf, query.x[at])
-        less = torch.where(space.members, query.x[at, None], x_cf[:, None])  # (m, features, width)
-        use = changed & (changed.sum(dim=1, keepdim=True) > 1) & ~near.settled[:, None]
-        good = yield from self.ask(query, near, less, at, use)
-        after = torch.full(good.shape, torch.inf)
+        several = changed.sum(dim=1, keepdim=True) > 1
+        i, feature = (changed & several & ~near.settled[:, None]).nonzero(as_tuple=True)
+        less = torch.where(space.members[feature], query.x[at[i]], x_cf[i])
+        good = yield from self.ask(query, near, less, at[i])
+        after = torch.full((len(i),), torch.inf)
         after[good] = near.total[len(before) :]
-        better = after < before[:, None]
+        better = after < before[i]
         if not better.any():
             return None
-        near.settled[: len(before)] = ~better.any(dim=1)
-        return near.without(torch.cat([better.any(dim=1), ~better[good]]))
+        moved = torch.zeros(len(at), dtype=torch.bool).index_fill(0, i[better], True)
+        near.settled[: len(at)] = ~moved
+        return near.without(torch.cat([moved, ~better[good]]))
 
-    def ask(
-        self,
-        query: Query,
-        asked: Candidates,
-        candidates: Tensor,  # (m, k, width)
-        at: Tensor,  # (m,) of these rows
-        use: Tensor | None = None,  # (m, k) only about these
-    ) -> Talk[Tensor]:
-        """(m, k) which of them the model accepts."""
-        use = torch.ones(candidates.shape[:2], dtype=torch.bool) if use is None else use
-        flat, whose = candidates[use], at[:, None].expand_as(use)[use]
-        good = torch.zeros_like(use)
-        if len(whose):
-            judged = yield query.ask(coarse(task_of(self), query.x[whose], flat), whose)
-            good[use] = accepted = asked.accepted(judged, whose)
-            asked.keep(judged.x[accepted, 0], whose[accepted])
+    def ask(self, query: Query, asked: Candidates, x_cf: Tensor, at: Tensor) -> Talk[Tensor]:
+        """(m,) which of the candidates (m, width) of the rows at `at` the model accepts; these are kept."""
+        if len(at) == 0:
+            return torch.zeros(0, dtype=torch.bool)
+        judged = yield query.ask(coarse(task_of(self), query.x[at], x_cf), at)
+        good = asked.accepted(judged, at)
+        asked.keep(judged.x[good, 0], at[good])
         return good
 
 
