@@ -55,7 +55,7 @@ class Crowd:
             for place, theirs, may_change in zip(aim.place[some].T[:, :, None], people, free.tolist(), strict=True):
                 more = costs(place != theirs, place, theirs)  # one feature after another: no order of a sum
                 (cost if may_change else apart).add_(more)
-            total = aim.total(cost, self.energy(task, aim.y[some])).add_(apart, alpha=EXACT)
+            total = aim.total(cost, self.energy(task, aim.y[some])) + EXACT * apart
             found.append(total.topk(min(count, len(self.x)), largest=False).indices)
         return torch.cat(found)
 

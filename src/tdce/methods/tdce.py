@@ -129,10 +129,9 @@ class TDCE:
         yield from self.halve(query, near)
         while True:
             near = chosen(near)
-            less = yield from self.give_back(query, near)
-            if less is None:
+            if near.settled.all():
                 return near
-            near = less
+            near = yield from self.give_back(query, near)
 
     def halve(self, query: Query, near: Candidates) -> Talk[None]:
         """The numbers on the straight line from the row to where they are, as near as the verdict holds."""
@@ -150,9 +149,9 @@ class TDCE:
             low, high = torch.where(good, low, middle), torch.where(good, middle, high)
         near.keep(end, at)
 
-    def give_back(self, query: Query, near: Candidates) -> Talk[Candidates | None]:
-        """Ask about every candidate with one change less. What is better takes the place of what it came from; None if
-        nothing is."""
+    def give_back(self, query: Query, near: Candidates) -> Talk[Candidates]:
+        """Ask about every candidate with one change less. What is better takes the place of what it came from; a
+        candidate of which nothing is better is settled."""
         space, x_cf, at, before = task_of(self).space, near.x, near.at, near.total
         changed = space.moved(x_cf, query.x[at])
         several = changed.sum(dim=1, keepdim=True) > 1
@@ -162,8 +161,6 @@ class TDCE:
         after = torch.full((len(i),), torch.inf)
         after[good] = near.total[len(before) :]
         better = after < before[i]
-        if not better.any():
-            return None
         moved = torch.zeros(len(at), dtype=torch.bool).index_fill(0, i[better], True)
         near.settled[: len(at)] = ~moved
         return near.without(torch.cat([moved, ~better[good]]))
