@@ -289,10 +289,11 @@ def _check_weights(tensors: Tensors) -> None:
 
 def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
     """What was learned about each column, by its position."""
-    return Encoder(tuple(
+    columns = (
         column.restored({name: tensors[name.format(i)].numpy() for name in column.layout()})
         for i, column in enumerate(schema)
-    ))  # fmt: skip
+    )
+    return Encoder(tuple(columns), schema.laws)
 
 
 def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor) -> None:

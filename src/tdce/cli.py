@@ -325,7 +325,12 @@ def _print_schema(schema: Schema) -> None:
     table = Table("column", "kind", "values", "may change", box=None, pad_edge=False)
     for row in schema.describe():
         table.add_row(*(Text(cell) for cell in row))
-    _console_for_tables().print(table)
+    console = _console_for_tables()
+    console.print(table)
+    if schema.laws:
+        console.print("\nLaws, which every answer keeps (those with exceptions: if it can):")
+    for number, sentence in enumerate(schema.sentences()):
+        console.print(Text(f"{number:3}  {sentence}"), soft_wrap=True)
 
 
 def _console_for_tables() -> Console:

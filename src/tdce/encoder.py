@@ -19,6 +19,7 @@ from torch import Tensor
 from tdce.cells import LARGEST, Flags, Floats, check_table
 from tdce.columns import Learned
 from tdce.errors import InputError, listing
+from tdce.laws.kinds import Law
 from tdce.schema import Schema
 from tdce.space import Space
 
@@ -28,6 +29,7 @@ class Encoder:
     """`encode` a frame to a tensor (n, width); `decode` it back, unchanged values bit for bit."""
 
     columns: tuple[Learned, ...]
+    laws: tuple[Law, ...] = ()
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, schema: Schema | None = None) -> Self:
@@ -38,11 +40,11 @@ class Encoder:
             if len(present) == 0:
                 raise InputError(f"{column.name!r} has no value at all: every cell is missing; drop the column")
             learned.append(column.learn(present))
-        return cls(tuple(learned))
+        return cls(tuple(learned), schema.laws)
 
     @cached_property
     def schema(self) -> Schema:
-        return Schema(tuple(learned.column for learned in self.columns))
+        return Schema(tuple(learned.column for learned in self.columns), self.laws)
 
     @cached_property
     def space(self) -> Space:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from tdce.cells import Flags, Floats, Name, Positions, same
 from tdce.columns import Choices, Learned
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
+from tdce.laws.keeping import Keeping
 
 
 class Reach(NamedTuple):
@@ -31,12 +32,13 @@ class Limits:
     It holds only the raw values until something is asked of it: with many rows, ask about some at a time (`take`).
 
     A value is the row's own, or it is on the grid, in the range, in the direction, among the allowed categories, and
-    fits the column's dtype. Missing is never proposed. Immutable features keep their own value.
+    fits the column's dtype. Missing is never proposed. Immutable features keep their own value. No change breaks a law.
     """
 
     encoder: Encoder
     own: Floats  # (n, features)
     columns: tuple[Learned, ...]  # as the rows store them
+    laws: Keeping
 
     @classmethod
     def of(cls, encoder: Encoder, frame: pd.DataFrame, immutable: Iterable[Name] = ()) -> Limits:
@@ -47,7 +49,8 @@ class Limits:
                 raise InputError(f"immutable: there is no feature {name!r}; known: {listing(encoder.schema.names)}")
         own = encoder.read(frame)
         named = zip(encoder.schema.names, encoder.columns, strict=True)
-        return cls(encoder, own, tuple(column.stored(frame[name].dtype, name in frozen) for name, column in named))
+        columns = tuple(column.stored(frame[name].dtype, name in frozen) for name, column in named)
+        return cls(encoder, own, columns, Keeping.hard(encoder.laws, encoder.schema.features))
 
     @property
     def immutable(self) -> tuple[Name, ...]:
@@ -55,7 +58,7 @@ class Limits:
 
     def take(self, at: Flags | Positions) -> Limits:
         """The limits of some of the rows."""
-        return Limits(self.encoder, self.own[at], self.columns)
+        return replace(self, own=self.own[at])
 
     @cached_property
     def x(self) -> Tensor:
@@ -75,7 +78,8 @@ class Limits:
         """Encoded proposals (n, width) -> raw values (n, features) that keep every rule."""
         parts = zip(self.choices, self.encoder.parts(x_cf), strict=True)
         raw = np.stack([choices.snap(part) for choices, part in parts], axis=1)
-        return np.where(self.encoder.same(x_cf, self.x) | self.frozen, self.own, raw)
+        raw = np.where(self.encoder.same(x_cf, self.x) | self.frozen, self.own, raw)
+        return self.laws.kept(raw, self.own, self._allows)
 
     def reach(self) -> Reach:
         """How far the encoded rows may go: the lowest and highest numbers, and which category weights may be 1."""
@@ -84,9 +88,10 @@ class Limits:
         return Reach(low.float(), high.float(), allowed)
 
     def kept(self, raw: Floats) -> Flags:
-        """(n,): whether every value is the row's own or one that may be proposed."""
+        """(n,): whether every value is the row's own or one that may be proposed, and no change breaks a law."""
         allowed = np.stack([c.allows(values) for c, values in zip(self.choices, raw.T, strict=True)], axis=1)
-        return np.asarray((same(raw, self.own) | (allowed & ~self.frozen)).all(axis=1))
+        values = (same(raw, self.own) | (allowed & ~self.frozen)).all(axis=1)
+        return np.asarray(values & ~self.laws.broken(raw, self.own).any(axis=1))
 
     def note(self) -> str:
         """Why nothing can change in a row that is not free."""
@@ -95,6 +100,12 @@ class Limits:
             return "every feature is immutable"
         frozen = f"; immutable: {listing(self.immutable)}" if self.immutable else ""
         return f"no other allowed value for {listing(stuck)}{frozen}"
+
+    def _allows(self, column: int, values: Floats, rows: Positions) -> Flags:
+        """Whether these values of a column may be proposed to these rows."""
+        whole = self.own[:, column].copy()
+        whole[rows] = values
+        return np.asarray(self.choices[column].allows(whole)[rows] & ~self.frozen[column])
 
     @property
     def frozen(self) -> Flags:

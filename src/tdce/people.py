@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 from tdce.cells import Floats
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
+from tdce.laws.keeping import Keeping
 from tdce.noise import Stream
 from tdce.progress import Progress
 from tdce.threads import one_thread
@@ -32,7 +33,8 @@ def drawn(
     seed: int,
     progress: Progress,
 ) -> Floats:
-    """(m, features) raw values on the grid and in the range of the data; the same ones with any number of threads."""
+    """(m or fewer, features) raw values on the grid and in the range of the data, who keep its laws; the same ones with
+    any number of threads."""
     generator, parts = Generator().manual_seed(seed), torch.split(y, PART)
     found = [np.zeros((0, len(encoder.schema)))]
     with one_thread(), progress.bar("synthetic people", len(parts)) as bar:
@@ -40,4 +42,7 @@ def drawn(
             found.append(encoder.unembed(diffusion.sample(Stream(len(part), generator), STEPS, y=part)))
             bar.advance()
     columns = zip(encoder.columns, np.concatenate(found).T, strict=True)
-    return np.stack([learned.nearest_known(values) for learned, values in columns], axis=1)
+    raw = np.stack([learned.nearest_known(values) for learned, values in columns], axis=1)
+    return Keeping.hard(encoder.laws, encoder.schema.features).lawful(
+        raw, lambda i, values: encoder.columns[i].knows(values)
+    )

@@ -7,34 +7,43 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
 from tdce.cells import Name, check_table
 from tdce.columns import Categorical, Column, Numeric, from_entry, infer
 from tdce.errors import InputError, listing
+from tdce.laws.find import find
+from tdce.laws.kinds import Law
+from tdce.laws.kinds import from_entry as law_from_entry
 
 __all__ = ["Categorical", "Column", "Numeric", "Schema"]
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The features of a table, in its own column order."""
+    """The features of a table, in its own column order, and the laws that hold between them."""
 
     features: tuple[Column, ...]
+    laws: tuple[Law, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.features:
             raise InputError("there is no feature column; the table needs at least one besides the label")
         _check_different(self.names)
+        for law in self.laws:
+            law.bound(self.features)  # speaks only of what there is
 
     @classmethod
     def infer(cls, frame: pd.DataFrame, label: Name | None = None) -> Self:
-        """Read kinds, grids, ranges and categories off a table; `label` is left out."""
+        """Read kinds, grids, ranges, categories and laws off a table; `label` is left out."""
         check_table(frame)
         _check_different(frame.columns)
         if len(frame) == 0:
             raise InputError("the table has no rows")
-        return cls(tuple(infer(frame[name]) for name in frame.columns if label is None or name != label))
+        schema = cls(tuple(infer(frame[name]) for name in frame.columns if label is None or name != label))
+        raw = np.stack([column.read(frame[column.name]) for column in schema], axis=1)
+        return replace(schema, laws=tuple(find(schema.features, raw)))
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.features)
@@ -69,10 +78,20 @@ class Schema:
             schema = schema.change(name, immutable=True)
         return schema
 
+    def without_laws(self, *numbers: int) -> Self:
+        """A copy in which these laws are switched off, by their number in `laws`; without a number, all of them."""
+        for number in numbers:
+            if not 0 <= number < len(self.laws):
+                raise InputError(f"there is no law {number}; the schema has {len(self.laws)}, counted from 0")
+        off = numbers or range(len(self.laws))
+        laws = (replace(law, on=False) if i in off else law for i, law in enumerate(self.laws))  # type: ignore[type-var]
+        return replace(self, laws=tuple(laws))
+
     def to_json(self) -> str:
         """Text for a person to read and edit; `from_json` takes it back."""
-        lines = ",\n    ".join(json.dumps(f.entry(), ensure_ascii=False) for f in self.features)
-        return f'{{\n  "tdce_schema": 1,\n  "features": [\n    {lines}\n  ]\n}}\n'
+        parts = {"features": self.features} | ({"laws": self.laws} if self.laws else {})
+        text = [f'  "{name}": [\n    {_lines(each.entry() for each in some)}\n  ]' for name, some in parts.items()]
+        return "{\n" + ",\n".join(['  "tdce_schema": 1', *text]) + "\n}\n"
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -82,22 +101,26 @@ class Schema:
             raise InputError(f"the schema is not valid JSON: {error}") from None
         if not isinstance(content, dict) or content.get("tdce_schema") != 1:
             raise InputError('the schema must be a JSON object with "tdce_schema": 1 and "features"')
-        entries = content.get("features")
-        if not isinstance(entries, list):
-            raise InputError('the schema\'s "features" must be a list')
-        return cls(tuple(from_entry(entry) for entry in entries))
+        entries, laws = content.get("features"), content.get("laws", [])
+        for name, some in (("features", entries), ("laws", laws)):
+            if not isinstance(some, list):
+                raise InputError(f'the schema\'s "{name}" must be a list')
+        return cls(tuple(map(from_entry, entries)), tuple(map(law_from_entry, laws)))  # type: ignore[arg-type]
 
     def describe(self) -> list[tuple[str, str, str, str]]:
         """One line per feature, for people: column, kind, values, may change."""
         missing = "; may be missing"
         return [(str(f.name), f.kind, f.describe() + missing * f.missing, f.may_change) for f in self.features]
 
+    def sentences(self) -> list[str]:
+        """One line per law, for people."""
+        return [_sentence(law) for law in self.laws]
+
     def __str__(self) -> str:
         lines = [("column", "kind", "values", "may change"), *self.describe()]
         widths = [max(len(line[i]) for line in lines) for i in range(3)]
-        return "\n".join(
-            "  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[3]]) for line in lines
-        )
+        columns = ["  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[3]]) for line in lines]
+        return "\n".join([*columns, *self.sentences()])
 
 
 def _check_different(names: Iterable[Name]) -> None:
@@ -106,3 +129,14 @@ def _check_different(names: Iterable[Name]) -> None:
         if name in seen:
             raise InputError(f"column {name!r} appears twice; rename or drop one of them")
         seen.add(name)
+
+
+def _lines(entries: Iterable[dict[str, Any]]) -> str:
+    return ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+
+
+def _sentence(law: Law) -> str:
+    text = str(law)
+    exceptions = f", but for {law.exceptions:,}" if law.exceptions else ""
+    off = "" if law.on else "; switched off"
+    return f"{text[:1].upper()}{text[1:]} ({law.support:,} rows{exceptions}{off})"

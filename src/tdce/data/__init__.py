@@ -118,11 +118,11 @@ def _whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _schema(frame: pd.DataFrame, table: Table, recipe: Preset) -> Schema:
+    found = Schema.infer(frame, label=table.label)
     features = tuple(
-        Numeric(f.name, low=0, high=1, step=1.0, missing=f.missing) if f.name in recipe.flags else f
-        for f in Schema.infer(frame, label=table.label)
+        Numeric(f.name, low=0, high=1, step=1.0, missing=f.missing) if f.name in recipe.flags else f for f in found
     )
-    return Schema(features).freeze(*recipe.immutable)
+    return Schema(features, found.laws).freeze(*recipe.immutable)
 
 
 def _split(rows: int, held_out: int, seed: int) -> Splits:

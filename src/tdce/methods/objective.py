@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from tdce.diffusion.model import TabularDiffusion
+from tdce.laws.keeping import Keeping
 from tdce.methods.interface import Query, Task
 from tdce.noise import Draws, Noise
 from tdce.products import even
@@ -13,6 +14,7 @@ from tdce.space import Space
 
 NOISE = (0.3, 0.5, 0.7)  # levels, as shares of T, from which a candidate must be denoised
 COUNT = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
+SOFT = 0.5  # the cost of breaking a law that nearly all rows of the table keep
 ROWS = 16_384  # candidates that are denoised at a time
 
 
@@ -59,12 +61,19 @@ class Objective:
         self.x, self.place = query.x, places(task.space, query.x)
         self.y = y  # (n,) the class that each row is to get
         self.draws = draws(self.space, noise)
+        self.encoder, self.soft = task.encoder, Keeping.soft(task.encoder.laws, task.encoder.schema.features)
 
     def cost(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) of candidates (m, width) of the rows at `at`."""
         full = even(torch.arange(len(at)))  # so that few candidates are added up like many
         moved = self.space.moved(self.x[at[full]], x_cf[full])
-        return costs(moved, self.place[at[full]], places(self.space, x_cf[full])).sum(dim=1)[: len(at)]
+        cost = costs(moved, self.place[at[full]], places(self.space, x_cf[full])).sum(dim=1)[: len(at)]
+        return cost + SOFT * self._broken(x_cf, at) if self.soft.laws else cost
+
+    def _broken(self, x_cf: Tensor, at: Tensor) -> Tensor:
+        """(m,) how many soft laws each breaks."""
+        own = self.encoder.unembed(self.x)[at.numpy()]
+        return torch.from_numpy(self.soft.broken(self.encoder.unembed(x_cf), own).sum(axis=1)).float()
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,)"""

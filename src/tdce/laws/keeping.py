@@ -1,0 +1,84 @@
+"""Keeping laws: proposals in which features that are tied to each other move together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tdce.cells import Flags, Floats, Positions, same
+from tdce.columns import Column
+from tdce.laws.kinds import Bound, Law
+
+PASSES = 3  # over all laws: keeping one may break another
+
+Allows = Callable[[int, Floats, Positions], Flags]
+"""Whether these values (m,) of a column may be proposed to the rows at these positions."""
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Some laws about the columns of a raw matrix."""
+
+    laws: tuple[Bound, ...] = ()
+
+    @classmethod
+    def hard(cls, laws: Iterable[Law], features: Sequence[Column]) -> Keeping:
+        """Those that no row of the table breaks."""
+        return cls(tuple(law.bound(features) for law in laws if law.on and law.hard))
+
+    @classmethod
+    def soft(cls, laws: Iterable[Law], features: Sequence[Column]) -> Keeping:
+        """Those that a few rows break."""
+        return cls(tuple(law.bound(features) for law in laws if law.on and not law.hard))
+
+    def broken(self, raw: Floats, own: Floats) -> Flags:
+        """(n, laws) which laws rows (n, features) break by a change: nobody need keep better what is as it was."""
+        changed, none = ~same(raw, own), np.zeros((len(raw), 0), dtype=bool)
+        each = [law.broken(raw, own) & changed[:, law.columns].any(axis=1) for law in self.laws]
+        return np.stack(each, axis=1) if each else none
+
+    def kept(self, raw: Floats, own: Floats, allows: Allows) -> Floats:
+        """The rows with every law kept: what is tied to a change follows it if it may, else the change is undone."""
+        at = np.flatnonzero(self.broken(raw, own).any(axis=1))
+        if len(at) == 0:
+            return raw
+        some = self._followed(raw[at], own[at], lambda column, values, rows: allows(column, values, at[rows]))
+        out = raw.copy()
+        out[at] = self._undone(some, own[at])
+        return out
+
+    def lawful(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> Floats:
+        """Rows that were drawn and belong to nobody: with values changed so that they keep every law, without those for
+        which that is not to be had."""
+        strange = np.full_like(raw, np.inf)  # nobody's: every value is a change
+        for _ in range(PASSES):
+            raw = self._followed(raw, strange, lambda column, values, _: knows(column, values))
+        return raw[~self.broken(raw, strange).any(axis=1)]
+
+    def _followed(self, raw: Floats, own: Floats, allows: Allows) -> Floats:
+        raw = raw.copy()
+        for _ in range(PASSES):
+            for law in self.laws:
+                changed = ~same(raw, own)
+                at = np.flatnonzero(law.broken(raw, own) & changed[:, law.columns].any(axis=1))
+                for column, values in law.mends(raw[at], changed[at]) if len(at) else ():
+                    with_it = raw[at].copy()
+                    with_it[:, column] = values
+                    good = ~np.isnan(values) & ~law.broken(with_it, own[at]) & law.broken(raw[at], own[at])
+                    good[good] = allows(column, values[good], at[good]) | (values[good] == own[at[good], column])
+                    raw[at[good], column] = values[good]
+        return raw
+
+    def _undone(self, raw: Floats, own: Floats) -> Floats:
+        """Each turn undoes a change in every row that breaks a law, so there is an end: the person's own row."""
+        while True:
+            back = self.broken(raw, own) @ self._members(raw.shape[1])
+            if not back.any():
+                return raw
+            raw = np.where(back, own, raw)
+
+    def _members(self, features: int) -> Flags:
+        """(laws, features) of which columns each law speaks."""
+        return np.array([np.isin(np.arange(features), law.columns) for law in self.laws])

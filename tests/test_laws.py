@@ -1,0 +1,280 @@
+"""Laws: those that a table has are found, in words a person would use, and nothing else is."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tdce import InputError
+from tdce.cells import Floats
+from tdce.laws import find as finding
+from tdce.laws.keeping import Keeping
+from tdce.laws.kinds import Determines, Given, Law, Linear, Order, State, from_entry
+from tdce.schema import Categorical, Schema
+
+MONTHS = {"jan": 31, "feb": 28, "mar": 31, "apr": 30}
+
+
+def table(rows: int = 6_000, seed: int = 0) -> pd.DataFrame:
+    """A table that has one law of each kind, beside columns that have none."""
+    rng = np.random.default_rng(seed)
+    called = rng.random(rows) < 0.3
+    trades = rng.integers(0, 30, rows)
+    month = rng.choice(list(MONTHS), rows)
+    rent, heating = rng.integers(200, 900, rows), rng.integers(20, 90, rows)
+    town = rng.choice(["Bonn", "Köln", "Trier", "Mainz"], rows)
+    return pd.DataFrame({
+        "trades": trades,
+        "satisfactory": rng.binomial(trades, 0.8),
+        "days_since_call": np.where(called, rng.integers(1, 400, rows), -1),
+        "outcome": np.where(called, rng.choice(["success", "failure"], rows), "never called"),
+        "month": month,
+        "day": [rng.integers(1, MONTHS[m] + 1) for m in month],
+        "rent": rent,
+        "heating": heating,
+        "housing": rent + heating,
+        "yearly": 12 * (rent + heating),
+        "town": town,
+        "state": pd.Series(town).map({"Bonn": "NRW", "Köln": "NRW", "Trier": "RP", "Mainz": "RP"}),
+        "income": rng.lognormal(8, 0.5, rows).round(2),
+        "savings": rng.lognormal(7, 1.0, rows).round(2),
+        "colour": rng.choice(["red", "green", "blue"], rows),
+    })  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def schema() -> Schema:
+    return Schema.infer(table())
+
+
+def test_every_law_of_a_table_is_found_and_nothing_else(schema):
+    assert [str(law) for law in schema.laws] == [
+        "yearly = 12 x housing",
+        "housing = rent + heating",
+        "satisfactory is at most trades",
+        "town determines state",
+        "if days_since_call is -1, then outcome is never called",
+        "if outcome is never called, then days_since_call is -1",
+        "if month is feb, then day is none of 29, 30, 31",
+        "if month is apr, then day is not 31",
+    ]
+    assert all(law.hard and law.on for law in schema.laws)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_shuffled_columns_there_is_no_law(seed):
+    """Each column keeps its values, so only what is between columns is gone."""
+    rng, frame = np.random.default_rng(seed), table(2_000, seed)
+    assert Schema.infer(frame.apply(lambda column: rng.permutation(column.to_numpy()))).laws == ()
+
+
+def test_numbers_that_go_up_together_are_no_law():
+    rng = np.random.default_rng(0)
+    year_1 = rng.integers(1, 11, 5_000)
+    year_3 = (year_1 + rng.normal(0, 1.5, 5_000)).round().clip(1, 10).astype(int)
+    income = rng.lognormal(10, 0.4, 5_000).round()
+    frame = pd.DataFrame({"year_1": year_1, "year_3": year_3, "income": income, "age": (20 + income / 2000).round()})
+    assert Schema.infer(frame).laws == ()
+
+
+def test_a_few_exceptions_make_a_law_soft():
+    frame = table()
+    frame.loc[:4, "satisfactory"] = frame.loc[:4, "trades"] + 1
+    law = next(law for law in Schema.infer(frame).laws if isinstance(law, Order))
+    assert (law.low, law.high, law.exceptions, law.hard) == ("satisfactory", "trades", 5, False)
+    frame.loc[:400, "satisfactory"] = frame.loc[:400, "trades"] + 1
+    assert not any(isinstance(law, Order) for law in Schema.infer(frame).laws)
+
+
+def test_missing_is_a_state():
+    frame = table()
+    frame["phone"] = np.where(frame["outcome"] == "never called", None, frame["outcome"])
+    said = [str(law) for law in Schema.infer(frame).laws]
+    assert {"outcome determines phone", "if days_since_call is -1, then phone is missing"} <= set(said)
+    assert "if phone is missing, then days_since_call is -1" in said
+
+
+def test_a_wide_table_takes_no_longer_by_looking_at_fewer_rows(monkeypatch):
+    frame = table(4_000)
+    everything = Schema.infer(frame).laws
+    monkeypatch.setattr(finding, "WORK", 4_000 * frame.shape[1] ** 2 // 4)  # half the rows
+    assert set(map(str, Schema.infer(frame).laws)) <= set(map(str, everything))
+    assert str(Schema.infer(frame).laws[0]) == "yearly = 12 x housing"
+
+
+@pytest.mark.parametrize("frame", [
+    pd.DataFrame({"a": [1, 2]}),
+    pd.DataFrame({"a": [1.0] * 50, "b": ["x"] * 50}),
+    pd.DataFrame({"a": [1.0, None] * 3, "b": [None, 2.0] * 3}),
+    pd.DataFrame({"a": [f"v{i}" for i in range(200)] * 2, "b": range(400)}),
+])  # fmt: skip
+def test_awkward_tables_have_no_laws(frame):
+    assert Schema.infer(frame).laws == ()
+
+
+def test_they_survive_json_and_can_be_switched_off(schema):
+    again = Schema.from_json(schema.to_json())
+    assert again == schema
+    assert "Satisfactory is at most trades (6,000 rows)" in str(schema)
+    off = schema.without_laws(2)
+    assert [law.on for law in off.laws] == [True, True, False, True, True, True, True, True]
+    assert "Satisfactory is at most trades (6,000 rows; switched off)" in str(off)
+    assert Schema.from_json(off.to_json()) == off
+    assert not any(law.on for law in schema.without_laws().laws)
+    with pytest.raises(InputError, match="there is no law 8; the schema has 8, counted from 0"):
+        schema.without_laws(8)
+
+
+@pytest.mark.parametrize(("entry", "words"), [
+    (3, "a law of the schema is 3"),
+    ({"law": "karma"}, "'karma' must be one of"),
+    ({"law": "order", "low": "rent"}, "needs the setting 'high'"),
+    ({"law": "order", "low": "rent", "high": "heating", "colour": 1}, "no setting 'colour'"),
+    ({"law": "order", "low": "rent", "high": "heating", "support": 1, "exceptions": 2}, "the first at most the second"),
+    ({"law": "order", "low": "rent", "high": "heating", "on": 1}, "on is 1"),
+    ({"law": "order", "low": "rent", "high": "town"}, "compares 'town' as a number"),
+    ({"law": "order", "low": "rent", "high": "toun"}, "speaks of 'toun'"),
+    ({"law": "linear", "total": "rent", "parts": ["heating"], "factors": [0]}, "numbers other than 0"),
+    ({"law": "linear", "total": "rent", "parts": ["heating"], "factors": []}, "one factor for each"),
+    ({"law": "determines", "column": "town", "other": "state", "values": [1]}, "a list of pairs"),
+    ({"law": "given", "when": {"column": "town", "values": ["Ulm"]}, "then": {"column": "state", "values": ["RP"]}},
+     "'town' has category 'Ulm'"),
+    ({"law": "given", "when": {"column": "town"}, "then": {"column": "town", "values": ["Bonn"]}}, "column and values"),
+    ({"law": "given", "when": {"column": "town", "values": []}, "then": {"column": "town", "values": [1]}}, "words"),
+])  # fmt: skip
+def test_a_law_that_makes_no_sense_is_named(schema, entry, words):
+    text = json.loads(schema.to_json()) | {"laws": [entry]}
+    with pytest.raises(InputError, match=words):
+        Schema.from_json(json.dumps(text))
+
+
+# --- keeping them --------------------------------------------------------------------------------------------------
+
+
+def anything(column: int, values: Floats, rows: object) -> np.ndarray:
+    return np.ones(len(values), dtype=bool)
+
+
+def nothing(column: int, values: Floats, rows: object) -> np.ndarray:
+    return np.zeros(len(values), dtype=bool)
+
+
+def kept(law: Law, own: list[object], proposed: list[object], allows=anything) -> list[object]:
+    """One row of the columns that the law speaks of, in its order: what becomes of a proposal."""
+    frame = pd.DataFrame([own, proposed], columns=list(law.columns))
+    words = ("x", "y", "X", "Y", "success", "failure")
+    features = [replace(f, categories=words) if isinstance(f, Categorical) else f for f in Schema.infer(frame).features]
+    raw = np.stack([f.read(frame[f.name]) for f in features], axis=1)
+    laws = Keeping.hard([law], features)
+    out = laws.kept(raw[1:], raw[:1], allows)
+    assert not laws.broken(out, raw[:1]).any()
+    return [f.cells(out[:, i])[0] for i, f in enumerate(features)]
+
+
+ORDER = Order("a", "b")
+SUM = Linear("total", ("a", "b"), (1, 1))
+TOWN = Determines("town", "state", (("x", "X"), ("y", "Y")))
+CALL = Given(State("outcome", ("success",)), State("days", (-1,), but=True), usual=90, otherwise="failure")
+
+
+@pytest.mark.parametrize(("law", "own", "proposed", "answer"), [
+    (ORDER, [1, 5], [7, 5], [5, 5]),  # a goes as far as b
+    (ORDER, [4, 5], [4, 2], [4, 4]),  # b goes as far as a
+    (ORDER, [1, 5], [7, 6], [6, 6]),  # both changed
+    (ORDER, [6, 5], [6, 5], [6, 5]),  # the person's own contradiction may stay
+    (ORDER, [6, 5], [7, 5], [5, 5]),  # and never gets worse
+    (SUM, [5, 2, 3], [5, 4, 3], [7, 4, 3]),  # the total follows
+    (SUM, [5, 2, 3], [9, 2, 3], [9, 6, 3]),  # a part follows
+    (SUM, [5, 2, 3], [9, 4, 3], [9, 4, 5]),  # the part that did not change follows
+    (TOWN, ["x", "X"], ["y", "X"], ["y", "Y"]),
+    (TOWN, ["x", "X"], ["x", "Y"], ["y", "Y"]),
+    (CALL, ["failure", -1], ["success", -1], ["success", 90]),  # nobody succeeds who was never called
+    (CALL, ["success", 30], ["success", -1], ["failure", -1]),
+])  # fmt: skip
+def test_what_is_tied_to_a_change_follows_it(law, own, proposed, answer):
+    assert kept(law, own, proposed) == answer
+
+
+@pytest.mark.parametrize(("law", "own", "proposed"), [
+    (SUM, [5, 2, 3], [5, 4, 3]),
+    (TOWN, ["x", "X"], ["y", "X"]),
+    (CALL, ["failure", -1], ["success", -1]),
+])  # fmt: skip
+def test_a_change_that_nothing_may_follow_is_undone(law, own, proposed):
+    assert kept(law, own, proposed, nothing) == own
+
+
+VALUES = st.integers(0, 4)
+STATES = st.builds(
+    lambda c, v, but: State(c, tuple(sorted(v)), but),
+    st.sampled_from("abcd"),
+    st.sets(VALUES, min_size=1),
+    st.booleans(),
+)
+LAWS = st.one_of(
+    st.builds(Order, st.sampled_from("abcd"), st.sampled_from("abcd")),
+    st.builds(lambda total, parts: Linear(total, tuple(parts), (1,) * len(parts)), st.sampled_from("abcd"),
+              st.lists(st.sampled_from("abcd"), min_size=1, max_size=2, unique=True)),
+    st.builds(lambda a, b, m: Determines(a, b, tuple(m.items())), st.sampled_from("abcd"), st.sampled_from("abcd"),
+              st.dictionaries(VALUES, VALUES, min_size=1)),
+    st.builds(Given, STATES, STATES, VALUES, VALUES),
+)  # fmt: skip
+
+
+@given(st.lists(LAWS, min_size=1, max_size=5), st.integers(0, 999))
+def test_whatever_the_laws_no_change_breaks_one(laws, seed):
+    """Any laws, contradictory ones too: every law is kept, or its columns are as they were; what may not change does
+    not."""
+    rng = np.random.default_rng(seed)
+    features = Schema.infer(pd.DataFrame({name: range(5) for name in "abcd"})).features
+    own, raw = rng.integers(0, 5, (2, 30, 4)).astype(float)
+    frozen = rng.random(4) < 0.3
+    raw = np.where(frozen, own, raw)
+
+    def allows(column: int, values: Floats, rows: object) -> np.ndarray:
+        return (values >= 0) & (values <= 4) & ~frozen[column]
+
+    keeping = Keeping.hard(laws, features)
+    out = keeping.kept(raw, own, allows)
+    for law in laws:  # by hand, not by `broken`
+        at = ["abcd".index(name) for name in law.columns]
+        as_was = (out[:, at] == own[:, at]).all(axis=1)
+        assert (as_was | [holds(law, dict(zip("abcd", row, strict=True))) for row in out]).all()
+    assert (out[:, frozen] == own[:, frozen]).all()
+    assert ((out >= 0) & (out <= 4)).all()
+    again = keeping.kept(out, own, allows)
+    np.testing.assert_array_equal(again, out)
+
+
+def holds(law: Law, row: dict[str, float]) -> bool:
+    if isinstance(law, Order):
+        return row[law.low] <= row[law.high]
+    if isinstance(law, Linear):
+        return row[law.total] == sum(f * row[p] for p, f in zip(law.parts, law.factors, strict=True))
+    if isinstance(law, Determines):
+        return dict(law.values).get(row[law.column], row[law.other]) == row[law.other]
+    assert isinstance(law, Given)
+    when, then = ((row[s.column] in s.values) != s.but for s in (law.when, law.then))
+    return not when or then
+
+
+def test_people_that_were_drawn_keep_them_or_are_left_out(schema):
+    frame = table(500, seed=1)
+    raw = np.stack([f.read(frame[f.name]) for f in schema.features], axis=1)
+    laws = Keeping.hard(schema.laws, schema.features)
+    drawn = np.random.default_rng(0).permuted(raw, axis=0)  # every column by itself
+    lawful = laws.lawful(drawn, lambda column, values: np.isin(values, raw[:, column]))
+    nobody = np.full_like(lawful, np.inf)
+    assert laws.broken(drawn, np.full_like(drawn, np.inf)).any(axis=1).mean() > 0.9
+    assert not laws.broken(lawful, nobody).any()
+    assert len(lawful) > 20
+    np.testing.assert_array_equal(laws.lawful(raw, lambda column, values: values == values), raw)
+
+
+def test_an_entry_gives_the_law_back(schema):
+    for law in schema.laws:
+        assert from_entry(json.loads(json.dumps(law.entry()))) == law
