@@ -172,7 +172,7 @@ FORGED = [
     ("schema", [], "schema is [], not an object"),
     ("schema tdce_schema", 2, "schema must be a JSON object"),
     ("schema features", [], "there is no feature column"),
-    ("schema extra", 1, "schema is not written the way tdce writes one"),
+    ("schema extra", 1, "the schema has 'extra', which is not known"),
 ]
 
 

@@ -95,7 +95,7 @@ def test_rows_with_cells_of_others_have_more_energy(explainer, scene):
     """Their debt goes up by two and a half deviations."""
     task, _, _ = scene
     accepted_rows = task.people[task.judge.predict(task.encoder.unembed(task.people)) == 1][:256]
-    query = SimpleNamespace(x=accepted_rows)
+    query = SimpleNamespace(x=accepted_rows, costs=torch.ones(()))
     aim = Objective(task, query, Noise(accepted_rows, 0), 0.8, torch.ones(256, dtype=torch.long))
     spoilt = accepted_rows.clone()
     spoilt[:, 1] += 2.5

@@ -293,7 +293,7 @@ def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
         column.restored({name: tensors[name.format(i)].numpy() for name in column.layout()})
         for i, column in enumerate(schema)
     )
-    return Encoder(tuple(columns), schema.laws)
+    return Encoder(tuple(columns), schema)
 
 
 def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor) -> None:

@@ -41,6 +41,10 @@ Closeness = Annotated[float | None, typer.Option(help="From 0 (typical of the ta
 Sep = Annotated[str, typer.Option(help="The separator of cells in CSV files: one character, or the word tab")]
 Decimal = Annotated[str, typer.Option(help="The decimal mark in CSV files: . or ,")]
 Threshold = Annotated[float | None, typer.Option(help="Probability from which on the answer counts as a yes")]
+Rules = Annotated[
+    list[str] | None, typer.Option("--rule", help="What must hold, as 'loan <= 5 * income'; may be repeated")
+]
+Costs = Annotated[str, typer.Option(help="What changing a column costs, if not 1: age=5,phone=0")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
@@ -106,6 +110,8 @@ def explain(
     target: Annotated[str | None, typer.Option(help="The wanted label (default: the favourable one)")] = None,
     n: Options = 1,
     immutable: Immutable = "",
+    rule: Rules = None,
+    costs: Costs = "",
     seed: SeedOption = 0,
     closeness: Closeness = None,
     threshold: Threshold = None,
@@ -117,8 +123,9 @@ def explain(
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(model, progress=_progress())
     frame = read_table(rows, explainer.schema, dialect)
+    names = explainer.schema.names
     answer = explainer.explain(
-        frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
+        frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold
     )  # fmt: skip
     if out.name.lower().endswith(PAGE):
         answer.to_html(out)
@@ -135,6 +142,8 @@ def evaluate(
     target: Annotated[str | None, typer.Option(help="The wanted label (default: the favourable one)")] = None,
     n: Options = 1,
     immutable: Immutable = "",
+    rule: Rules = None,
+    costs: Costs = "",
     seed: SeedOption = 0,
     closeness: Closeness = None,
     threshold: Threshold = None,
@@ -154,8 +163,9 @@ def evaluate(
     explainer = tdce.Explainer.load(model, progress=_progress())
     frame = read_table(rows, explainer.schema, dialect)
     real = None if table is None else read_table(table, explainer.schema, dialect)
+    names = explainer.schema.names
     answer = explainer.explain(
-        frame, target, n, _names(immutable, explainer.schema.names), seed, closeness, threshold
+        frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold
     )  # fmt: skip
     found = measured(explainer, answer, real)
     if not found:
@@ -360,6 +370,18 @@ def _names(text: str, known: Any) -> list[Any]:
     if text in columns:
         return [columns[text]]
     return [columns.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
+
+
+def _costs(text: str, known: Any) -> dict[Any, float]:
+    """`a=5,b=0` -> a mapping."""
+    found = {}
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        name, _, cost = part.rpartition("=")
+        try:
+            found[_names(name.strip(), known)[0]] = float(cost)
+        except (ValueError, IndexError):
+            raise InputError(f"cost {part!r} must be a column, = and a number, such as age=5") from None
+    return found
 
 
 def _read_schema(path: Path) -> Schema:

@@ -7,7 +7,7 @@ that matrix and the tensor that networks see: numbers on a normal scale, categor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -19,7 +19,6 @@ from torch import Tensor
 from tdce.cells import LARGEST, Flags, Floats, check_table
 from tdce.columns import Learned
 from tdce.errors import InputError, listing
-from tdce.laws.kinds import Law
 from tdce.schema import Schema
 from tdce.space import Space
 
@@ -29,7 +28,7 @@ class Encoder:
     """`encode` a frame to a tensor (n, width); `decode` it back, unchanged values bit for bit."""
 
     columns: tuple[Learned, ...]
-    laws: tuple[Law, ...] = ()
+    known: Schema | None = None  # what else its schema says: laws, rules, costs
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, schema: Schema | None = None) -> Self:
@@ -40,11 +39,12 @@ class Encoder:
             if len(present) == 0:
                 raise InputError(f"{column.name!r} has no value at all: every cell is missing; drop the column")
             learned.append(column.learn(present))
-        return cls(tuple(learned), schema.laws)
+        return cls(tuple(learned), schema)
 
     @cached_property
     def schema(self) -> Schema:
-        return Schema(tuple(learned.column for learned in self.columns), self.laws)
+        features = tuple(learned.column for learned in self.columns)
+        return Schema(features) if self.known is None else replace(self.known, features=features)
 
     @cached_property
     def space(self) -> Space:

@@ -93,6 +93,17 @@ def names(what: str, value: Any) -> tuple[Hashable, ...]:
     return found
 
 
+def texts(what: str, value: Any) -> tuple[str, ...]:
+    """A list of texts; a single text is not a list."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"{what} must be a list of texts: {what}=[{shown(value)}]")
+    found = tuple(value)
+    for text in found:
+        if not isinstance(text, str):
+            raise InputError(f"{what} has {shown(text)}; each must be text, such as 'loan <= 5 * income'")
+    return found
+
+
 def file_path(name: str, value: Any) -> Path:
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if isinstance(text, str) and "\0" not in text:

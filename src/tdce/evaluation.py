@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from tdce.encoder import Encoder
 from tdce.errors import InputError, listing, shown
 from tdce.explainer import Explainer
 from tdce.explaining import explain
-from tdce.explanation import Explanation, Question, Status
+from tdce.explanation import Explanation, Status
 from tdce.fitting import Fitted, class_number, parts
 from tdce.judge import Judge
 from tdce.limits import Limits
@@ -75,17 +75,16 @@ def evaluate(explainer: Explainer, answer: Answer, table: pd.DataFrame | None = 
     rows = _rows_of(explainer, table)
     task = fitted.task(answer.immutable)
     method = explainer.chosen_method.fit(task)
-    limits = Limits.of(fitted.encoder, answer.rows, answer.immutable)
+    limits = Limits.of(fitted.encoder, answer.rows, answer.immutable, question.rules)
     wanted = question.goals.towards(task.judge.score(limits.own))
     groups = []
     for target in sorted(set(wanted.tolist())):
         yardstick = _yardstick(explainer, target, rows)
         of_target = wanted == target
         at = of_target.numpy()
-        near = Limits.of(
-            fitted.encoder, yardstick.frame(yardstick.neighbours(limits.own[at], task.judge)), answer.immutable
-        )
-        again = Question(question.goals.take(of_target), 1, question.seed, question.closeness)
+        beside = yardstick.frame(yardstick.neighbours(limits.own[at], task.judge))
+        near = Limits.of(fitted.encoder, beside, answer.immutable, question.rules)
+        again = replace(question, goals=question.goals.take(of_target), options=1)
         found, found_near = answer.found.take(at), explain(method, near, again)
         groups.append((found, yardstick.measure(limits.take(at), found, near.own, found_near)))
     return _together(groups)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Self, get_args
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from tdce import artefact
 from tdce.answer import Answer
+from tdce.blame import blamed
 from tdce.cells import Floats, Name
 from tdce.errors import (
     LAST_SEED,
@@ -26,6 +27,7 @@ from tdce.errors import (
     optional,
     several,
     shown,
+    texts,
     whole,
 )
 from tdce.explaining import explain
@@ -113,6 +115,8 @@ class Explainer:
         target: Any = None,
         n: int = 1,
         immutable: Iterable[Name] = (),
+        rules: Iterable[str] = (),
+        costs: Mapping[Name, float] | None = None,
         seed: int = 0,
         closeness: float | None = None,
         threshold: float | None = None,
@@ -123,6 +127,8 @@ class Explainer:
           with one of these per row.
         - `n`: options per row, at most 100.
         - `immutable`: features that must not change, besides those of the schema.
+        - `rules`: what must hold, besides the schema's rules: `["loan <= 5 * income", "at most 3 changes"]`.
+        - `costs`: what changing a feature costs, if not 1: `{"age": 5, "phone": 0}`; the method tdce heeds them.
         - `seed`: the same seed gives the same answer.
         - `closeness`: from 0 (typical of the target class) to 1 (as close as possible); None: the method's own setting.
         - `threshold`: the probability from which on the answer counts as the target; None: the target must be the most
@@ -140,11 +146,14 @@ class Explainer:
         method = self.chosen_method
         if closeness is not None and not method.has_dial:
             raise InputError(f"{type(method).__name__} has no closeness to set; leave it out")
-        limits = Limits.of(fitted.encoder, rows, names("immutable", immutable))
+        rules = texts("rules", rules)
+        limits = Limits.of(fitted.encoder, rows, names("immutable", immutable), rules)
+        prices = {**self.schema.costs, **self.schema.checked_costs({} if costs is None else costs)}
         task = fitted.task(limits.immutable)
-        question = Question(self._goals(task.judge, limits.own, target, threshold), n, seed, closeness)
+        question = Question(self._goals(task.judge, limits.own, target, threshold), n, seed, closeness, rules, prices)
         ready = method.fit(task)
         found = explain(ready, limits, question, Progress(self.progress))
+        found = blamed(ready, rows, limits, question, found)
         return Answer.of(rows, limits, question, found, fitted.classes, task_of(ready).judge)
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:

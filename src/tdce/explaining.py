@@ -137,7 +137,8 @@ class _Found(NamedTuple):
 def _options(method: Method, block: Block, start: _Start, question: Question) -> Talk[_Found]:
     """The answers for one block of rows: all that the method has at once, or those chosen from several draws."""
     limits, goals, own, draws = block.limits, block.goals, start.own, []
-    query = Query(limits.x, goals, limits.reach(), question.closeness, question.options)
+    costs = torch.tensor([question.costs.get(name, 1.0) for name in limits.encoder.schema.names], dtype=torch.float)
+    query = Query(limits.x, goals, limits.reach(), question.closeness, question.options, costs)
     for option in range(draws_for(question.options) if method.random else 1):
         x_cf = yield from method.search(query, Noise(limits.x, question.seed, option))
         if not torch.isfinite(x_cf).all():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -30,6 +31,8 @@ class Question:
     options: int = 1
     seed: int = 0
     closeness: float | None = None  # None: the method's own
+    rules: tuple[str, ...] = ()  # besides those of the schema
+    costs: Mapping[Name, float] = field(default_factory=dict)  # of changing a feature, if not 1
 
 
 @dataclass(frozen=True)

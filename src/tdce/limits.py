@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from tdce.columns import Choices, Learned
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
 from tdce.laws.keeping import Keeping
+from tdce.laws.rules import narrowed, read
 
 
 class Reach(NamedTuple):
@@ -32,7 +33,8 @@ class Limits:
     It holds only the raw values until something is asked of it: with many rows, ask about some at a time (`take`).
 
     A value is the row's own, or it is on the grid, in the range, in the direction, among the allowed categories, and
-    fits the column's dtype. Missing is never proposed. Immutable features keep their own value. No change breaks a law.
+    fits the column's dtype. Missing is never proposed. Immutable features keep their own value. No change breaks a law
+    or a rule.
     """
 
     encoder: Encoder
@@ -41,8 +43,10 @@ class Limits:
     laws: Keeping
 
     @classmethod
-    def of(cls, encoder: Encoder, frame: pd.DataFrame, immutable: Iterable[Name] = ()) -> Limits:
-        """The limits of a frame's rows, with some features immutable besides those of the schema."""
+    def of(
+        cls, encoder: Encoder, frame: pd.DataFrame, immutable: Iterable[Name] = (), rules: Sequence[str] = ()
+    ) -> Limits:
+        """The limits of a frame's rows, with some features immutable and some rules besides those of the schema."""
         frozen = tuple(immutable)
         for name in frozen:
             if name not in encoder.schema.names:
@@ -50,7 +54,12 @@ class Limits:
         own = encoder.read(frame)
         named = zip(encoder.schema.names, encoder.columns, strict=True)
         columns = tuple(column.stored(frame[name].dtype, name in frozen) for name, column in named)
-        return cls(encoder, own, columns, Keeping.hard(encoder.laws, encoder.schema.features))
+        schema = encoder.schema
+        given = [read(rule, schema.features) for rule in (*schema.rules, *rules)]
+        within = narrowed(given, [learned.column for learned in columns])
+        columns = tuple(replace(each, column=column) for each, column in zip(columns, within, strict=True))
+        laws = Keeping.hard(schema.laws, schema.features)
+        return cls(encoder, own, columns, replace(laws, laws=(*laws.laws, *given)))
 
     @property
     def immutable(self) -> tuple[Name, ...]:
@@ -88,7 +97,7 @@ class Limits:
         return Reach(low.float(), high.float(), allowed)
 
     def kept(self, raw: Floats) -> Flags:
-        """(n,): whether every value is the row's own or one that may be proposed, and no change breaks a law."""
+        """(n,): whether every value is the row's own or may be proposed, and no change breaks a law or a rule."""
         allowed = np.stack([c.allows(values) for c, values in zip(self.choices, raw.T, strict=True)], axis=1)
         values = (same(raw, self.own) | (allowed & ~self.frozen)).all(axis=1)
         return np.asarray(values & ~self.laws.broken(raw, self.own).any(axis=1))

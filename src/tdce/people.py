@@ -43,6 +43,6 @@ def drawn(
             bar.advance()
     columns = zip(encoder.columns, np.concatenate(found).T, strict=True)
     raw = np.stack([learned.nearest_known(values) for learned, values in columns], axis=1)
-    return Keeping.hard(encoder.laws, encoder.schema.features).lawful(
+    return Keeping.hard(encoder.schema.laws, encoder.schema.features).lawful(
         raw, lambda i, values: encoder.columns[i].knows(values)
     )

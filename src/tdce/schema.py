@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,10 +12,12 @@ import pandas as pd
 
 from tdce.cells import Name, check_table
 from tdce.columns import Categorical, Column, Numeric, from_entry, infer
-from tdce.errors import InputError, listing
+from tdce.errors import InputError, listing, number, shown, texts
 from tdce.laws.find import find
 from tdce.laws.kinds import Law
 from tdce.laws.kinds import from_entry as law_from_entry
+from tdce.laws.rules import narrowed
+from tdce.laws.rules import read as read_rule
 
 __all__ = ["Categorical", "Column", "Numeric", "Schema"]
 
@@ -25,7 +27,11 @@ class Schema:
     """The features of a table, in its own column order, and the laws that hold between them."""
 
     features: tuple[Column, ...]
-    laws: tuple[Law, ...] = ()
+    laws: tuple[Law, ...] = ()  # found in the table
+    rules: tuple[str, ...] = ()  # given
+    costs: Mapping[Name, float] = field(
+        default_factory=dict, hash=False
+    )  # of changing a feature, besides 1 for all others
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -33,6 +39,9 @@ class Schema:
         _check_different(self.names)
         for law in self.laws:
             law.bound(self.features)  # speaks only of what there is
+        object.__setattr__(self, "rules", texts("rules", self.rules))
+        object.__setattr__(self, "costs", self.checked_costs(self.costs))
+        narrowed([read_rule(rule, self.features) for rule in self.rules], self.features)
 
     @classmethod
     def infer(cls, frame: pd.DataFrame, label: Name | None = None) -> Self:
@@ -80,17 +89,31 @@ class Schema:
 
     def without_laws(self, *numbers: int) -> Self:
         """A copy in which these laws are switched off, by their number in `laws`; without a number, all of them."""
-        for number in numbers:
-            if not 0 <= number < len(self.laws):
-                raise InputError(f"there is no law {number}; the schema has {len(self.laws)}, counted from 0")
+        for which in numbers:
+            if not 0 <= which < len(self.laws):
+                raise InputError(f"there is no law {which}; the schema has {len(self.laws)}, counted from 0")
         off = numbers or range(len(self.laws))
         laws = (replace(law, on=False) if i in off else law for i, law in enumerate(self.laws))  # type: ignore[type-var]
         return replace(self, laws=tuple(laws))
 
+    def with_rules(self, *rules: str, **settings: Any) -> Self:
+        """A copy with these rules besides its own: `schema.with_rules("loan <= 5 * income", "at most 3 changes")`."""
+        return replace(self, rules=(*self.rules, *rules), **settings)
+
+    def checked_costs(self, costs: Any) -> dict[Name, float]:
+        """What changing a feature costs: 1 unless it says otherwise, 0 for what costs nothing."""
+        if not isinstance(costs, Mapping):
+            raise InputError(f"costs is {shown(costs)}; it must be a mapping from features to numbers")
+        for name in costs:
+            self[name]
+        return {name: number(f"the cost of {name!r}", cost, 0, 1000) for name, cost in costs.items()}
+
     def to_json(self) -> str:
         """Text for a person to read and edit; `from_json` takes it back."""
-        parts = {"features": self.features} | ({"laws": self.laws} if self.laws else {})
-        text = [f'  "{name}": [\n    {_lines(each.entry() for each in some)}\n  ]' for name, some in parts.items()]
+        costs = [{"name": name, "cost": cost} for name, cost in self.costs.items()]
+        laws, features = ([each.entry() for each in some] for some in (self.laws, self.features))
+        parts: dict[str, list[Any]] = {"features": features, "laws": laws, "rules": list(self.rules), "costs": costs}
+        text = [f'  "{name}": [\n    {_lines(some)}\n  ]' for name, some in parts.items() if some]
         return "{\n" + ",\n".join(['  "tdce_schema": 1', *text]) + "\n}\n"
 
     @classmethod
@@ -101,11 +124,16 @@ class Schema:
             raise InputError(f"the schema is not valid JSON: {error}") from None
         if not isinstance(content, dict) or content.get("tdce_schema") != 1:
             raise InputError('the schema must be a JSON object with "tdce_schema": 1 and "features"')
-        entries, laws = content.get("features"), content.get("laws", [])
-        for name, some in (("features", entries), ("laws", laws)):
+        parts: dict[str, Any] = {"features": content.get("features")}
+        parts |= {name: content.get(name, []) for name in ("laws", "rules", "costs")}
+        for name, some in parts.items():
             if not isinstance(some, list):
                 raise InputError(f'the schema\'s "{name}" must be a list')
-        return cls(tuple(map(from_entry, entries)), tuple(map(law_from_entry, laws)))  # type: ignore[arg-type]
+        if unknown := sorted(set(content) - {"tdce_schema", *parts}):
+            raise InputError(f"the schema has {shown(unknown[0])}, which is not known; known: {listing(parts)}")
+        costs = dict(_cost(entry) for entry in parts["costs"])
+        laws = tuple(map(law_from_entry, parts["laws"]))
+        return cls(tuple(map(from_entry, parts["features"])), laws, tuple(parts["rules"]), costs)
 
     def describe(self) -> list[tuple[str, str, str, str]]:
         """One line per feature, for people: column, kind, values, may change."""
@@ -113,8 +141,8 @@ class Schema:
         return [(str(f.name), f.kind, f.describe() + missing * f.missing, f.may_change) for f in self.features]
 
     def sentences(self) -> list[str]:
-        """One line per law, for people."""
-        return [_sentence(law) for law in self.laws]
+        """One line per law and rule, for people."""
+        return [*map(_sentence, self.laws), *(f"Rule: {rule}" for rule in self.rules)]
 
     def __str__(self) -> str:
         lines = [("column", "kind", "values", "may change"), *self.describe()]
@@ -131,7 +159,13 @@ def _check_different(names: Iterable[Name]) -> None:
         seen.add(name)
 
 
-def _lines(entries: Iterable[dict[str, Any]]) -> str:
+def _cost(entry: Any) -> tuple[Name, float]:
+    if not isinstance(entry, dict) or set(entry) != {"name", "cost"}:
+        raise InputError(f"a cost of the schema is {shown(entry)}; it needs a name and a cost")
+    return entry["name"], entry["cost"]
+
+
+def _lines(entries: Iterable[Any]) -> str:
     return ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
 
 

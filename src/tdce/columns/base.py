@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import MISSING, Field, asdict, fields, replace
 from decimal import Decimal
 from numbers import Real
@@ -37,6 +37,9 @@ class Column(Protocol):
     def read(self, series: pd.Series[Any], most: float = ...) -> Floats: ...  # what does not fit is named
     def cells(self, values: Floats) -> list[Value | None]: ...  # the way back
     def stored(self, dtype: Any) -> Self: ...  # proposing only what a series of this dtype can hold
+    @property
+    def bounds(self) -> tuple[float, float]: ...  # the lowest and the highest raw value that is proposed
+    def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self: ...  # proposing only these
     @property
     def numbers(self) -> int: ...  # in an encoded row: 0 or 1
     @property

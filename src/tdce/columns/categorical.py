@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
@@ -99,6 +99,19 @@ class Categorical(Column):
 
     def stored(self, dtype: Any) -> Self:
         return replace(self, allowed=_fitting(self.categories if self.allowed is None else self.allowed, dtype))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return 0.0, len(self.categories) - 1.0
+
+    def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
+        """An error if nothing is left."""
+        if allowed is None:
+            return self
+        left = tuple(c for c, may in zip(self.categories, self.proposable, strict=True) if may and c in allowed)
+        if not left:
+            raise InputError(f"{self.name!r}: no category is left that may be proposed")
+        return replace(self, allowed=left)
 
     @property
     def weights(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -130,6 +130,14 @@ class Numeric(Column):
             return replace(self, immutable=True)
         step = 1.0 if self.step is None else float(Decimal(str(self.step)).as_integer_ratio()[0])  # 2.5 -> 5
         return replace(self, low=low, high=high, step=step, levels=levels)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
+        """An error if nothing is left."""
+        return replace(self, low=max(self.low, low), high=min(self.high, high))
 
     def round(self, values: Floats, towards: Literal["nearest", "up", "down"] = "nearest") -> Floats:
         """The values put on the column's grid; missing values stay missing."""

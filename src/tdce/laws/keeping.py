@@ -74,11 +74,9 @@ class Keeping:
     def _undone(self, raw: Floats, own: Floats) -> Floats:
         """Each turn undoes a change in every row that breaks a law, so there is an end: the person's own row."""
         while True:
-            back = self.broken(raw, own) @ self._members(raw.shape[1])
+            broken, back = self.broken(raw, own), np.zeros(raw.shape, dtype=bool)
+            for law, mine in zip(self.laws, broken.T, strict=True):
+                back[mine] |= law.undone(raw[mine], own[mine])
             if not back.any():
                 return raw
             raw = np.where(back, own, raw)
-
-    def _members(self, features: int) -> Flags:
-        """(laws, features) of which columns each law speaks."""
-        return np.array([np.isin(np.arange(features), law.columns) for law in self.laws])

@@ -75,6 +75,10 @@ class Bound(Protocol):
         """Of rows that break it, with the features that differ from the person's: ways to keep it, the best first. Each
         is one column and its values (n,), NaN in rows for which it is no way."""
 
+    def undone(self, raw: Floats, own: Floats) -> Flags:
+        """(n, features) which changes are taken back in rows that break it and that nothing mends: at least one."""
+        return ~same(raw, own) & np.isin(np.arange(raw.shape[1]), self.columns)
+
 
 @dataclass(frozen=True)
 class Order(Law):

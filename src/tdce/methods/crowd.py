@@ -52,8 +52,9 @@ class Crowd:
         free, people, found = task.space.gathered(task.mutable.float()[None])[0] > 0, self.place.T, []
         for some in torch.split(at, ROWS):
             cost, apart = torch.zeros(2, len(some), len(self.x))
-            for place, theirs, may_change in zip(aim.place[some].T[:, :, None], people, free.tolist(), strict=True):
-                more = costs(place != theirs, place, theirs)  # one feature after another: no order of a sum
+            features = zip(aim.place[some].T[:, :, None], people, aim.weight, free.tolist(), strict=True)
+            for place, theirs, weight, may_change in features:
+                more = weight * costs(place != theirs, place, theirs)  # one feature after another: no order of a sum
                 (cost if may_change else apart).add_(more)
             total = aim.total(cost, self.energy(task, aim.y[some])) + EXACT * apart
             found.append(total.topk(min(count, len(self.x)), largest=False).indices)

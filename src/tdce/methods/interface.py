@@ -119,6 +119,7 @@ class Query:
     reach: Reach  # how far each row may go
     closeness: float | None  # from 0, typical of what is wanted, to 1, near to the row; None: the method's own
     options: int = 1  # how many answers are wanted
+    costs: Tensor = field(default_factory=lambda: torch.ones(()))  # (features,) of changing each, or () of any
 
     def ask(self, x: Tensor, at: Tensor | None = None, on_grid_only: bool = False) -> Ask:
         """Candidates (m, width) or (m, k, width) of all rows or of those at `at`."""

@@ -60,14 +60,16 @@ class Objective:
         self.space, self.diffusion, self.closeness = task.space, task.diffusion, closeness
         self.x, self.place = query.x, places(task.space, query.x)
         self.y = y  # (n,) the class that each row is to get
+        self.weight = query.costs.expand(len(task.space.places))
         self.draws = draws(self.space, noise)
-        self.encoder, self.soft = task.encoder, Keeping.soft(task.encoder.laws, task.encoder.schema.features)
+        self.encoder, self.soft = task.encoder, Keeping.soft(task.encoder.schema.laws, task.encoder.schema.features)
 
     def cost(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) of candidates (m, width) of the rows at `at`."""
         full = even(torch.arange(len(at)))  # so that few candidates are added up like many
         moved = self.space.moved(self.x[at[full]], x_cf[full])
-        cost = costs(moved, self.place[at[full]], places(self.space, x_cf[full])).sum(dim=1)[: len(at)]
+        each = costs(moved, self.place[at[full]], places(self.space, x_cf[full]))
+        cost = (each * self.weight).sum(dim=1)[: len(at)]
         return cost + SOFT * self._broken(x_cf, at) if self.soft.laws else cost
 
     def _broken(self, x_cf: Tensor, at: Tensor) -> Tensor:

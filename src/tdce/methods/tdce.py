@@ -80,6 +80,7 @@ class TDCE:
                 continue
             near = crowd.nearest(query.x[at], task.mutable, WIDE)  # (n, wide)
             gain, cost = crowd.compared(task, query.x[at], near)  # (n, wide, features)
+            cost = cost * query.costs
             helped, order = gain.sort(dim=2, descending=True, stable=True)
             place = torch.empty_like(order).scatter_(2, order, features.expand_as(order).contiguous())
             missing = helped.clamp_min(0.0).cumsum(dim=2) < -margin[at, None, None]

@@ -1,0 +1,214 @@
+"""Rules that a user gives: kept in every line of every method, whatever they are."""
+
+import json
+
+import lending
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+import tdce
+from tdce import InputError
+from tdce.cli import app
+from tdce.laws.rules import read
+from tdce.methods import METHODS
+from tdce.schema import Schema
+
+
+@pytest.fixture(scope="module")
+def explainer() -> tdce.Explainer:
+    return lending.explainer()
+
+
+@pytest.fixture(scope="module")
+def people(explainer) -> pd.DataFrame:
+    return lending.refused(explainer, 40)
+
+
+def test_a_rule_between_two_columns_holds_in_every_line(explainer, people):
+    frame = explainer.explain(people, rules=["debt >= 0.6 * income"], n=2).to_frame()
+    before = people.loc[frame["row"]].reset_index(drop=True)
+    kept = (frame["debt"] >= 0.6 * frame["income"] - 1e-6).to_numpy()
+    as_was = (
+        (frame["debt"].to_numpy() == before["debt"]) & (frame["income"].to_numpy() == before["income"])
+    ).to_numpy()
+    assert (kept | as_was).all()
+    assert (frame["status"] == "valid").mean() > 0.9
+    free = explainer.explain(people).to_frame()
+    assert (free["debt"] < 0.6 * free["income"]).any(), "the rule is not idle"
+
+
+def test_a_range_a_direction_and_a_list_are_kept_from_the_start(explainer, people):
+    rules = ["debt >= 1500", "income <= was(income)", 'housing in ("own", "rent")', "debt in steps of 50"]
+    frame = explainer.explain(people, rules=rules).to_frame()
+    changed = frame["debt"].to_numpy() != people["debt"].to_numpy()
+    assert changed.any()
+    assert (frame["debt"][changed] >= 1500).all()
+    assert (frame["debt"][changed] % 50 == 0).all()
+    assert (frame["income"].to_numpy() <= people["income"].to_numpy()).all()
+    moved = frame["housing"].to_numpy() != people["housing"].to_numpy()
+    assert set(frame["housing"][moved]) <= {"own", "rent"}
+
+
+def test_what_follows_from_a_change_follows(explainer, people):
+    """To own a home, the rule says, one is at least 50: so that the age moves too, or the housing does not."""
+    frame = explainer.explain(people, rules=['if housing == "own" then age >= 50']).to_frame()
+    bought = (frame["housing"].to_numpy() == "own") & (people["housing"].to_numpy() != "own")
+    assert (frame["age"][bought] >= 50).all()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_at_most_so_many_features_change(explainer, people, count):
+    answer = explainer.explain(people, rules=[f"at most {count} changes"], closeness=0.2)
+    changed = (answer.found.raw[:, 0] != answer.found.own).sum(axis=1)
+    assert changed.max() == count
+    assert (answer.found.status == "valid").mean() > 0.9
+    assert (explainer.explain(people, closeness=0.2).found.raw[:, 0] != answer.found.own).sum(axis=1).max() > count
+
+
+def test_features_that_exclude_each_other_and_features_that_go_together(explainer, people):
+    answer = explainer.explain(people, rules=["at most 1 change of income, debt"], closeness=0.2)
+    changed = answer.found.raw[:, 0] != answer.found.own
+    assert not (changed[:, 0] & changed[:, 1]).any()
+    answer = explainer.explain(people, rules=["income, debt together"])
+    changed = answer.found.raw[:, 0] != answer.found.own
+    assert (changed[:, 0] == changed[:, 1]).all()
+    assert changed[:, 0].any()
+
+
+def test_costs_say_what_is_preferred(explainer, people):
+    def share(**costs: float) -> float:
+        found = explainer.explain(people, costs=costs).found
+        return float((found.raw[:, 0, 0] != found.own[:, 0]).mean())
+
+    assert share(income=5) < share() < share(debt=5)
+    free = explainer.explain(people, costs=dict.fromkeys(people.columns, 0), closeness=1).found
+    assert (free.status == "valid").all()
+
+
+def test_rules_that_contradict_each_other_are_named_before_any_work(explainer, people):
+    rules = ["age >= 20", "income >= 4000", "debt <= 9000", "income < 3000"]
+    with pytest.raises(InputError, match=r"contradict each other, within the schema: income >= 4000; income < 3000$"):
+        explainer.explain(people, rules=rules)
+    with pytest.raises(InputError, match="this rule allows nothing, within the schema: age > 500"):
+        explainer.explain(people, rules=["age > 500"])
+    with pytest.raises(InputError, match="contradict"):
+        explainer.explain(people, rules=['housing == "own"', 'housing != "own"'])
+
+
+def test_where_nothing_is_found_the_note_names_the_rule_that_stands_in_the_way(explainer, people):
+    rules = ["income == was(income)", "debt == was(debt)", "age <= 90"]
+    frame = explainer.explain(people, rules=rules, immutable=["housing", "age"]).to_frame()
+    stuck = frame[frame["status"] == "infeasible"]
+    assert len(stuck) > 10
+    named = "there is an answer without one of the rules 'income == was(income)', 'debt == was(debt)'"
+    assert stuck["note"].str.contains(named, regex=False).mean() > 0.8
+    assert stuck["note"].str.contains("without").all(), "some are so far from a yes that only one of the two would do"
+    for name in ("income", "debt", "housing"):
+        assert (frame[name].to_numpy() == people[name].to_numpy()).all()
+    one = explainer.explain(people, rules=["at most 0 changes"]).to_frame()
+    assert (one["status"] == "infeasible").all()
+    assert one["note"].str.contains("without the rule 'at most 0 changes' there is an answer", regex=False).all()
+
+
+@pytest.mark.parametrize(("rules", "words"), [
+    (["incme > 3"], "did you mean income"),
+    (["income >"], "character 9"),
+    (["income, incme together"], "there is no column incme"),
+    (["income, income together"], "appears twice"),
+    (["housing in steps of 5"], "one column of numbers and a positive step"),
+    (["income in steps of 0"], "one column of numbers and a positive step"),
+    ("income > 3", r"must be a list of texts: rules=\['income > 3'\]"),
+    ([3], "rules has 3"),
+])  # fmt: skip
+def test_a_mistake_is_pointed_at(explainer, people, rules, words):
+    with pytest.raises(InputError, match=words):
+        explainer.explain(people, rules=rules)
+
+
+@pytest.mark.parametrize(("costs", "words"), [
+    ({"incme": 1}, "no feature 'incme'"), ({"income": -1}, "the cost of 'income' is -1"), ([1], r"costs is \[1\]"),
+])  # fmt: skip
+def test_a_wrong_cost_is_named(explainer, people, costs, words):
+    with pytest.raises(InputError, match=words):
+        explainer.explain(people, costs=costs)
+
+
+NUMBERS = st.sampled_from(["income", "debt", "age"])
+RULES = st.one_of(
+    st.builds("{} {} {} * {}".format, NUMBERS, st.sampled_from(["<=", ">=", "<", ">"]),
+              st.sampled_from([0.01, 0.5, 1, 3]), NUMBERS),
+    st.builds("{} {} was({})".format, NUMBERS, st.sampled_from(["<=", ">=", "==", "<", ">"]), NUMBERS),
+    st.builds('if housing == "{}" then {} >= {}'.format, st.sampled_from(["own", "rent"]), NUMBERS,
+              st.sampled_from([40, 2000])),
+    st.builds('if {} > {} then housing != "{}"'.format, NUMBERS, st.sampled_from([40, 2000]),
+              st.sampled_from(["own", "rent", "with parents"])),
+    st.builds("at most {} changes".format, st.integers(0, 3)),
+    st.builds("{}, {} together".format, st.sampled_from(["income", "age"]), st.sampled_from(["debt", "housing"])),
+    st.builds("{} in steps of {}".format, NUMBERS, st.sampled_from([5, 100])),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["tdce", "nice", "wachter", "face"])
+@settings(max_examples=3)
+@given(st.lists(RULES, min_size=1, max_size=3), st.integers(0, 99))
+def test_no_method_breaks_any_rule_in_any_line(explainer, people, name, rules, seed):
+    asked = tdce.Explainer(name, progress="silent")
+    asked.fitted_ = explainer.fitted_
+    rows = people.sample(4, random_state=seed)
+    found = asked.explain(rows, rules=rules, n=2).found
+    features = explainer.schema.features
+    for rule in (read(text, features) for text in rules):
+        for raw in np.moveaxis(found.raw, 1, 0):
+            as_was = (raw[:, list(rule.columns)] == found.own[:, list(rule.columns)]).all(axis=1)
+            assert (as_was | ~rule.broken(raw, found.own)).all(), rule
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
+def test_really_no_method_does(explainer, people, name):
+    asked = tdce.Explainer(name, progress="silent")
+    asked.fitted_ = explainer.fitted_
+    rules = ["debt >= 0.6 * income", "at most 2 changes", 'if housing == "own" then age >= 50']
+    found = asked.explain(people, rules=rules).found
+    for rule in (read(text, explainer.schema.features) for text in rules):
+        as_was = (found.raw[:, 0] == found.own)[:, list(rule.columns)].all(axis=1)
+        assert (as_was | ~rule.broken(found.raw[:, 0], found.own)).all()
+
+
+def test_the_schema_carries_rules_and_costs(explainer, people):
+    schema = explainer.schema.with_rules("debt >= 0.6 * income", costs={"age": 3})
+    assert Schema.from_json(schema.to_json()) == schema
+    assert str(schema).endswith("Rule: debt >= 0.6 * income")
+    given = tdce.Explainer(hidden=16, steps=20, progress="silent")
+    given.fit(lending.table(300), label="decision", favourable="yes", schema=schema)
+    frame = given.explain(people).to_frame()
+    same = frame["debt"].to_numpy() == people["debt"].to_numpy()
+    same &= frame["income"].to_numpy() == people["income"].to_numpy()
+    assert (same | (frame["debt"] >= 0.6 * frame["income"]).to_numpy()).all()
+    with pytest.raises(InputError, match="there is no column incme"):
+        schema.with_rules("incme > 2")
+    text = json.loads(schema.to_json()) | {"costs": [{"name": "age"}]}
+    with pytest.raises(InputError, match="needs a name and a cost"):
+        Schema.from_json(json.dumps(text))
+
+
+def test_the_command_line_takes_them(explainer, people, tmp_path):
+    model, rows, out = (str(tmp_path / name) for name in ("m.tdce", "rows.csv", "out.csv"))
+    explainer.save(model)
+    people.to_csv(rows, index=False)
+    words = ["explain", model, rows, "--rule", "at most 1 change", "--rule", "debt >= 500", "--costs", "age=5,debt=0.5"]
+    assert CliRunner().invoke(app, [*words, "--out", out]).exit_code == 0
+    frame = pd.read_csv(out)
+    expected = explainer.explain(people, rules=["at most 1 change", "debt >= 500"], costs={"age": 5, "debt": 0.5})
+    pd.testing.assert_frame_equal(frame[people.columns], expected.to_frame()[people.columns].reset_index(drop=True))
+    wrong = CliRunner().invoke(app, [*words, "--costs", "age", "--out", out])
+    assert "must be a column, = and a number" in str(wrong.exception)
+
+
+def test_evaluate_measures_by_the_rules_that_were_asked(explainer, people):
+    answer = explainer.explain(people, rules=["debt >= 0.6 * income"])
+    assert tdce.evaluate(explainer, answer)["violations"] == 0
