@@ -2,7 +2,6 @@
 
 import operator
 import pickle
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -167,17 +166,15 @@ def test_two_columns_of_categories_are_compared_by_their_values():
     assert broken("a != b", [left, right], *rows) == [True, False, True, False, False, False]
 
 
-@dataclass(frozen=True)
-class Ordered(Categorical):
-    ordered: bool = True
-
-
 def test_categories_of_a_column_that_says_so_have_an_order():
-    school = Ordered("education", ("none", "school", "university"))
-    rows = [("none",), ("school",), ("university",), (None,)]
-    assert broken("education >= was(education)", [school], *rows, own=[("school",)] * 4) == [True, False, False, False]
-    assert broken('education < "university"', [school], *rows) == [False, False, True, False]
-    assert broken('"school" <= education', [school], *rows) == [True, False, False, False]
+    school = Categorical("education", ("none", "other", "school", "university"), order=("none", "school", "university"))
+    rows = [("none",), ("school",), ("university",), (None,), ("other",)]
+    own = [("school",)] * 5
+    assert broken("education >= was(education)", [school], *rows, own=own) == [True, False, False, False, False]
+    assert broken('education < "university"', [school], *rows) == [False, False, True, False, False]
+    assert broken('"school" <= education', [school], *rows) == [True, False, False, False, False]
+    with pytest.raises(InputError, match='"other" has no place in the order of education'):
+        broken('education < "other"', [school], ("none",))
 
 
 AWKWARD = ["credit history", "a`b", "``", "", 'he said "no"', "naïve", "größe", "年齢", "3", "a-b", "x\ny", *KEYWORDS]

@@ -11,10 +11,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tdce.encoder import Encoder
 from tdce.errors import InputError
+from tdce.limits import Limits
 from tdce.schema import Categorical, Column, Numeric, Schema
 
 ODD_NAMES = ["", "a b", "ü,;", 0, -3, 'say "hi"', "it's", "two\nlines", "{curly} %s", " ", "nan", "name"]
@@ -93,13 +96,81 @@ def test_decimals_of_narrow_floats_are_those_that_they_show(dtype: str) -> None:
 
 
 def test_levels_are_the_values_of_a_well_filled_column_with_an_almost_empty_grid() -> None:
-    few = [0, 3103, 5178]
-    assert numeric(few * 50).levels == (0, 3103, 5178)
-    assert numeric((few * 50)[:-1]).levels is None  # 149 rows: not 50 a level
-    assert numeric([0, 2, 4] * 50).levels is None  # 3 of the 5 points of 0..4: the grid is well used
-    assert numeric([0, 3, 6] * 50).levels == (0, 3, 6)  # 3 of 7
+    many = [i * i for i in range(50)]
+    assert numeric(many * 50).levels == tuple(many)
+    assert numeric((many * 50)[:-1]).levels is None  # not 50 rows a level
+    assert (
+        numeric([i + (i > 25) for i in range(50)] * 50).levels is None
+    )  # one number is missing: the grid is well used
+    assert numeric([0.0, 0.3, 0.6] * 50).levels == (0, 0.3, 0.6)  # 3 of 7
     assert numeric([5] * 200).levels is None
     assert numeric([0.333333, 1 / 3, 9] * 50).levels is None  # no grid, no levels
+
+
+def test_few_whole_numbers_are_proposed_only_as_they_were_seen() -> None:
+    months_late = [-2, -1, 0, 2, 3, 4]  # nobody is one month late
+    assert numeric(months_late * 20).levels == (-2, -1, 0, 2, 3, 4)
+    assert numeric((months_late * 20)[:-1]).levels is None  # too few rows to say so
+    assert numeric([1, 2, 3, 4] * 20).levels is None  # no gap
+    assert numeric([0.5, 1.5, 3.5] * 20).levels is None
+
+
+def test_a_grid_is_what_nearly_all_cells_obey() -> None:
+    trades = [*range(1, 41)] * 20 + [0.19] * 8
+    feature = numeric(trades)
+    assert (feature.step, feature.odd, feature.low, feature.high) == (1, 8, 1, 40)
+    assert feature.describe() == "1 to 40, whole numbers (8 cells are not)"
+    assert numeric([*trades, 0.19]).step == 0.01  # more than one in a hundred
+    limits = Limits.of(Encoder.fit(pd.DataFrame({"x": trades})), pd.DataFrame({"x": [0.19, 3.0]}))
+    wanted = torch.tensor([[-0.2], [0.4]])
+    assert (limits.snap(wanted) % 1 == 0).all()
+    assert limits.snap(limits.x).tolist() == [[0.19], [3.0]]
+
+
+def test_marks_far_from_all_numbers_are_states_that_are_never_proposed() -> None:
+    assert numeric([*range(1, 401)] * 3 + [-1] * 300).marks == (-1,)  # at the end, and very frequent
+    assert numeric([*range(0, 401)] * 3 + [0] * 300).marks == ()  # none of something is a number
+    days = [*range(30, 401)] * 3 + [999] * 300
+    feature = numeric(days)
+    assert (feature.marks, feature.high) == ((999,), 400)
+    assert feature.describe() == "30 to 400, whole numbers; a state, not a number: 999"
+    assert Schema.from_json(Schema((feature,)).to_json()) == Schema((feature,))
+    assert numeric([*range(30, 401)] * 3 + [850] * 300).marks == ()  # a number like any other
+    assert numeric([*range(30, 401)] * 30 + [999] * 3).marks == ()  # three slips
+    encoder = Encoder.fit(pd.DataFrame({"x": days}))
+    limits = Limits.of(encoder, pd.DataFrame({"x": [999, 50, 50]}))
+    proposed = encoder.embed(np.array([[200.0], [999.0], [400.0]])).float()
+    assert limits.snap(proposed).tolist() == [[200], [50], [400]]
+    assert encoder.marked(encoder.embed(np.array([[999.0], [400.0]])).float()).tolist() == [[True], [False]]
+
+
+@pytest.mark.parametrize(
+    "word", ["unknown", "Unknown or no savings", "N/A", "not applicable", "none given", "?", "keine Angabe"]
+)
+def test_unknown_is_no_advice(word: str) -> None:
+    feature = categorical(["own", "rent", word], "object")
+    assert set(feature.allowed or ()) == {"own", "rent"}
+
+
+@pytest.mark.parametrize("word", ["none", "no account", "other", "nobody", "unmarried", "na-trium", "free"])
+def test_having_nothing_is_something(word: str) -> None:
+    assert categorical(["own", "rent", word], "object").allowed is None
+
+
+def test_categories_are_in_order_if_their_dtype_or_their_numbers_say_so() -> None:
+    sizes = pd.Series(pd.Categorical(["s", "m", "l"], ["s", "m", "l"], ordered=True), name="x")
+    assert infer(sizes).order == ("s", "m", "l")
+    money = ["100 to 500 DM", "1000 DM or more", "500 to 1000 DM", "below 100 DM", "unknown or no savings"]
+    feature = categorical(money, "object")
+    assert feature.order == ("below 100 DM", "100 to 500 DM", "500 to 1000 DM", "1000 DM or more")
+    assert feature.describe().startswith("5 categories: below 100 DM, 100 to 500 DM, 500 to 1000 DM, 1000 DM or more")
+    assert [feature.ranks[feature.categories.index(c)] for c in feature.order] == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert min(abs(feature.ranks[-1] - r) for r in feature.ranks[:-1]) >= 1, "without a place it is far from all"
+    assert categorical(["36 months", "60 months"], "object").order == ()
+    assert categorical(["red 1", "blue", "green", "black 2"], "object").order == ()
+    assert Schema.from_json(Schema((feature,)).to_json()) == Schema((feature,))
+    with pytest.raises(InputError, match="order must name different ones"):
+        Schema((feature,)).change("x", order=("below 100 DM", "purple"))
 
 
 @pytest.mark.parametrize(

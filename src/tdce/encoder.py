@@ -108,6 +108,15 @@ class Encoder:
                 remarks[i].append(f"{name} {remark}")
         return remarks
 
+    def marked(self, x: Tensor) -> Tensor:
+        """(n, width) which numbers of encoded rows are marks, that stand for no number."""
+        out = torch.zeros(x.shape, dtype=torch.bool)
+        for learned, places in zip(self.columns, self.space.places.values(), strict=True):
+            if len(learned.column.marks):
+                marks = torch.from_numpy(learned.embed(np.array(learned.column.marks))[:, 0]).float()
+                out[:, places[0]] = torch.isin(x[:, places[0]], marks)
+        return out
+
     def same(self, x: Tensor, other: Tensor) -> Flags:
         """(n, features): which features of two encoded tensors are equal (in float32)."""
         return ~self.space.moved(x.float(), other.float()).numpy()

@@ -20,6 +20,7 @@ class Space:
     num: int  # columns 0 .. num - 1 are numbers
     sizes: tuple[int, ...]  # then a block of this many weights each
     places: dict[Name, tuple[int, ...]]  # the columns of each feature: its numbers, then its weights
+    ranks: tuple[float, ...] = ()  # of each weight, see `Column.ranks`
 
     @classmethod
     def of(cls, schema: Schema) -> Space:
@@ -29,7 +30,8 @@ class Space:
         for f in schema:
             places[f.name] = (*range(next_num, next_num + f.numbers), *range(next_cat, next_cat + f.weights))
             next_num, next_cat = next_num + f.numbers, next_cat + f.weights
-        return cls(num, tuple(f.weights for f in schema if f.weights), places)
+        ranks = tuple(rank for f in schema for rank in f.ranks)
+        return cls(num, tuple(f.weights for f in schema if f.weights), places, ranks)
 
     @property
     def cat(self) -> int:

@@ -38,15 +38,35 @@ class Column(Protocol):
     def cells(self, values: Floats) -> list[Value | None]: ...  # the way back
     def stored(self, dtype: Any) -> Self: ...  # proposing only what a series of this dtype can hold
     @property
-    def bounds(self) -> tuple[float, float]: ...  # the lowest and the highest raw value that is proposed
-    def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self: ...  # proposing only these
-    @property
     def numbers(self) -> int: ...  # in an encoded row: 0 or 1
     @property
     def weights(self) -> int: ...  # in an encoded row: a block of 0 or more
     def learn(self, values: Floats) -> Learned: ...  # from the raw values of a table, none of them missing
     def layout(self) -> Mapping[str, tuple[str, Sizes]]: ...  # dtypes and shapes of what was learned, in a file
     def restored(self, arrays: Arrays) -> Learned: ...  # from such a file; what makes no sense is named
+
+    @property
+    def marks(self) -> tuple[float, ...]:
+        """Numbers that stand for a state."""
+        return ()
+
+    @property
+    def ranks(self) -> tuple[float, ...]:
+        """Of each weight: two that differ by 1 or more are as far apart as can be."""
+        return tuple(2.0 * i for i in range(self.weights))
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest raw value that is proposed."""
+        return -np.inf, np.inf
+
+    def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
+        """Proposing only these; an error if nothing is left."""
+        return self
+
+    def plain(self) -> Self:
+        """As it is without anybody's knowledge: any value of the table may be proposed."""
+        return replace(self, immutable=False)
 
     @property
     def may_change(self) -> str:

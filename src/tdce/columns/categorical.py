@@ -30,6 +30,14 @@ from tdce.errors import InputError, listing, shown
 
 MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
 
+UNKNOWN = re.compile(
+    r"\s*(unknown\b|unbekannt\b|n\.?/?a\.?$|not\s+(applicable|available|given|known|stated|specified|reported|disclosed)\b"
+    r"|none\s+given|undisclosed|unspecified|no\s+answer|refused\s+to|don'?t\s+know|keine\s+angabe|\?+$|-+$|nan$|null$|missing$)",
+    re.IGNORECASE,
+)  # a category that is no advice: it is not proposed unless the user allows it
+BELOW = re.compile(r"\b(below|under|less|fewer|up to|at most|unter|bis)\b|^\s*[<≤]", re.IGNORECASE)
+AMOUNT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
+
 NUMBER_WITH_COMMA = re.compile(r"[+-]?([0-9]+(,[0-9]+)?|,[0-9]+)")
 FEWEST_NUMBERS = 20  # a column with at least this many different numbers,
 MOST_ODD = 3  # at most this many different words,
@@ -46,12 +54,18 @@ class Categorical(Column):
     allowed: tuple[Value, ...] | None = None
     immutable: bool = False
     missing: bool = False
+    order: tuple[Value, ...] = ()  # from the lowest to the highest; those not named have no place in it
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._settle("categories", self._several("categories", self.categories))
         if self.allowed is not None:
             self._settle("allowed", self._several("allowed", self.allowed))
+        self._settle("order", self._several("order", self.order))
+        for value in self.order:
+            if value not in self.categories or self.order.count(value) > 1:
+                raise InputError(f"{self.name!r}: order must name different ones of {listing(self.categories)}, not "
+                                 f"{listing(self.order)}")  # fmt: skip
         if not self.categories:
             raise InputError(f"{self.name!r}: a categorical column needs at least one category")
         if len(set(self.categories)) < len(self.categories):
@@ -64,11 +78,21 @@ class Categorical(Column):
     def infer(cls, series: pd.Series[Any]) -> Self:
         present = series.dropna()
         categories = (0, 1) if holds_numbers(series) else _categories_of(present)  # all other numbers are numeric
-        return cls(plain(series.name), categories, missing=len(present) < len(series))
+        known = tuple(c for c in categories if not UNKNOWN.match(str(c)))
+        allowed = known if 0 < len(known) < len(categories) else None
+        order = _order_of(present, known)
+        return cls(plain(series.name), categories, allowed, missing=len(present) < len(series), order=order)
 
     def describe(self) -> str:
-        text = f"{len(self.categories)} categories: {listing(self.categories, most=6)}"
+        named = self.order + tuple(c for c in self.categories if c not in self.order)
+        text = f"{len(self.categories)} categories: {listing(named, most=6)}"
+        if self.order:
+            text += f"; in this order{f' up to {self.order[-1]}' if len(self.order) < len(named) else ''}"
         return text if self.allowed is None else f"{text}; allowed: {listing(self.allowed, most=6)}"
+
+    def entry(self) -> dict[str, Any]:
+        """Without an order that it has not."""
+        return {key: value for key, value in super().entry().items() if value or key != "order"}
 
     @cached_property
     def proposable(self) -> Flags:
@@ -100,12 +124,14 @@ class Categorical(Column):
     def stored(self, dtype: Any) -> Self:
         return replace(self, allowed=_fitting(self.categories if self.allowed is None else self.allowed, dtype))
 
+    def plain(self) -> Self:
+        return replace(self, allowed=None, order=(), immutable=False)
+
     @property
     def bounds(self) -> tuple[float, float]:
         return 0.0, len(self.categories) - 1.0
 
     def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
-        """An error if nothing is left."""
         if allowed is None:
             return self
         left = tuple(c for c, may in zip(self.categories, self.proposable, strict=True) if may and c in allowed)
@@ -116,6 +142,14 @@ class Categorical(Column):
     @property
     def weights(self) -> int:
         return len(self.categories) + self.missing
+
+    @property
+    def ranks(self) -> tuple[float, ...]:
+        """Those in order share the way from 0 to 1."""
+        ranks = [2.0 * (i + bool(self.order)) for i in range(self.weights)]
+        for i, value in enumerate(self.order):
+            ranks[self.categories.index(value)] = i / max(len(self.order) - 1, 1)
+        return tuple(ranks)
 
     def learn(self, values: Floats) -> LearnedCategories:
         return LearnedCategories(self, np.bincount(values.astype(int), minlength=len(self.categories)) / len(values))
@@ -204,6 +238,17 @@ def _largest(weights: Floats, size: int) -> Floats:
     """(n, weights) -> (n,) the position of the largest weight; one after `size` categories means missing."""
     position = weights.argmax(axis=1)
     return np.where(position == size, np.nan, position.astype(np.float64))
+
+
+def _order_of(present: pd.Series[Any], categories: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The order that an ordered dtype has, or that the numbers in the words say: below 100, 100 to 500, 500 or more."""
+    if isinstance(present.dtype, pd.CategoricalDtype) and present.cat.ordered:
+        return categories
+    amounts = {c: [float(n) for n in AMOUNT.findall(c)] for c in categories if isinstance(c, str)}
+    keys = {c: (n[0], not BELOW.search(c), n[-1]) for c, n in amounts.items() if n}  # below 100, then 100 to 500
+    if len(keys) < 3 or len(keys) < len(categories) - 1 or len(set(keys.values())) < len(keys):
+        return ()
+    return tuple(sorted(keys, key=lambda c: keys[c]))
 
 
 def _categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -16,6 +17,7 @@ from tdce.cells import (
     Flags,
     Floats,
     Name,
+    Positions,
     Value,
     as_numbers,
     check_finite,
@@ -27,12 +29,22 @@ from tdce.cells import (
 )
 from tdce.columns.base import Arrays, Choices, Column, Learned, Sizes
 from tdce.columns.scale import Scale
-from tdce.errors import InputError, shown
+from tdce.errors import InputError, is_whole, listing, shown
 
 Direction = Literal["any", "increase", "decrease"]
 FINEST = 1e-100  # of a grid: even the largest number has a count of such steps within a float's range
+NEARLY = 0.99  # of the cells lie on the grid; the odd ones may stay and are never proposed
 MAX_LEVELS = 256
 ROWS_PER_LEVEL = 50
+FEW_LEVELS = 40  # so few whole numbers, in enough rows each, are proposed as they were seen, even if few are missing
+ROWS_PER_FEW = 20
+RARE = 0.001  # of the rows, and at least so many: where a mark may be one
+FEWEST = 20
+SPIKE = 0.05  # of the rows, and so many times an ordinary value's: where a mark may be at the end of the others
+OUTSTANDING = 5
+APART = 0.2  # of the whole range: so far is a mark from all others, and further than these from each other
+MOST_MARKS = 3
+UNKNOWN = re.compile(r"-(1|8|9|99|999)|9[6-9]|99[6-9]|999[6-9]|9{5,}")  # what a mark says that stands for no answer
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,8 @@ class Numeric(Column):
     direction: Direction = "any"
     immutable: bool = False
     missing: bool = False
+    marks: tuple[float, ...] = ()  # numbers that mean a state (-1: never called): kept or left, never proposed
+    odd: int = 0  # cells of the table off the grid
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,6 +80,9 @@ class Numeric(Column):
             raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
         if self.levels is not None and not self.levels:
             raise InputError(f"{self.name!r}: levels must name at least one value, or be null")
+        self._settle("marks", tuple(self._number("marks", v) for v in self._several("marks", self.marks)))
+        if not is_whole(self.odd) or self.odd < 0:
+            raise InputError(f"{self.name!r}: odd {shown(self.odd)} must be a whole number of cells")
 
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self | None:
@@ -75,12 +92,15 @@ class Numeric(Column):
         present = series.dropna()
         values = as_numbers(present)
         check_finite(present, values, LARGEST)
-        distinct = np.unique(values)
+        distinct, times = np.unique(values, return_counts=True)
         if distinct.tolist() == [0.0, 1.0]:
             return None
-        low, high, step = float(distinct[0]), float(distinct[-1]), _step_of(distinct)
-        levels = _levels_of(distinct, step, len(values))
-        return cls(plain(series.name), low, high, step, levels, missing=len(present) < len(series))
+        (step, on), marks = _step_of(distinct, times), _marks_of(distinct, times)
+        numbers = distinct[on & ~np.isin(distinct, marks)]
+        levels = _levels_of(numbers, step, len(values))
+        odd, missing = int(times[~on].sum()), len(present) < len(series)
+        low, high = float(numbers[0]), float(numbers[-1])
+        return cls(plain(series.name), low, high, step, levels, missing=missing, marks=marks, odd=odd)
 
     def describe(self) -> str:
         if self.levels is not None:
@@ -89,7 +109,13 @@ class Numeric(Column):
             grid = "any value"
         else:
             grid = "whole numbers" if self.step == 1 else f"steps of {self.step:g}"
-        return f"{self.low:.15g} to {self.high:.15g}, {grid}"
+        odd = f" ({self.odd:,} cells are not)" if self.odd else ""
+        marks = f"; a state, not a number: {listing([f'{v:g}' for v in self.marks])}" if self.marks else ""
+        return f"{self.low:.15g} to {self.high:.15g}, {grid}{odd}{marks}"
+
+    def entry(self) -> dict[str, Any]:
+        """Without what most columns have none of."""
+        return {key: value for key, value in super().entry().items() if value or key not in ("marks", "odd")}
 
     @property
     def may_change(self) -> str:
@@ -131,12 +157,18 @@ class Numeric(Column):
         step = 1.0 if self.step is None else float(Decimal(str(self.step)).as_integer_ratio()[0])  # 2.5 -> 5
         return replace(self, low=low, high=high, step=step, levels=levels)
 
+    def plain(self) -> Self:
+        values = self.low, self.high, *self.marks
+        levels = self.levels and tuple(sorted({*self.levels, *self.marks}))
+        return replace(
+            self, low=min(values), high=max(values), levels=levels, marks=(), direction="any", immutable=False
+        )
+
     @property
     def bounds(self) -> tuple[float, float]:
         return self.low, self.high
 
     def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
-        """An error if nothing is left."""
         return replace(self, low=max(self.low, low), high=min(self.high, high))
 
     def round(self, values: Floats, towards: Literal["nearest", "up", "down"] = "nearest") -> Floats:
@@ -236,8 +268,9 @@ class Interval(Choices):
         return np.asarray((low <= high) & ~((low == high) & (low == self.own)))
 
     def allows(self, values: Floats) -> Flags:
-        low, high = self.range
-        return np.asarray((values >= low) & (values <= high) & (self.learned.column.round(values) == values))
+        (low, high), column = self.range, self.learned.column
+        proposed = (values >= low) & (values <= high) & (column.round(values) == values)
+        return np.asarray(proposed & ~np.isin(values, column.marks))
 
     def snap(self, x: Floats) -> Floats:
         column, dtype = self.learned.column, self.learned.dtype
@@ -245,6 +278,8 @@ class Interval(Choices):
         rounded = column.round(self.learned.scale.unembed(x[:, 0]))
         snapped = np.clip(rounded, low, np.maximum(low, high))
         stays = (rounded == own) | (snapped == own) | (low > high)
+        if column.marks:
+            stays |= np.isin(rounded, column.marks) | np.isin(snapped, column.marks)
         if pd.api.types.is_float_dtype(dtype) and dtype.itemsize < 8:
             with np.errstate(over="ignore"):
                 snapped = as_numbers(pd.Series(snapped).astype(dtype))  # as a column of fewer bits gives it back
@@ -264,24 +299,57 @@ class Interval(Choices):
         return ends[0][:, None], ends.max(axis=0)[:, None], weights
 
 
-def _step_of(distinct: Floats) -> float | None:
-    """The coarsest decimal grid that all values lie on; with many values also its multiple (5, 25, …)."""
+def _step_of(distinct: Floats, times: Positions) -> tuple[float | None, Flags]:
+    """The coarsest decimal grid that nearly all cells lie on, with many values also its multiple (5, 25, …), and which
+    of the values do."""
+    everything = np.ones(len(distinct), dtype=bool)
     for decimals in range(13):
         units = distinct * 10.0**decimals
         if np.abs(units).max() > 2.0**52:
-            return 1.0 if (np.rint(distinct) == distinct).all() else None
-        if (np.rint(units) / 10.0**decimals == distinct).all():
-            multiple = int(np.gcd.reduce(np.rint(units).astype(np.int64))) if len(distinct) >= 20 else 1
-            return float(Decimal(multiple).scaleb(-decimals))
-    return None
+            return 1.0 if (np.rint(distinct) == distinct).all() else None, everything
+        on = np.rint(units) / 10.0**decimals == distinct
+        if times[on].sum() >= NEARLY * times.sum():
+            multiple = int(np.gcd.reduce(np.rint(units[on]).astype(np.int64))) if on.sum() >= 20 else 1
+            return float(Decimal(multiple).scaleb(-decimals)), on
+    return None, everything
 
 
 def _levels_of(distinct: Floats, step: float | None, rows: int) -> tuple[float, ...] | None:
-    """The few values themselves, where a well-filled column leaves most of its grid empty (e.g. 0, 3103, 5178)."""
-    if step is None or len(distinct) > MAX_LEVELS or len(distinct) * ROWS_PER_LEVEL > rows:
+    """The few values themselves, where a well-filled column leaves most of its grid empty (0, 3103, 5178), or has few
+    whole numbers and gaps between them (-2, -1, 0, 2, 3)."""
+    if step is None or len(distinct) == 0:
         return None
-    points_on_grid = (distinct[-1] - distinct[0]) / step + 1
+    few = step >= 1 and len(distinct) <= FEW_LEVELS and len(distinct) * ROWS_PER_FEW <= rows
+    if few and (np.diff(distinct) > step).any():
+        return tuple(distinct.tolist())
+    if len(distinct) > MAX_LEVELS or len(distinct) * ROWS_PER_LEVEL > rows:
+        return None
+    points_on_grid = round((distinct[-1] - distinct[0]) / step) + 1
     return tuple(distinct.tolist()) if 2 * len(distinct) < points_on_grid else None
+
+
+def _marks_of(distinct: Floats, times: Positions) -> tuple[float, ...]:
+    """Values that stand for no answer: far from all others or very frequent at an end, and written as marks are."""
+    marks = far_apart(distinct, times)
+    ends = [0, -1] if len(distinct) > 2 else []
+    marks[ends] |= times[ends] >= max(SPIKE * times.sum(), OUTSTANDING * float(np.median(times)))
+    return tuple(v for v in distinct[marks].tolist() if UNKNOWN.fullmatch(f"{v:.15g}"))
+
+
+def far_apart(values: Floats, times: Positions) -> Flags:
+    """Which of a number's values, in order, are a few far beyond all others (-1, 98, 999), and not rare."""
+    far = np.zeros(len(values), dtype=bool)
+    enough = max(RARE * times.sum(), FEWEST)
+    for beyond in range(1, min(MOST_MARKS, len(values) - 2) + 1):
+        ends = (
+            (slice(beyond), values[beyond:], values[beyond - 1]),
+            (slice(-beyond, None), values[:-beyond], values[-beyond]),
+        )
+        for group, inner, outer in ends:
+            gap = min(abs(outer - inner[0]), abs(outer - inner[-1]))
+            if gap > APART * np.ptp(values) and gap > np.ptp(inner) and times[group].sum() >= enough:
+                far[group] = True
+    return far
 
 
 def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:

@@ -122,7 +122,7 @@ def _schema(frame: pd.DataFrame, table: Table, recipe: Preset) -> Schema:
     features = tuple(
         Numeric(f.name, low=0, high=1, step=1.0, missing=f.missing) if f.name in recipe.flags else f for f in found
     )
-    return Schema(features, found.laws).freeze(*recipe.immutable)
+    return Schema(features, found.laws, recipe.rules).freeze(*recipe.immutable)
 
 
 def _split(rows: int, held_out: int, seed: int) -> Splits:

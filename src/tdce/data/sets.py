@@ -21,6 +21,7 @@ class Preset:
     immutable: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()  # columns of 0 and 1 that count as numbers
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None  # derive columns, choose rows
+    rules: tuple[str, ...] = ()  # that any sensible advice keeps
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ ADULT_FEATURES = (
 ADULT_FLAGS = ("married_flag", "white_flag", "male_flag", "us_native_flag")
 ADULT_PAPER_NUMBERS = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week", *ADULT_FLAGS)
 
+ADULT_RULES = ('workclass not in ("Never-worked", "Without-pay")',)  # nobody is told to earn nothing
+
 ADULT = Table(
     name="adult",
     title="Adult (Census Income)",
@@ -69,12 +72,14 @@ ADULT = Table(
             features=ADULT_FEATURES,
             mask="sex",
             immutable=("age", "final_weight", "race", "sex", "native_country"),
+            rules=("education_num >= was(education_num)", *ADULT_RULES),
             notes="All rows and all published features, unbalanced.",
         ),
         "paper": Preset(
             features=(*ADULT_PAPER_NUMBERS, "workclass", "occupation"),
             mask="male_flag",
             immutable=("age", "white_flag", "male_flag", "us_native_flag"),
+            rules=ADULT_RULES,
             flags=ADULT_FLAGS,
             prepare=adult_paper,
             notes=(
@@ -114,6 +119,12 @@ GERMAN = Table(
             mask="age",
             held_out=100,
             immutable=("personal_status", "age", "foreign_worker"),
+            rules=(
+                'credit_history not in ("critical or credits elsewhere", "delays in the past")',
+                'employment != "unemployed"',
+                "employment >= was(employment)",
+                'job != "unemployed or unskilled non-resident"',
+            ),
             notes=(
                 "All rows and all published features, unbalanced. The codes became words with their "
                 "published meaning, part of which is known to be wrong. The paper does not use this table."
@@ -121,6 +132,10 @@ GERMAN = Table(
         ),
     },
 )
+
+GMC_RULES = tuple(
+    f"{late} <= was({late})" for late in ("times_30_59_days_late", "times_60_89_days_late", "times_90_days_late")
+)  # nobody is told to be late more often
 
 GMC_FEATURES = (
     "revolving_utilization", "age", "times_30_59_days_late", "debt_ratio", "monthly_income",
@@ -147,6 +162,7 @@ GMC = Table(
             features=GMC_FEATURES,
             mask="age",
             immutable=("age",),
+            rules=GMC_RULES,
             notes=(
                 "All 60,000 rows of the file, a sample of the published 150,000, unbalanced. The number of "
                 "dependents is a category; the raw number is left out."
@@ -156,6 +172,7 @@ GMC = Table(
             features=GMC_FEATURES,
             mask="age",
             immutable=("age",),
+            rules=GMC_RULES,
             prepare=gmc_paper,
             notes=(
                 "Complete rows only (48,144), and of those all 3,351 delinquent ones with as many others "

@@ -18,6 +18,7 @@ from scipy.special import pdtr
 
 from tdce.cells import Flags, Floats, Positions, Value
 from tdce.columns import Column
+from tdce.columns.numeric import far_apart
 from tdce.laws.kinds import SAME, Determines, Given, Law, Linear, Order, State
 
 CHANCE = 0.01  # of any false law of a kind in a table without laws
@@ -27,9 +28,6 @@ LEVELS = 40  # a number with at most so many values is compared value by value
 SPIKE = 0.05  # of the rows: a value at the end of a number's range that is a state of its own,
 OUTSTANDING = 5  # or one that is so many times as frequent as an ordinary one, and not rare,
 RARE = 0.001
-MOST_MARKS = 3  # or up to so many values, in enough rows, further from all others than these from each other
-FEWEST = 20
-APART = 0.2
 SHARP = 0.5  # of what is expected, beside what never occurs: otherwise numbers only go up and down together
 MOST_STATES = 3_000  # the most frequent ones; so that wide tables take no longer
 MOST_VALUES = 256  # of a column that determines another
@@ -132,17 +130,7 @@ def _marks(values: Floats, times: Positions) -> Positions:
         return np.flatnonzero(marks)
     often = times >= max(RARE * times.sum(), OUTSTANDING * float(np.median(times)))
     marks[[0, -1]] = often[[0, -1]] & ((times[[0, -1]] >= SPIKE * times.sum()) | (len(values) > LEVELS))
-    for beyond in range(1, min(MOST_MARKS, len(values) - 2) + 1):
-        for group, inner, outer in ((slice(beyond), values[beyond:], values[beyond - 1]),
-                                    (slice(-beyond, None), values[:-beyond], values[-beyond])):  # fmt: skip
-            gap = min(abs(outer - inner[0]), abs(outer - inner[-1]))
-            if (
-                gap > APART * np.ptp(values)
-                and gap > np.ptp(inner)
-                and times[group].sum() >= max(RARE * times.sum(), FEWEST)
-            ):
-                marks[group] = True
-    return np.flatnonzero(marks)
+    return np.flatnonzero(marks | far_apart(values, times))
 
 
 def linear(table: Table) -> Iterator[Linear]:

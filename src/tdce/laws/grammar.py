@@ -252,6 +252,8 @@ class Parser:
 
     def _matched(self, start: Token, cell: Cell, order: str, middle: Token, other: Term) -> Statement:
         self._check_ordered(start, cell, order)
+        if order not in EQUALITY:
+            return self._ranked(cell, order, middle, other)
         holds, positions = ORDERS[order].holds, {_key(c): i for i, c in enumerate(cell.categories)}
         known = listing(map(written, cell.categories))
         if isinstance(other, Constant):
@@ -263,16 +265,30 @@ class Parser:
         if not _is_category(other):
             raise self._wrong(middle, f"{_spelled(other)} is a number, but {_spelled(cell)} holds categories; "
                                       f"compare it with one of {known}")  # fmt: skip
-        self._check_ordered(middle, other, order)
         ranks = tuple(positions.get(_key(c), -1) for c in other.categories)
-        if max(ranks) < 0 or (order not in EQUALITY and other.categories != cell.categories):
+        if max(ranks) < 0:
             raise self._wrong(middle, f"{_spelled(other)} and {_spelled(cell)} do not have the same categories: "
                                       f"{listing(map(written, other.categories))} and {known}")  # fmt: skip
         return Comparison(cell, order, Ranked(other, ranks))
 
+    def _ranked(self, cell: Cell, order: str, middle: Token, other: Term) -> Statement:
+        """By the column's order; what has no place in it is neither less nor more."""
+        ranks = {_key(c): float(i) for i, c in enumerate(cell.order)}
+        mine = Ranked(cell, tuple(ranks.get(_key(c), np.nan) for c in cell.categories))
+        known = listing(map(written, cell.order))
+        if isinstance(other, Constant):
+            if _key(other.of) not in ranks:
+                meant = _meant(str(other.of), cell.order, written)
+                raise self._wrong(middle, f"{_spelled(other)} has no place in the order of {_spelled(cell)}; {meant}"
+                                          f"known: {known}")  # fmt: skip
+            return Comparison(mine, order, Constant(ranks[_key(other.of)]))
+        if not isinstance(other, Cell) or other.order != cell.order:
+            raise self._wrong(middle, f"{_spelled(other)} does not have the order of {_spelled(cell)}: {known}")
+        return Comparison(mine, order, Ranked(other, tuple(ranks.get(_key(c), np.nan) for c in other.categories)))
+
     def _check_ordered(self, token: Token, cell: Cell, order: str) -> None:
-        """Only categories whose column says that they are in order are less or more; no kind says so yet."""
-        if order not in EQUALITY and not getattr(cell.column, "ordered", False):
+        """Only categories whose column has an order are less or more."""
+        if order not in EQUALITY and not cell.order:
             raise self._wrong(token, f"{_spelled(cell)} holds categories, which have no order; compare them with "
                                      "==, != or in")  # fmt: skip
 

@@ -60,6 +60,10 @@ class Cell(Term):
         """None at all if it holds numbers."""
         return self.column.categories if isinstance(self.column, Categorical) else ()
 
+    @property
+    def order(self) -> tuple[Value, ...]:
+        return self.column.order if isinstance(self.column, Categorical) else ()
+
     def values(self, rows: Rows) -> Floats:
         return (rows.own if self.was else rows.raw)[:, self.at]
 
@@ -69,10 +73,10 @@ class Cell(Term):
 
 @dataclass(frozen=True)
 class Ranked(Term):
-    """A column's category as its position among those of another column; -1: it is none of them."""
+    """A column's category as its position in an order, or among those of another column; -1, NaN: none of them."""
 
     cell: Cell
-    ranks: tuple[int, ...]
+    ranks: tuple[float, ...]
 
     def amount(self, rows: Rows) -> Amount:
         values = self.cell.values(rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -172,8 +172,6 @@ def work(data: str, seed: int, rows: int, cells: list[Cell], cache: Path) -> Ite
 
 
 def _thawed(data: Dataset) -> Schema:
-    """The data's schema with nothing immutable but the mask, which each cell decides, and no laws: as in the paper."""
-    schema = replace(data.schema, laws=())
-    for name in schema.immutable:
-        schema = schema.change(name, immutable=False)
-    return schema
+    """The data's columns as the paper knows them: no laws, every value may be proposed, nothing is immutable but the
+    mask, which each cell decides."""
+    return Schema(tuple(column.plain() for column in data.schema))
