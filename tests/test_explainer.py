@@ -97,7 +97,7 @@ def test_the_same_row_gets_the_same_answer_alone_in_a_crowd_and_shuffled(explain
         pd.testing.assert_frame_equal(some, whole.loc[part.index], check_exact=True)
 
 
-@pytest.mark.parametrize("closeness", [None, 0.0])
+@pytest.mark.parametrize("closeness", [pytest.param(None, marks=pytest.mark.slow), 0.0])  # tests/test_company.py: 0.2
 def test_one_and_two_threads_give_the_same_answer(explainer, people, closeness):
     frames, threads = [], torch.get_num_threads()
     try:
