@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 from company import (
-    BEYOND_A_BLOCK,
+    NUMBERS_ALONE,
     QUESTION,
     another_method_keeps_the_promise_too,
     company_does_not_matter,
@@ -47,7 +47,7 @@ def questions(draw):
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(questions())
 @example(QUESTION)
-@example(BEYOND_A_BLOCK)
+@example(NUMBERS_ALONE)
 def test_company_does_not_matter(question):
     company_does_not_matter(question)
 

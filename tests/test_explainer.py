@@ -80,13 +80,20 @@ def test_options_are_lines_with_the_valid_ones_first(explainer, people):
 
 
 @pytest.mark.parametrize(
-    ("count", "asked"), [(190, {}), (150, {"closeness": 0.0}), (100, {"n": 2, "immutable": ["housing"]})]
+    ("count", "asked"),
+    [
+        pytest.param(1030, {}, marks=pytest.mark.slow),
+        (190, {}),
+        (150, {"closeness": 0.0}),
+        (100, {"n": 2, "immutable": ["housing"]}),
+    ],
 )
-def test_the_same_row_gets_the_same_answer_alone_in_a_crowd_and_shuffled(explainer, count, asked):
+def test_the_same_row_gets_the_same_answer_alone_in_a_crowd_and_shuffled(explainer, count, asked, monkeypatch):
     people = lending.refused(explainer, count)
     assert len(people) == count
     whole = explainer.explain(people, seed=3, **asked).to_frame()
     order = np.random.default_rng(0).permutation(len(people))
+    monkeypatch.setattr(explaining, "BLOCK", 64)  # and in however many blocks
     shuffled = explainer.explain(people.iloc[order], seed=3, **asked).to_frame()
     pd.testing.assert_frame_equal(shuffled.loc[people.index], whole, check_exact=True)
     for i in (0, count // 2, count - 1):
