@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOWEST := .venv-lowest
+unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all of the package again
 PIP := pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-all test-lowest mutate lint docs clean

@@ -17,7 +17,10 @@ if "MUTANT_UNDER_TEST" in os.environ:  # mutmut 3.8 reads a private name that py
     pytest.Item._nodeid = property(lambda item: item.nodeid)
 
 FITS = "TDCE_FITS"
-LONG = ("cli", "machines", "theory", "methods", "explainer", "figures", "benchmark", "algorithm1", "inputs", "company")
+LONG = (
+    "cli", "figures", "methods", "benchmark", "theory", "machines", "explainer", "algorithm1", "inputs", "awkward",
+    "tdce", "package", "company", "goals_matrix", "diffusion", "artefact", "latent", "threads", "wayback", "judge",
+)  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:

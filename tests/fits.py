@@ -33,7 +33,7 @@ def small(patch: pytest.MonkeyPatch) -> None:
 
 def short_training() -> None:
     """In this process: a few steps for all networks but the diffusion model, whose steps are an argument."""
-    fitting.CLASSIFIER = replace(fitting.CLASSIFIER, steps=400, patience=3)
+    fitting.CLASSIFIER = replace(fitting.CLASSIFIER, steps=120, rate=4e-3, patience=3)
     autoencoder.PLAN = replace(autoencoder.PLAN, steps=30)
     vae.STEPS = 250
     people.MOST, people.PART, people.STEPS = 512, 512, 15

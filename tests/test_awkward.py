@@ -287,6 +287,13 @@ def test_a_table_of_constants_is_infeasible_with_a_note() -> None:
     assert found["y"].tolist() == ["no"] * 6  # the label is a column like any other here
 
 
+def test_numbers_alone_and_a_model_that_accepts_nobody_make_a_best_effort() -> None:
+    table = pd.DataFrame({"a": [1, 2, 3, 4] * 9, "y": ["no"] * 35 + ["yes"]})
+    explainer = tdce.Explainer(hidden=8, steps=1, progress="silent").fit(table, "y", "yes")
+    assert set(explainer.predict(table)) == {"no"}
+    assert explainer.explain(table.head(2)).counts() == {"best_effort": 2}
+
+
 def test_no_rows_have_an_empty_answer(plain: tuple[tdce.Explainer, pd.DataFrame]) -> None:
     explainer, rows = plain
     answer = explainer.explain(rows.head(0), n=OPTIONS)

@@ -43,7 +43,7 @@ RUNNING = import_module("tdce.paper.benchmark.run")  # the package has its funct
 
 def small(bench: Bench) -> Explainer:
     """In place of the default one, whose training takes a minute."""
-    return Explainer(hidden=32, steps=60, seed=bench.seed, keep_rows=True, progress="silent")
+    return Explainer(hidden=16, steps=20, seed=bench.seed, keep_rows=True, progress="silent")
 
 
 def in_this_process(work, jobs, workers) -> Iterator[Measured]:

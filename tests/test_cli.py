@@ -355,13 +355,20 @@ def test_a_disk_that_fills_up_ends_with_one_line_and_exit_code_2(folder):
     assert not list(folder.glob("*full*")) + list(folder.glob(".tdce-*"))
 
 
-@pytest.mark.parametrize("words", [["schema", "Mitglieder.csv", "--json"], ["schema", "Mitglieder.csv"]])
-def test_output_that_nobody_reads_ends_quietly_and_a_full_disk_is_named(folder, words):
+SHOWN = (["schema", "Mitglieder.csv", "--json"], ["schema", "Mitglieder.csv"])
+
+
+@pytest.mark.parametrize("words", [SHOWN[0], pytest.param(SHOWN[1], marks=pytest.mark.slow)])
+def test_output_that_nobody_reads_ends_quietly(folder, words):
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as nobody:
         done = run(*words, cwd=folder, stdout=nobody)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("words", [pytest.param(SHOWN[0], marks=pytest.mark.slow), SHOWN[1]])
+def test_a_full_disk_behind_standard_output_is_named(folder, words):
     with open("/dev/full", "w") as full:
         done = run(*words, cwd=folder, stdout=full)
     assert done.returncode == 2

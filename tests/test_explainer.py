@@ -14,8 +14,7 @@ import pytest
 import torch
 
 import tdce
-from tdce import InputError
-from tdce.explaining import SETTLED
+from tdce import InputError, explaining
 from tdce.limits import Limits
 from tdce.methods import TDCEPaper
 from tdce.report.words import bullet
@@ -81,13 +80,20 @@ def test_options_are_lines_with_the_valid_ones_first(explainer, people):
 
 
 @pytest.mark.parametrize(
-    ("count", "asked"), [(1030, {}), (150, {"closeness": 0.0}), (100, {"n": 2, "immutable": ["housing"]})]
+    ("count", "asked"),
+    [
+        pytest.param(1030, {}, marks=pytest.mark.slow),
+        (190, {}),
+        (150, {"closeness": 0.0}),
+        (100, {"n": 2, "immutable": ["housing"]}),
+    ],
 )
-def test_the_same_row_gets_the_same_answer_alone_in_a_crowd_and_shuffled(explainer, count, asked):
+def test_the_same_row_gets_the_same_answer_alone_in_a_crowd_and_shuffled(explainer, count, asked, monkeypatch):
     people = lending.refused(explainer, count)
     assert len(people) == count
     whole = explainer.explain(people, seed=3, **asked).to_frame()
     order = np.random.default_rng(0).permutation(len(people))
+    monkeypatch.setattr(explaining, "BLOCK", 64)  # and in however many blocks
     shuffled = explainer.explain(people.iloc[order], seed=3, **asked).to_frame()
     pd.testing.assert_frame_equal(shuffled.loc[people.index], whole, check_exact=True)
     for i in (0, count // 2, count - 1):
@@ -98,7 +104,7 @@ def test_the_same_row_gets_the_same_answer_alone_in_a_crowd_and_shuffled(explain
         pd.testing.assert_frame_equal(some, whole.loc[part.index], check_exact=True)
 
 
-@pytest.mark.parametrize("closeness", [None, 0.0])
+@pytest.mark.parametrize("closeness", [pytest.param(None, marks=pytest.mark.slow), 0.0])  # tests/test_company.py: 0.2
 def test_one_and_two_threads_give_the_same_answer(explainer, people, closeness):
     frames, threads = [], torch.get_num_threads()
     try:
@@ -110,6 +116,7 @@ def test_one_and_two_threads_give_the_same_answer(explainer, people, closeness):
     pd.testing.assert_frame_equal(*frames, check_exact=True)
 
 
+@pytest.mark.slow  # tests/test_machines.py asks the same of processes with other instruction sets
 def test_another_process_gives_the_same_answer(explainer, people, saved, tmp_path):
     people.to_pickle(tmp_path / "people.pkl")
     code = f"""
@@ -125,13 +132,14 @@ answer.to_frame().to_pickle({str(tmp_path / "answer.pkl")!r})
 
 def test_rows_are_encoded_a_block_at_a_time(explainer, monkeypatch):
     """Or memory would grow by an encoded row for every row."""
+    monkeypatch.setattr(explaining, "BLOCK", 64)
+    monkeypatch.setattr(explaining, "SETTLED", 512)
     encoded, encode = [], Limits.x.func
     monkeypatch.setattr(Limits, "x", property(lambda self: encoded.append(len(self.own)) or encode(self)))
-    people = lending.refused(explainer, 1100)
-    explainer.explain(people)
-    assert max(encoded) <= SETTLED  # candidates; of the rows themselves 1,024
-    assert 1024 in encoded
-    assert 1100 not in encoded
+    explainer.explain(lending.refused(explainer, 110))
+    assert max(encoded) == 512  # candidates; of the rows themselves 64
+    assert 64 in encoded
+    assert 110 not in encoded
 
 
 def test_another_seed_gives_another_answer(explainer, people):

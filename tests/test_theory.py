@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal, localcontext
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -211,7 +212,7 @@ def test_the_supplements_bounds_hold_here_but_are_loose(tau):
 @pytest.mark.parametrize(("k", "tau"), [(20, 1.0), (20, 5.0), (50, 0.3), (50, 1.0)])
 def test_the_supplements_upper_bound_fails_with_many_classes(k, tau):
     pi = np.full(k, 1 / k)
-    log_x_min = theory.draws(pi, tau, 200_000).min()
+    log_x_min = theory.draws(pi, tau, 50_000).min()
     assert theory.supplement_bounds(k, tau, log_x_min).upper < 0 < theory.divergence(pi, tau, 20_000).value
 
 
@@ -322,9 +323,14 @@ def test_the_variance_is_below_the_papers_bound_and_below_a_quarter_of_it(k, tau
         assert found.variance.max() <= theory.gradient_limit(tau) / 4
 
 
+@cache
+def at_a_low_temperature(tau):
+    return theory.gradient_moments(PI, tau, 600_000)
+
+
 def test_at_a_low_temperature_the_variance_grows_as_one_over_tau_not_its_square():
     for tau in (0.02, 0.01):
-        found = theory.gradient_moments(PI, tau, 600_000)
+        found = at_a_low_temperature(tau)
         expected = PI * (1 - PI) / (6 * tau)
         assert np.diag(found.square) == pytest.approx(expected, rel=0.05)
         assert np.diag(found.mean) == pytest.approx(PI * (1 - PI), rel=0.05)  # the slope of pi itself
@@ -352,7 +358,7 @@ def test_at_a_low_temperature_the_derivatives_off_the_diagonal_have_a_law_of_the
     off = ~np.eye(3, dtype=bool)
     product = np.outer(PI, PI)
     for tau in (0.02, 0.01):
-        found = theory.gradient_moments(PI, tau, 600_000)
+        found = at_a_low_temperature(tau)
         assert -found.mean[off] == pytest.approx(product[off], rel=0.05)
         assert tau * found.square[off] == pytest.approx(product[off] / 6, rel=0.06)
         assert tau * found.variance[off] == pytest.approx(product[off] / 6 - tau * product[off] ** 2, rel=0.06)
@@ -439,9 +445,10 @@ def test_the_guided_law_is_nearer_to_the_tilt_the_lower_the_temperature():
     assert all(a.value < b.value for a, b in pairwise(found.values()))
 
 
-@pytest.mark.parametrize("k", [2, 3, 10])
-def test_the_distance_to_the_tilt_is_below_its_bound_and_falls_at_its_rate(k):
-    for i, pi in enumerate(laws(k)):
+@pytest.mark.parametrize(("k", "which"), [(2, (0, 1, 2)), (3, (0, 1, 2)), (10, (1,))])
+def test_the_distance_to_the_tilt_is_below_its_bound_and_falls_at_its_rate(k, which):
+    for i in which:
+        pi = laws(k)[i]
         g = np.random.default_rng(10 * k + i).normal(size=k) * 1.5
         for tau in (0.01, 0.1, 0.5, 1.0, 5.0):
             found, bound = theory.tilt_distance(pi, g, tau, 20_000), theory.tilt_bound(pi, g, tau)

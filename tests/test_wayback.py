@@ -14,7 +14,7 @@ from tdce.methods.objective import Objective
 from tdce.methods.wayback import WayBack
 from tdce.noise import Noise
 
-SHORT = {"counternet": {"steps": 300}, "tdce_paper": {"steps": 12}}
+SHORT = {"counternet": {"steps": 150}, "tdce_paper": {"steps": 12}}
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,9 @@ def activated(h: Tensor) -> Tensor:
 class Linear(nn.Linear):
     """Once it is trained, a row's outputs have the same bits in any batch."""
 
+    def reset_parameters(self) -> None:
+        """Nothing: `linear` does it, with a generator of its own."""
+
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.requires_grad:  # in training a batch is one whole
             return super().forward(x)
@@ -91,7 +94,7 @@ class Linear(nn.Linear):
 
 def linear(inputs: int, outputs: int, generator: Generator) -> Linear:
     """A linear layer initialised from the given generator alone."""
-    layer: Linear = nn.utils.skip_init(Linear, inputs, outputs)  # type: ignore[no-untyped-call]
+    layer = Linear(inputs, outputs)
     bound = 1 / math.sqrt(max(inputs, 1))
     with torch.no_grad():
         layer.weight.uniform_(-bound, bound, generator=generator)
