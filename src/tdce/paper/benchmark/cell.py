@@ -28,9 +28,8 @@ from tdce.judge import Judge
 from tdce.limits import Limits
 from tdce.methods import Method, Task
 from tdce.paper.benchmark.fingerprint import of_fit
-from tdce.paper.benchmark.settings import PRESETS, chosen
+from tdce.paper.benchmark.settings import PRESETS, chosen, columns
 from tdce.progress import Progress
-from tdce.schema import Schema
 from tdce.tables import make_folder
 
 
@@ -72,7 +71,7 @@ class Bench:
             with suppress(InputError):  # damaged or of another format: made again
                 return Explainer.load(path, progress="silent").fitted_
         explainer = self.explainer
-        explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, _thawed(self.data))
+        explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, columns(self.name))
         if path is not None:
             make_folder(path.parent)
             explainer.save(path)
@@ -169,9 +168,3 @@ def work(data: str, seed: int, rows: int, cells: list[Cell], cache: Path) -> Ite
     bench = Bench(data, seed, rows, cache)
     for cell in cells:
         yield bench.measure(cell)
-
-
-def _thawed(data: Dataset) -> Schema:
-    """The data's columns as the paper knows them: no laws, every value may be proposed, nothing is immutable but the
-    mask, which each cell decides."""
-    return Schema(tuple(column.plain() for column in data.schema))

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+from tdce.data import load
 from tdce.errors import InputError, listing
 from tdce.methods import METHODS, Method
 from tdce.methods.wayback import WayBack
+from tdce.schema import Schema
 
 PAPER_DATA = ("lcd", "gmc", "adult", "law")
 """The paper's data sets, in the order of its tables."""
@@ -60,6 +63,13 @@ CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 """By method, then by data set; the others have the method's defaults."""
+
+
+@lru_cache
+def columns(data: str) -> Schema:
+    """The columns of a data set as the paper knows them: no laws, every value may be proposed, nothing is immutable but
+    the mask, which each cell decides."""
+    return Schema(tuple(column.plain() for column in load(data, PRESETS.get(data, "full")).schema))
 
 
 def chosen(method: str, data: str) -> Method:
