@@ -51,7 +51,7 @@ class Schema:
         if len(frame) == 0:
             raise InputError("the table has no rows")
         schema = cls(tuple(infer(frame[name]) for name in frame.columns if label is None or name != label))
-        raw = np.stack([column.read(frame[column.name]) for column in schema], axis=1)
+        raw = np.stack([column.regular(column.read(frame[column.name])) for column in schema], axis=1)
         return replace(schema, laws=tuple(find(schema.features, raw)))
 
     def __iter__(self) -> Iterator[Column]:

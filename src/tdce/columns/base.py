@@ -60,6 +60,10 @@ class Column(Protocol):
         """The lowest and the highest raw value that is proposed."""
         return -np.inf, np.inf
 
+    def regular(self, values: Floats) -> Floats:
+        """The values, without those off the grid: slips that say nothing about other columns."""
+        return values
+
     def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
         """Proposing only these; an error if nothing is left."""
         return self

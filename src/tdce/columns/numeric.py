@@ -157,6 +157,12 @@ class Numeric(Column):
         step = 1.0 if self.step is None else float(Decimal(str(self.step)).as_integer_ratio()[0])  # 2.5 -> 5
         return replace(self, low=low, high=high, step=step, levels=levels)
 
+    def regular(self, values: Floats) -> Floats:
+        if not self.odd:
+            return values
+        step = replace(self, levels=None)
+        return np.where((step.round(values) == values) | np.isin(values, self.marks), values, np.nan)
+
     def plain(self) -> Self:
         values = self.low, self.high, *self.marks
         levels = self.levels and tuple(sorted({*self.levels, *self.marks}))
