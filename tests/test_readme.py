@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from fits import small
 
+import tdce
+
 README = Path(__file__).parent.parent / "README.md"
 
 
@@ -21,6 +23,28 @@ def test_the_blocks_of_the_readme_run_in_order(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "german.tdce").exists()
     assert len(names["answer"].to_frame()) == 15
     assert names["schema"]["housing"].allowed == ("own", "rent")
+
+
+def test_the_examples_of_the_rules_run(tmp_path, monkeypatch, capsys):
+    page = README.parent / "docs" / "rules.md"
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(blocks) == 4
+    monkeypatch.chdir(tmp_path)
+    small(monkeypatch)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+    assert capsys.readouterr().out.startswith("Education determines education_num (48,842 rows)\n")
+    frame, before = names["answer"].to_frame(), names["refused"]
+    touched = (frame[["credit_amount", "duration_months"]] != before[["credit_amount", "duration_months"]]).any(axis=1)
+    assert (~touched | (frame["credit_amount"] <= 400 * frame["duration_months"])).all()
+
+
+def test_every_rule_that_is_shown_can_be_given():
+    page = (README.parent / "docs" / "rules.md").read_text(encoding="utf-8")
+    shown = re.findall(r"^\| `([^`]+)` \|", page.partition("## Rules, given")[2], flags=re.MULTILINE)
+    assert len(shown) == 10
+    tdce.load("german").schema.with_rules(*shown)
 
 
 PAGES = [README, README.parent / "CONTRIBUTING.md", *sorted((README.parent / "docs").glob("*.md"))]

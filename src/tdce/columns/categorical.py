@@ -88,7 +88,12 @@ class Categorical(Column):
         text = f"{len(self.categories)} categories: {listing(named, most=6)}"
         if self.order:
             text += f"; in this order{f' up to {self.order[-1]}' if len(self.order) < len(named) else ''}"
-        return text if self.allowed is None else f"{text}; allowed: {listing(self.allowed, most=6)}"
+        if self.allowed is None:
+            return text
+        never = tuple(c for c in self.categories if c not in self.allowed)
+        if len(never) < len(self.allowed):
+            return f"{text}; never proposed: {listing(never)}"
+        return f"{text}; allowed: {listing(self.allowed, most=6)}"
 
     def entry(self) -> dict[str, Any]:
         """Without an order that it has not."""
