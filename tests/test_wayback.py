@@ -47,3 +47,17 @@ def test_everything_is_valid_then_and_no_valid_answer_gets_worse(explainer, name
     assert clear.any()
     assert (total[1] <= total[0] + 1e-5)[clear].all()
     assert (~same(back.raw[:, 0], back.own)).sum() <= (~same(plain.raw[:, 0], plain.own)).sum() + 80
+
+
+def test_the_dial_is_heeded(explainer):
+    """As close as possible costs less than most likely, or as much where there is nothing to choose."""
+    people = lending.refused(explainer, 20)
+    task = explainer.fitted_.task()
+    x = task.encoder.encode(people).float()
+    aim = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 1.0, torch.ones(20).long())
+    asking = copy.copy(explainer)
+    asking.method = WayBack(METHODS["nice"]())
+    found = (asking.explain(people, closeness=closeness).found.raw[:, 0] for closeness in (1.0, 0.0))
+    close, likely = (aim.cost(task.encoder.embed(raw).float(), torch.arange(20)) for raw in found)
+    assert (close <= likely + 1e-5).all()
+    assert (close < likely - 1e-3).any()
