@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import toys
 from asking import accepted, driven, limits_of, query_of, towards
 from torch import Tensor, nn
 
@@ -17,7 +18,7 @@ from tdce.diffusion import gaussian
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import InputError
-from tdce.goal import Goals
+from tdce.goal import Class, Goals
 from tdce.methods import TDCE, Task
 from tdce.methods.candidates import MARGIN, Candidates
 from tdce.methods.crowd import EXACT, FAR, SAMPLE, Crowd, Values
@@ -63,6 +64,12 @@ def test_a_missing_number_is_as_far_as_can_be_from_any_other():
     present, missing = torch.tensor([[2.0, 1, 0]]), torch.tensor([[0.0, 0, 1]])
     found = costs(space.moved(present, missing), places(space, present), places(space, missing))
     assert found.tolist() == [[1.0]]
+
+
+def test_nobody_at_all_has_no_places_with_or_without_categories():
+    for encoder in (toys.encoder("ab"), toys.encoder("ab", c=3), toys.encoder("", c=3)):
+        space = encoder.space
+        assert places(space, torch.zeros(0, space.width)).shape == (0, len(encoder.schema))
 
 
 def test_the_energy_is_the_sum_of_the_denoising_errors_of_one_row_after_another(scene):
@@ -288,6 +295,31 @@ def test_a_further_option_is_good_and_about_other_features(scene):
     assert answers[:, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]  # never twice before there is nothing else
 
 
+# What is asked about
+
+
+def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_the_first_alone():
+    """a, b, c and d raise the log odds of yes by 4, 2, 1 and 10 each, e does nothing, and d cannot change. One person
+    has all but d, the other d alone. One row lacks 5, so that a and b are enough, one lacks more than there is, and
+    nobody is what the first row asks for."""
+
+    def classify(x: Tensor) -> Tensor:
+        yes = x @ torch.tensor([4.0, 2.0, 1.0, 10.0, 0.0]) - 5
+        return torch.stack([torch.zeros_like(yes), yes, torch.full_like(yes, -99.0)], dim=1)
+
+    people = torch.tensor([[1.0, 1, 1, 0, 1], [0, 0, 0, 1, 0]])
+    x, refused = torch.zeros(3, 5), torch.zeros(1, 5)
+    task = toys.task(toys.encoder("abcde"), classify, x, [True, True, True, False, True], classes=(0, 1, 2))
+    task = replace(task, people=torch.cat([people, people, refused]))
+    goals = Goals.of([Class(2), Class(1), Class(1)])
+    query = query_of(task, x, goals)
+    ask = next(TDCE().fit(task).parts(query, Candidates(query, None), torch.tensor([-9.0, -5.0, -9.0])))
+    a, ab, abc = [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]
+    assert ask.at.tolist() == [1] * 8 + [2] * 8
+    assert ask.x[::2, 0].tolist() == [a, ab, abc, a, abc, abc, abc, a]  # of either twin the same
+    assert torch.equal(ask.x[::2], ask.x[1::2])
+
+
 # The method as a whole
 
 
@@ -344,6 +376,17 @@ def test_where_no_person_will_do_people_are_drawn_with_what_cannot_change(scene)
     found = driven(TDCE().fit(lone).search(query_of(lone, rows, goals), Noise(rows, 0)), lone, rows, goals)
     assert accepted(lone, found, goals).float().mean() > 0.7
     assert torch.equal(found[:, frozen], rows[:, frozen])
+
+
+def test_people_who_are_drawn_are_of_the_class_that_is_wanted(scene, monkeypatch):
+    """One draw for each row, of a table in which little more than half are accepted."""
+    monkeypatch.setattr("tdce.methods.tdce.DRAWN", 1)
+    task, x, goals = scene
+    lone = replace(task, people=task.people[:0], memo={})
+    query = query_of(lone, x, goals)
+    asked = Candidates(query, aim_of(scene))
+    driven(TDCE().fit(lone).last_resort(query, asked.lacking(), asked, Noise(x, 0)), lone, x, goals)
+    assert asked.lacking().float().mean() < 0.2
 
 
 def test_an_answer_is_found_wherever_one_accepted_row_agrees_on_what_cannot_change(explainer):

@@ -20,7 +20,7 @@ def places(space: Space, x: Tensor) -> Tensor:
     """(n, width) -> (n, features): the share of people below a number, which no long tail distorts (encoded numbers are
     normal scores), and the position of a category. Two that differ by 1 or more are as far apart as can be."""
     num, cat = space.split(x)
-    steps = torch.cat([2 * torch.arange(size, dtype=x.dtype) for size in space.sizes]) if space.sizes else cat[0]
+    steps = torch.cat([2 * torch.arange(size, dtype=x.dtype) for size in space.sizes] or [x.new_zeros(0)])
     return space.gathered(space.join(torch.special.ndtr(num), cat * steps))
 
 
