@@ -20,7 +20,7 @@ from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.goal import Class, Goals
 from tdce.methods import TDCE, Task
-from tdce.methods.candidates import MARGIN, Candidates
+from tdce.methods.candidates import MARGIN, Candidates, _overlap
 from tdce.methods.crowd import EXACT, FAR, SAMPLE, Crowd, Values
 from tdce.methods.objective import COUNT, NOISE, Objective, costs, places
 from tdce.noise import Noise, Stream
@@ -240,7 +240,9 @@ def listed(scene, *rows: tuple[int, float, float, int]) -> Candidates:
 
 
 def test_the_best_and_the_cheapest_of_each_row_each_once(scene):
-    made = listed(scene, (1, 5, 1, 0), (0, 3, 2, 0), (0, 2, 4, 0), (0, 2, 4, 0), (0, 7, 1, 0), (1, 4, 3, 0))
+    made = listed(
+        scene, (1, 5, 1, 0), (0, 3, 2, 0), (0, 2, 4, 0), (0, 2, 4, 0), (0, 7, 1, 0), (1, 4, 3, 0), (1, 4, 3, 0)
+    )
     assert made.best(2).x[:, 0].tolist() == [2, 3, 4, 5]
     assert made.best(2).at.tolist() == [0, 0, 1, 1]
     assert made.cheapest(1).x[:, 0].tolist() == [7, 5]
@@ -287,12 +289,20 @@ def test_nothing_is_asked_about_candidates_that_are_settled(scene):
 
 
 def test_a_further_option_is_good_and_about_other_features(scene):
-    """Totals 1, 1.5 and 1.8: the second changes what the first does, the third another feature and is taken."""
-    made = listed(scene, (0, 1, 9, 0), (0, 1.5, 9, 0), (0, 9, 8, 0), (0, 1, 9, 0))
-    made.x[2, 0] = 9.0
-    made._total = torch.tensor([1.0, 1.5, 1.8, 1.0])
-    answers = made.answers(4, made.first())[0]
-    assert answers[:, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]  # never twice before there is nothing else
+    """Totals 1, 1.5 and 1.8: the second changes what the first does, the third another feature and is taken. The other
+    row has one candidate."""
+    made = listed(scene, (0, 9, 8, 0), (0, 1, 9, 0), (0, 1.5, 9, 0), (0, 1, 9, 0), (1, 5, 9, 0))
+    made._total = torch.tensor([1.8, 1.0, 1.5, 1.0, 5.0])
+    answers = made.answers(4, made.first())
+    assert answers[0, :, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]  # never twice before there is nothing else
+    assert answers[1, :, :2].tolist() == [[5, 9]] * 4
+
+
+def test_how_alike_two_sets_of_features_are():
+    """Of three features one is in both; of two, none; of none, none."""
+    one = torch.tensor([[True, True, False], [True, False, False], [False, False, False]])
+    other = torch.tensor([[False, True, True], [False, True, False], [False, False, False]])
+    assert _overlap(one, other).tolist() == pytest.approx([1 / 3, 0, 0])
 
 
 # What is asked about
