@@ -174,6 +174,12 @@ def test_the_answer_comes_from_the_first_ring_that_holds_one():
     assert ((x_cf - x).norm(dim=1) <= 1.5 + 1e-5).all()
 
 
+def test_what_cannot_change_is_the_condition_of_the_rings(task, few_steps):
+    frozen = SPACE.mask(["a"])
+    fitted = CCHVAE(latent=2, hidden=8).fit(replace(task, x=task.x[:40], mutable=~frozen))
+    assert torch.equal(fitted.vae_.given, frozen)
+
+
 @pytest.mark.parametrize("method", [Revise(latent=2), Clue(latent=2), CCHVAE(latent=2)])
 def test_a_flip_stays_true_to_the_data(task, vae, method):
     # only a decides, but b and c go with it in the data: a > 1/3 needs b near it and c not the first

@@ -194,6 +194,14 @@ def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(
         )
 
 
+def test_a_number_that_may_be_missing_is_measured_where_it_is_there():
+    encoder = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0, np.nan]}))
+    task = toys.task(encoder, lambda x: torch.stack([torch.zeros(len(x)), x[:, 0]], dim=1), torch.zeros(1, 3))
+    people = torch.tensor([[1.0, 1, 0], [2.0, 1, 0], [-1.0, 1, 0], [0.0, 0, 1]])
+    values = Values.of(replace(task, people=people), Class(1))
+    assert values.rows[:, 1:].tolist() == [[1, 0]] * 7  # present, at each of seven quantiles
+
+
 def test_between_two_measured_numbers_the_effect_is_in_between(scene):
     task, x, goals = scene
     values = Values.of(task, goals.kinds[0])
@@ -328,6 +336,19 @@ def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_t
     assert ask.at.tolist() == [1] * 8 + [2] * 8
     assert ask.x[::2, 0].tolist() == [a, ab, abc, a, abc, abc, abc, a]  # of either twin the same
     assert torch.equal(ask.x[::2], ask.x[1::2])
+
+
+def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
+    """a from 1 to 9 where more than 3 is needed: 5 is, 3 is not, 4 is, 3.5, 3.25 and 3.125 are. Nothing is asked about
+    the candidate whose numbers are the row's."""
+    encoder = toys.encoder("ab", c=2)
+    task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.0), x[:, 0]], dim=1), torch.zeros(1, 4))
+    x = torch.tensor([[1.0, -2.0, 1.0, 0.0]])
+    query = query_of(task, x, towards(1, x))
+    near = Candidates(query, None)
+    near.keep(torch.tensor([[9.0, -2.0, 0.0, 1.0], [1.0, -2.0, 0.0, 1.0]]), torch.tensor([0, 0]))
+    driven(TDCE().fit(task).halve(query, near), task, x, towards(1, x))
+    assert near.x[2:].tolist() == [[3.125, -2.0, 0.0, 1.0]]
 
 
 # The method as a whole
