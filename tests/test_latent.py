@@ -13,7 +13,7 @@ from torch.distributions import Categorical, Independent, Normal, OneHotCategori
 
 from tdce.methods.cchvae import CCHVAE, shell
 from tdce.methods.latent import Clue, Revise, entropy
-from tdce.methods.vae import VAE, kl_from_normal
+from tdce.methods.vae import VAE, kl_from_normal, mlp
 from tdce.noise import Noise
 
 ENCODER = toys.encoder("ab", c=3)
@@ -118,6 +118,12 @@ def test_the_condition_is_not_part_of_the_likelihood(conditional, rows):
         assert torch.equal(conditional.log_likelihood(rows, z), before)
     finally:
         bias.copy_(own)
+
+
+def test_both_hidden_layers_bend():
+    network = mlp(1, 8, 1, torch.Generator().manual_seed(0))
+    assert [type(part) for part in network[1::2]] == [torch.nn.SiLU] * 2
+    assert [part.weight.shape for part in network[::2]] == [(8, 1), (8, 8), (1, 8)]
 
 
 def test_entropy_is_that_of_torch():

@@ -1,15 +1,16 @@
 """Other methods with the default method's way back."""
 
 import copy
+from dataclasses import replace
 
 import lending
 import pytest
 import torch
-from asking import query_of, towards
+from asking import accepted, driven, query_of, towards
 
 import tdce
 from tdce.cells import same
-from tdce.methods import METHODS, TDCE
+from tdce.methods import METHODS, TDCE, TDCEPaper
 from tdce.methods.objective import Objective
 from tdce.methods.wayback import WayBack
 from tdce.noise import Noise
@@ -61,3 +62,13 @@ def test_the_dial_is_heeded(explainer):
     close, likely = (aim.cost(task.encoder.embed(raw).float(), torch.arange(20)) for raw in found)
     assert (close <= likely + 1e-5).all()
     assert (close < likely - 1e-3).any()
+
+
+def test_where_there_is_nobody_people_are_drawn(explainer):
+    """For a method that gives the row back: Algorithm 1 without a step."""
+    task = replace(explainer.fitted_.task(), memo={})
+    lone = replace(task, people=task.people[:0])
+    x = task.encoder.encode(lending.refused(explainer, 4)).float()
+    goals = towards(1, x)
+    search = WayBack(TDCEPaper(start=0.0)).fit(lone).search(query_of(lone, x, goals), Noise(x, 0))
+    assert accepted(lone, driven(search, lone, x, goals), goals).all()
