@@ -302,7 +302,8 @@ def test_a_further_option_is_good_and_about_other_features(scene):
     made = listed(scene, (0, 9, 8, 0), (0, 1, 9, 0), (0, 1.5, 9, 0), (0, 1, 9, 0), (1, 5, 9, 0))
     made._total = torch.tensor([1.8, 1.0, 1.5, 1.0, 5.0])
     answers = made.answers(4, made.first())
-    assert answers[0, :, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]  # never twice before there is nothing else
+    # never twice before there is nothing else
+    assert answers[0, :, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]
     assert answers[1, :, :2].tolist() == [[5, 9]] * 4
 
 
