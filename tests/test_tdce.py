@@ -202,6 +202,17 @@ def test_a_number_that_may_be_missing_is_measured_where_it_is_there():
     assert values.rows[:, 1:].tolist() == [[1, 0]] * 7  # present, at each of seven quantiles
 
 
+def test_a_margin_beyond_ten_counts_as_ten():
+    """99 a + 500 b - 300: of someone with -1 and -1, a = 1 makes -701 and b = 1 makes 101."""
+
+    def classify(x: Tensor) -> Tensor:
+        return torch.stack([torch.zeros(len(x)), 99 * x[:, 0] + 500 * x[:, 1] - 300], dim=1)
+
+    task = toys.task(toys.encoder("ab"), classify, torch.zeros(1, 2))
+    values = Values.of(replace(task, people=torch.tensor([[1.0, 1.0], [-1.0, -1.0]])), Class(1))
+    assert values.effect.tolist() == [-FAR] * 7 + [FAR] * 7
+
+
 def test_between_two_measured_numbers_the_effect_is_in_between(scene):
     task, x, goals = scene
     values = Values.of(task, goals.kinds[0])
@@ -317,20 +328,38 @@ def test_how_alike_two_sets_of_features_are():
 # What is asked about
 
 
-def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_the_first_alone():
+ROW, PERSON, OTHER = [0.0] * 5, [1.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def five() -> Task:
     """a, b, c and d raise the log odds of yes by 4, 2, 1 and 10 each, e does nothing, and d cannot change. One person
-    has all but d, the other d alone. One row lacks 5, so that a and b are enough, one lacks more than there is, and
-    nobody is what the first row asks for."""
+    has all but d, another d alone; both are there twice."""
 
     def classify(x: Tensor) -> Tensor:
         yes = x @ torch.tensor([4.0, 2.0, 1.0, 10.0, 0.0]) - 5
         return torch.stack([torch.zeros_like(yes), yes, torch.full_like(yes, -99.0)], dim=1)
 
-    people = torch.tensor([[1.0, 1, 1, 0, 1], [0, 0, 0, 1, 0]])
-    x, refused = torch.zeros(3, 5), torch.zeros(1, 5)
-    task = toys.task(toys.encoder("abcde"), classify, x, [True, True, True, False, True], classes=(0, 1, 2))
-    task = replace(task, people=torch.cat([people, people, refused]))
-    goals = Goals.of([Class(2), Class(1), Class(1)])
+    mutable = [True, True, True, False, True]
+    task = toys.task(toys.encoder("abcde"), classify, torch.tensor([ROW]), mutable, classes=(0, 1, 2))
+    return replace(task, people=torch.tensor([PERSON, OTHER, PERSON, OTHER, ROW]))
+
+
+def test_what_a_persons_values_gain_and_cost():
+    task = five()
+    gain, cost = Crowd.of(task, Class(1)).compared(task, torch.tensor([ROW]), torch.tensor([[0]]))
+    assert gain[0, 0].tolist() == pytest.approx([4, 2, 1, -torch.inf, 0], abs=1e-4)
+    change = COUNT + (1 - COUNT) * erf(1 / sqrt(2)) / 2
+    assert cost[0, 0].tolist() == pytest.approx([change, change, change, 0, change])
+
+
+def test_where_nobody_is_refused_no_value_has_an_effect():
+    task = replace(five(), people=torch.tensor([PERSON, OTHER]))
+    assert Crowd.of(task, Class(1)).effect.tolist() == [[0] * 5] * 2
+
+
+def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_the_first_alone():
+    """One row lacks 5, so that a and b are enough, one lacks more than there is, and nobody is what the first wants."""
+    task, x, goals = five(), torch.tensor([ROW] * 3), Goals.of([Class(2), Class(1), Class(1)])
     query = query_of(task, x, goals)
     ask = next(TDCE().fit(task).parts(query, Candidates(query, None), torch.tensor([-9.0, -5.0, -9.0])))
     a, ab, abc = [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]
@@ -344,12 +373,25 @@ def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
     the candidate whose numbers are the row's."""
     encoder = toys.encoder("ab", c=2)
     task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.0), x[:, 0]], dim=1), torch.zeros(1, 4))
-    x = torch.tensor([[1.0, -2.0, 1.0, 0.0]])
+    x = torch.tensor([[1.0, 0.3, 1.0, 0.0]])
     query = query_of(task, x, towards(1, x))
     near = Candidates(query, None)
-    near.keep(torch.tensor([[9.0, -2.0, 0.0, 1.0], [1.0, -2.0, 0.0, 1.0]]), torch.tensor([0, 0]))
+    near.keep(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]))
     driven(TDCE().fit(task).halve(query, near), task, x, towards(1, x))
-    assert near.x[2:].tolist() == [[3.125, -2.0, 0.0, 1.0]]
+    assert torch.equal(near.x[2:], torch.tensor([[3.125, 0.3, 0.0, 1.0]]))  # b to the last bit
+
+
+def test_what_is_better_with_a_change_less_takes_its_place_and_what_is_not_is_settled():
+    """a says how bad a candidate is, and b above 3 is needed: a goes back, then nothing can."""
+    task = toys.task(toys.encoder("ab"), lambda x: torch.stack([x[:, 1] * 0 + 3, x[:, 1]], dim=1), torch.zeros(1, 2))
+    x = torch.tensor([[1.0, 0.0]])
+    query = query_of(task, x, towards(1, x))
+    near = Candidates(query, Listed(task))
+    near.keep(torch.tensor([[4.0, 5.0]]), torch.tensor([0]))
+    for settled in (False, True):
+        near = driven(TDCE().fit(task).give_back(query, near), task, x, towards(1, x))
+        assert near.x.tolist() == [[1, 5]]
+        assert near.settled.tolist() == [settled]
 
 
 # The method as a whole
