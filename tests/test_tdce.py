@@ -368,6 +368,16 @@ def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_t
     assert torch.equal(ask.x[::2], ask.x[1::2])
 
 
+def test_the_person_is_chosen_of_whom_the_least_should_be_enough():
+    """For a row that lacks 5: a = 2 alone, before two changes, and before a c of 5 that goes further."""
+    far = [0.0, 0.0, 5.0, 1.0, 0.0]
+    task = replace(five(), people=torch.tensor([PERSON, far, [2.0, 0.0, 0.0, 0.0, 0.0], ROW]))
+    x = torch.tensor([ROW])
+    query = query_of(task, x, towards(1, x))
+    ask = next(TDCE(people=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0])))
+    assert ask.x[:, 0].tolist() == [[2, 0, 0, 0, 0]] * 3  # enough, one more, the first alone
+
+
 def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
     """a from 1 to 9 where more than 3 is needed: 5 is, 3 is not, 4 is, 3.5, 3.25 and 3.125 are. Nothing is asked about
     the candidate whose numbers are the row's."""
