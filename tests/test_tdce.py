@@ -174,6 +174,15 @@ def test_the_best_whole_people_have_the_smallest_objective_and_agree_on_what_can
     assert torch.equal(among_others, found)
 
 
+def test_people_are_weighed_as_members_of_each_rows_class(scene):
+    task, _, goals = scene
+    task = replace(task, memo={})
+    crowd = Crowd.of(task, goals.kinds[0])
+    no, yes, again = crowd.energy(task, torch.tensor([0, 1, 0]))
+    assert torch.equal(no, again)
+    assert no.mean() > yes.mean()  # they are accepted
+
+
 def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(scene):
     """The second route: one category and one number, by the model's probabilities in float64."""
     task, _, goals = scene
