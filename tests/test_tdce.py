@@ -471,6 +471,14 @@ def test_where_no_person_will_do_people_are_drawn_with_what_cannot_change(scene)
     assert torch.equal(found[:, frozen], rows[:, frozen])
 
 
+def test_where_nobody_nearer_will_do_people_further_away_are_asked_about(scene):
+    task, x, goals = scene[0], scene[1][:4], scene[2].take(torch.arange(4))
+    query = query_of(task, x, goals)
+    asked = Candidates(query, Objective(task, query, Noise(x, 0), 0.8, torch.ones(4, dtype=torch.long)))
+    driven(TDCE().fit(task).last_resort(query, asked.lacking(), asked, None), task, x, goals)
+    assert not asked.lacking().any()
+
+
 def test_people_who_are_drawn_are_of_the_class_that_is_wanted(scene, monkeypatch):
     """One draw for each row, of a table in which little more than half are accepted."""
     monkeypatch.setattr("tdce.methods.tdce.DRAWN", 1)
