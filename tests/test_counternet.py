@@ -104,6 +104,19 @@ def test_each_of_three_classes_can_be_the_target():
         assert (own_model(method)(x_cf).argmax(dim=1) == target).float().mean() > 0.9
 
 
+def test_a_table_of_few_rows_serves_for_training_and_for_stopping():
+    x = rows(12)
+    x_cf = generate(CounterNet(steps=3).fit(task(12)), x, 1 - label(x))
+    assert torch.isfinite(x_cf).all()
+
+
+@pytest.mark.parametrize("setting", [{"rate": 1e-2}, {"batch": 64}, {"lambda_1": 0.5}, {"lambda_2": 5.0}, {"steps": 4}])
+def test_every_setting_of_the_training_makes_a_difference(setting):
+    start, x = task(200), rows(8, seed=1)
+    one, other = (CounterNet(**({"steps": 3} | changed)).fit(start).network_(x, label(x)) for changed in ({}, setting))
+    assert not torch.equal(one, other)
+
+
 def test_the_seed_decides_and_no_global_generator_is_touched():
     before = torch.get_rng_state()
     start, x = task(300), rows(64, seed=1)

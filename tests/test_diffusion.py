@@ -407,6 +407,15 @@ def test_all_chance_of_the_training_comes_from_the_seed():
     assert torch.equal(out, other)
 
 
+def test_training_is_checked_on_held_out_rows_that_are_told_their_classes():
+    """Eight rows 256 times make 2,048, from the noise of the seed."""
+    x, y = torch.cat([draws(40, 2).float(), one_hot_rows(TWO_BLOCKS, 40)[:, 2:]], dim=1), torch.arange(40) % 2
+    model = TabularDiffusion(TWO_BLOCKS, hidden=8, blocks=1, classes=2)
+    history = model.fit(x[8:], x[:8], Plan(steps=4, batch=16), 5, Progress("silent"), (y[8:], y[:8]))
+    told, untold = (model.loss(x[:8].repeat(256, 1), Generator().manual_seed(5), y) for y in (y[:8].repeat(256), None))
+    assert history.best_loss == told.item() != untold.item()
+
+
 def test_the_settings_are_those_it_was_made_with():
     model = TabularDiffusion(Space(1, (), {}))
     assert model.settings == {"hidden": 256, "blocks": 4, "times": 1000, "classes": 0, "tau": [0.5, 0.2]}

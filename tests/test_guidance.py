@@ -84,6 +84,15 @@ def test_without_noise_lines_6_and_7_are_all_there_is(monkeypatch):
     torch.testing.assert_close(second, torch.cat([num, weight / weight.sum(dim=1, keepdim=True)], dim=1))
 
 
+def test_a_temperature_of_its_own_holds_from_line_1_on(monkeypatch):
+    """Warm 2 and cool 1 for 0.5 and 0.2: the same log odds, divided by 1.8 and 1.4 for 0.44 and 0.32."""
+    unguided = Gradients(X_0, torch.zeros(2, 2), torch.zeros(2, 2))
+    usual, warm = (second_step(monkeypatch, unguided, 1.0, **tau) for tau in ({}, {"tau": (2.0, 1.0)}))
+    for one, two, tau, own_tau in zip(usual, warm, (0.44, 0.32), (1.8, 1.4), strict=True):
+        odds, own_odds = ((x_t[:, 2] / x_t[:, 3]).log() for x_t in (one, two))
+        torch.testing.assert_close(tau * odds, own_tau * own_odds, rtol=1e-3, atol=1e-3)
+
+
 def alpha_bars() -> tuple[float, float]:
     """At the first time, 800, and at the second, 400."""
     alpha_bar = TabularDiffusion(Space(1, (), {}), 8, 1).schedule.alpha_bar

@@ -497,6 +497,11 @@ def test_every_setting_of_a_method_is_checked(method, field):
     assert kind(**{field.name: usual}) == kind()
 
 
+@pytest.mark.parametrize("tau", [[0.5], [0.5, 0.4, 0.2]])
+def test_a_setting_of_two_values_takes_no_more_and_no_fewer(tau):
+    assert refusal(lambda: TDCEPaper(tau=tau)) == f"tau is {tau}; it must be a list of 2 values"
+
+
 def test_numpys_scalars_are_settings_and_can_be_saved(explainer, tmp_path):
     made = tdce.Explainer(
         TDCEPaper(start=np.float32(0.5), steps=np.int64(4), tau=[np.float64(0.5), np.float32(0.25)]),

@@ -1,6 +1,7 @@
 """The variational autoencoder and the searches in its latent space: REVISE, CLUE, C-CHVAE."""
 
 from dataclasses import replace
+from math import log
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,7 @@ from torch.distributions import Categorical, Independent, Normal, OneHotCategori
 
 from tdce.methods.cchvae import CCHVAE, shell
 from tdce.methods.latent import Clue, Revise, entropy
-from tdce.methods.vae import VAE, kl_from_normal
+from tdce.methods.vae import VAE, kl_from_normal, mlp
 from tdce.noise import Noise
 
 ENCODER = toys.encoder("ab", c=3)
@@ -68,14 +69,22 @@ def test_a_row_is_found_again_in_its_code(vae, rows):
     assert (weights.argmax(dim=1) == cat.argmax(dim=1)).float().mean() > 0.9
 
 
-def test_training_is_seeded(task):
+@pytest.fixture
+def few_steps(monkeypatch):
+    monkeypatch.setattr("tdce.methods.vae.STEPS", 10)
+
+
+def test_training_is_seeded(task, few_steps):
     few = replace(task, x=task.x[:40])
-    one, two, other = (VAE.of(replace(few, seed=seed), latent=2, hidden=8).log_scale for seed in (3, 3, 4))
+    one, two, other = (
+        VAE.of(replace(few, seed=seed, memo={}), latent=2, hidden=8).decode(torch.zeros(1, 2), task.x[:1])
+        for seed in (3, 3, 4)
+    )
     assert torch.equal(one, two)
     assert not torch.equal(one, other)
 
 
-def test_methods_that_ask_for_the_same_one_share_it(task):
+def test_methods_that_ask_for_the_same_one_share_it(task, few_steps):
     few = replace(task, x=task.x[:40], memo={})
     vae = VAE.of(few, latent=2, hidden=8)
     assert VAE.of(few, latent=2, hidden=8) is vae
@@ -84,7 +93,7 @@ def test_methods_that_ask_for_the_same_one_share_it(task):
 
 
 @pytest.mark.parametrize("encoder", [CATEGORIES, NUMBERS], ids=["categories", "numbers"])
-def test_tables_of_one_kind_and_of_few_rows_are_learned(encoder):
+def test_tables_of_one_kind_and_of_few_rows_are_learned(encoder, few_steps):
     width = encoder.space.width
     x = torch.eye(width)[:4]
     vae = VAE.of(replace(toy(encoder, [0.0] * width, 0.0), x=x), latent=2, hidden=8)
@@ -111,9 +120,22 @@ def test_the_condition_is_not_part_of_the_likelihood(conditional, rows):
         bias.copy_(own)
 
 
+def test_both_hidden_layers_bend():
+    network = mlp(1, 8, 1, torch.Generator().manual_seed(0))
+    assert [type(part) for part in network[1::2]] == [torch.nn.SiLU] * 2
+    assert [part.weight.shape for part in network[::2]] == [(8, 1), (8, 8), (1, 8)]
+
+
 def test_entropy_is_that_of_torch():
     logits = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(entropy(logits), Categorical(logits=logits).entropy())
+
+
+def test_the_losses_by_hand():
+    """Two equal logits: an entropy of log 2. The goal's loss is 3 and weighs 5, the distance is 4."""
+    given = torch.zeros(1, 2), torch.tensor([3.0]), torch.tensor([4.0]), torch.tensor([5.0])
+    assert Revise(proximity=0.5).loss(*given).item() == 5 * 3 + 0.5 * 4
+    assert Clue(proximity=0.5, pull=2.0).loss(*given).item() == pytest.approx(log(2) + 0.5 * 4 + 2 * 5 * 3)
 
 
 def test_revise_finds_the_nearest_flip_where_the_table_is_the_latent_space():
@@ -150,12 +172,18 @@ def test_the_shell_is_uniform_in_volume():
 
 
 def test_the_answer_comes_from_the_first_ring_that_holds_one():
-    # the border a = 1.2 is first reached in the ring from 1.0 to 1.5; far more points than needed to hit it
-    task, x = toy(NUMBERS, [1.0, 0.0], -1.2), torch.zeros(1, 2)
-    method = CCHVAE(candidates=256, width=0.5, latent=2, task_=task, vae_=AS_IS)
-    x_cf = torch.cat([proposed(method, x, towards(1, x), seed) for seed in range(64)])
+    # the border a = 1.2 is first reached in the third ring, from 1.0 to 1.5; far more points than needed to hit it
+    task, x = toy(NUMBERS, [1.0, 0.0], -1.2), torch.stack([torch.zeros(64), torch.linspace(3, 4, 64)], dim=1)
+    method = CCHVAE(candidates=256, rings=3, width=0.5, latent=2, task_=task, vae_=AS_IS)
+    x_cf = proposed(method, x, towards(1, x))
     assert (x_cf[:, 0] > 1.2).all()
-    assert (x_cf.norm(dim=1) <= 1.5 + 1e-5).all()
+    assert ((x_cf - x).norm(dim=1) <= 1.5 + 1e-5).all()
+
+
+def test_what_cannot_change_is_the_condition_of_the_rings(task, few_steps):
+    frozen = SPACE.mask(["a"])
+    fitted = CCHVAE(latent=2, hidden=8).fit(replace(task, x=task.x[:40], mutable=~frozen))
+    assert torch.equal(fitted.vae_.given, frozen)
 
 
 @pytest.mark.parametrize("method", [Revise(latent=2), Clue(latent=2), CCHVAE(latent=2)])

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import toys
 from asking import accepted, driven, limits_of, query_of, towards
 from torch import Tensor, nn
 
@@ -17,9 +18,9 @@ from tdce.diffusion import gaussian
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import InputError
-from tdce.goal import Goals
+from tdce.goal import Class, Goals
 from tdce.methods import TDCE, Task
-from tdce.methods.candidates import MARGIN, Candidates
+from tdce.methods.candidates import MARGIN, Candidates, _overlap
 from tdce.methods.crowd import EXACT, FAR, SAMPLE, Crowd, Values
 from tdce.methods.objective import COUNT, NOISE, Objective, costs, places
 from tdce.noise import Noise, Stream
@@ -63,6 +64,12 @@ def test_a_missing_number_is_as_far_as_can_be_from_any_other():
     present, missing = torch.tensor([[2.0, 1, 0]]), torch.tensor([[0.0, 0, 1]])
     found = costs(space.moved(present, missing), places(space, present), places(space, missing))
     assert found.tolist() == [[1.0]]
+
+
+def test_nobody_at_all_has_no_places_with_or_without_categories():
+    for encoder in (toys.encoder("ab"), toys.encoder("ab", c=3), toys.encoder("", c=3)):
+        space = encoder.space
+        assert places(space, torch.zeros(0, space.width)).shape == (0, len(encoder.schema))
 
 
 def test_the_energy_is_the_sum_of_the_denoising_errors_of_one_row_after_another(scene):
@@ -167,6 +174,15 @@ def test_the_best_whole_people_have_the_smallest_objective_and_agree_on_what_can
     assert torch.equal(among_others, found)
 
 
+def test_people_are_weighed_as_members_of_each_rows_class(scene):
+    task, _, goals = scene
+    task = replace(task, memo={})
+    crowd = Crowd.of(task, goals.kinds[0])
+    no, yes, again = crowd.energy(task, torch.tensor([0, 1, 0]))
+    assert torch.equal(no, again)
+    assert no.mean() > yes.mean()  # they are accepted
+
+
 def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(scene):
     """The second route: one category and one number, by the model's probabilities in float64."""
     task, _, goals = scene
@@ -185,6 +201,25 @@ def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(
         assert (
             values.effects(task.space, mine)[:, of].tolist() == [pytest.approx(values.effect[v].item(), abs=1e-5)] * 4
         )
+
+
+def test_a_number_that_may_be_missing_is_measured_where_it_is_there():
+    encoder = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0, np.nan]}))
+    task = toys.task(encoder, lambda x: torch.stack([torch.zeros(len(x)), x[:, 0]], dim=1), torch.zeros(1, 3))
+    people = torch.tensor([[1.0, 1, 0], [2.0, 1, 0], [-1.0, 1, 0], [0.0, 0, 1]])
+    values = Values.of(replace(task, people=people), Class(1))
+    assert values.rows[:, 1:].tolist() == [[1, 0]] * 7  # present, at each of seven quantiles
+
+
+def test_a_margin_beyond_ten_counts_as_ten():
+    """99 a + 500 b - 300: of someone with -1 and -1, a = 1 makes -701 and b = 1 makes 101."""
+
+    def classify(x: Tensor) -> Tensor:
+        return torch.stack([torch.zeros(len(x)), 99 * x[:, 0] + 500 * x[:, 1] - 300], dim=1)
+
+    task = toys.task(toys.encoder("ab"), classify, torch.zeros(1, 2))
+    values = Values.of(replace(task, people=torch.tensor([[1.0, 1.0], [-1.0, -1.0]])), Class(1))
+    assert values.effect.tolist() == [-FAR] * 7 + [FAR] * 7
 
 
 def test_between_two_measured_numbers_the_effect_is_in_between(scene):
@@ -233,7 +268,9 @@ def listed(scene, *rows: tuple[int, float, float, int]) -> Candidates:
 
 
 def test_the_best_and_the_cheapest_of_each_row_each_once(scene):
-    made = listed(scene, (1, 5, 1, 0), (0, 3, 2, 0), (0, 2, 4, 0), (0, 2, 4, 0), (0, 7, 1, 0), (1, 4, 3, 0))
+    made = listed(
+        scene, (1, 5, 1, 0), (0, 3, 2, 0), (0, 2, 4, 0), (0, 2, 4, 0), (0, 7, 1, 0), (1, 4, 3, 0), (1, 4, 3, 0)
+    )
     assert made.best(2).x[:, 0].tolist() == [2, 3, 4, 5]
     assert made.best(2).at.tolist() == [0, 0, 1, 1]
     assert made.cheapest(1).x[:, 0].tolist() == [7, 5]
@@ -280,12 +317,100 @@ def test_nothing_is_asked_about_candidates_that_are_settled(scene):
 
 
 def test_a_further_option_is_good_and_about_other_features(scene):
-    """Totals 1, 1.5 and 1.8: the second changes what the first does, the third another feature and is taken."""
-    made = listed(scene, (0, 1, 9, 0), (0, 1.5, 9, 0), (0, 9, 8, 0), (0, 1, 9, 0))
-    made.x[2, 0] = 9.0
-    made._total = torch.tensor([1.0, 1.5, 1.8, 1.0])
-    answers = made.answers(4, made.first())[0]
-    assert answers[:, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]  # never twice before there is nothing else
+    """Totals 1, 1.5 and 1.8: the second changes what the first does, the third another feature and is taken. The other
+    row has one candidate."""
+    made = listed(scene, (0, 9, 8, 0), (0, 1, 9, 0), (0, 1.5, 9, 0), (0, 1, 9, 0), (1, 5, 9, 0))
+    made._total = torch.tensor([1.8, 1.0, 1.5, 1.0, 5.0])
+    answers = made.answers(4, made.first())
+    # never twice before there is nothing else
+    assert answers[0, :, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]
+    assert answers[1, :, :2].tolist() == [[5, 9]] * 4
+
+
+def test_how_alike_two_sets_of_features_are():
+    """Of three features one is in both; of two, none; of none, none."""
+    one = torch.tensor([[True, True, False], [True, False, False], [False, False, False]])
+    other = torch.tensor([[False, True, True], [False, True, False], [False, False, False]])
+    assert _overlap(one, other).tolist() == pytest.approx([1 / 3, 0, 0])
+
+
+# What is asked about
+
+
+ROW, PERSON, OTHER = [0.0] * 5, [1.0, 1.0, 1.0, 0.0, 1.0], [0.0, 0.0, 0.0, 1.0, 0.0]
+
+
+def five() -> Task:
+    """a, b, c and d raise the log odds of yes by 4, 2, 1 and 10 each, e does nothing, and d cannot change. One person
+    has all but d, another d alone; both are there twice."""
+
+    def classify(x: Tensor) -> Tensor:
+        yes = x @ torch.tensor([4.0, 2.0, 1.0, 10.0, 0.0]) - 5
+        return torch.stack([torch.zeros_like(yes), yes, torch.full_like(yes, -99.0)], dim=1)
+
+    mutable = [True, True, True, False, True]
+    task = toys.task(toys.encoder("abcde"), classify, torch.tensor([ROW]), mutable, classes=(0, 1, 2))
+    return replace(task, people=torch.tensor([PERSON, OTHER, PERSON, OTHER, ROW]))
+
+
+def test_what_a_persons_values_gain_and_cost():
+    task = five()
+    gain, cost = Crowd.of(task, Class(1)).compared(task, torch.tensor([ROW]), torch.tensor([[0]]))
+    assert gain[0, 0].tolist() == pytest.approx([4, 2, 1, -torch.inf, 0], abs=1e-4)
+    change = COUNT + (1 - COUNT) * erf(1 / sqrt(2)) / 2
+    assert cost[0, 0].tolist() == pytest.approx([change, change, change, 0, change])
+
+
+def test_where_nobody_is_refused_no_value_has_an_effect():
+    task = replace(five(), people=torch.tensor([PERSON, OTHER]))
+    assert Crowd.of(task, Class(1)).effect.tolist() == [[0] * 5] * 2
+
+
+def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_the_first_alone():
+    """One row lacks 5, so that a and b are enough, one lacks more than there is, and nobody is what the first wants."""
+    task, x, goals = five(), torch.tensor([ROW] * 3), Goals.of([Class(2), Class(1), Class(1)])
+    query = query_of(task, x, goals)
+    ask = next(TDCE().fit(task).parts(query, Candidates(query, None), torch.tensor([-9.0, -5.0, -9.0])))
+    a, ab, abc = [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]
+    assert ask.at.tolist() == [1] * 8 + [2] * 8
+    assert ask.x[::2, 0].tolist() == [a, ab, abc, a, abc, abc, abc, a]  # of either twin the same
+    assert torch.equal(ask.x[::2], ask.x[1::2])
+
+
+def test_the_person_is_chosen_of_whom_the_least_should_be_enough():
+    """For a row that lacks 5: a = 2 alone, before two changes, and before a c of 5 that goes further."""
+    far = [0.0, 0.0, 5.0, 1.0, 0.0]
+    task = replace(five(), people=torch.tensor([PERSON, far, [2.0, 0.0, 0.0, 0.0, 0.0], ROW]))
+    x = torch.tensor([ROW])
+    query = query_of(task, x, towards(1, x))
+    ask = next(TDCE(people=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0])))
+    assert ask.x[:, 0].tolist() == [[2, 0, 0, 0, 0]] * 3  # enough, one more, the first alone
+
+
+def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
+    """a from 1 to 9 where more than 3 is needed: 5 is, 3 is not, 4 is, 3.5, 3.25 and 3.125 are. Nothing is asked about
+    the candidate whose numbers are the row's."""
+    encoder = toys.encoder("ab", c=2)
+    task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.0), x[:, 0]], dim=1), torch.zeros(1, 4))
+    x = torch.tensor([[1.0, 0.3, 1.0, 0.0]])
+    query = query_of(task, x, towards(1, x))
+    near = Candidates(query, None)
+    near.keep(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]))
+    driven(TDCE().fit(task).halve(query, near), task, x, towards(1, x))
+    assert torch.equal(near.x[2:], torch.tensor([[3.125, 0.3, 0.0, 1.0]]))  # b to the last bit
+
+
+def test_what_is_better_with_a_change_less_takes_its_place_and_what_is_not_is_settled():
+    """a says how bad a candidate is, and b above 3 is needed: a goes back, then nothing can."""
+    task = toys.task(toys.encoder("ab"), lambda x: torch.stack([x[:, 1] * 0 + 3, x[:, 1]], dim=1), torch.zeros(1, 2))
+    x = torch.tensor([[1.0, 0.0]])
+    query = query_of(task, x, towards(1, x))
+    near = Candidates(query, Listed(task))
+    near.keep(torch.tensor([[4.0, 5.0]]), torch.tensor([0]))
+    for settled in (False, True):
+        near = driven(TDCE().fit(task).give_back(query, near), task, x, towards(1, x))
+        assert near.x.tolist() == [[1, 5]]
+        assert near.settled.tolist() == [settled]
 
 
 # The method as a whole
@@ -344,6 +469,25 @@ def test_where_no_person_will_do_people_are_drawn_with_what_cannot_change(scene)
     found = driven(TDCE().fit(lone).search(query_of(lone, rows, goals), Noise(rows, 0)), lone, rows, goals)
     assert accepted(lone, found, goals).float().mean() > 0.7
     assert torch.equal(found[:, frozen], rows[:, frozen])
+
+
+def test_where_nobody_nearer_will_do_people_further_away_are_asked_about(scene):
+    task, x, goals = scene[0], scene[1][:4], scene[2].take(torch.arange(4))
+    query = query_of(task, x, goals)
+    asked = Candidates(query, Objective(task, query, Noise(x, 0), 0.8, torch.ones(4, dtype=torch.long)))
+    driven(TDCE().fit(task).last_resort(query, asked.lacking(), asked, None), task, x, goals)
+    assert not asked.lacking().any()
+
+
+def test_people_who_are_drawn_are_of_the_class_that_is_wanted(scene, monkeypatch):
+    """One draw for each row, of a table in which little more than half are accepted."""
+    monkeypatch.setattr("tdce.methods.tdce.DRAWN", 1)
+    task, x, goals = scene
+    lone = replace(task, people=task.people[:0], memo={})
+    query = query_of(lone, x, goals)
+    asked = Candidates(query, aim_of(scene))
+    driven(TDCE().fit(lone).last_resort(query, asked.lacking(), asked, Noise(x, 0)), lone, x, goals)
+    assert asked.lacking().float().mean() < 0.2
 
 
 def test_an_answer_is_found_wherever_one_accepted_row_agrees_on_what_cannot_change(explainer):

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 import toys
-from asking import limits_of, proposed, towards
+from asking import driven, limits_of, proposed, query_of, towards
 
+from tdce.encoder import Encoder
 from tdce.explaining import Block, drive
 from tdce.methods.descent import Closest, descend, l1
 from tdce.methods.interface import Query
@@ -119,7 +120,7 @@ def test_only_the_category_that_helps_is_changed():
 
 def test_rows_that_cannot_flip_come_back_settled():
     task = toy(toys.encoder("a", c=2), [0.0, 0.0, 0.0], -1.0)
-    x_cf = run(Wachter(steps=20), task, [[0.0, 1, 0]])
+    x_cf = run(Wachter(steps=10, rate=1.0), task, [[0.0, 1, 0]])
     assert torch.isfinite(x_cf).all()
     assert x_cf[0, 1:].sort().values.tolist() == [0, 1]
 
@@ -139,5 +140,16 @@ def test_the_closest_flip_is_kept_and_until_there_is_one_the_latest():
     flips = offer([[[3.0, 9.0], [2.0, 9.0], [0.1, 9.0]], [[0.4, 9.0], [0.6, 9.0], [0.5, 9.0]]])
     assert flips.tolist() == [[True, True, False], [False, False, False]]
     assert closest.found.tolist() == [True, False]
+    assert closest.x_cf[:, 0].tolist() == [2.0, 0.5]
     offer([[[2.5, 9.0]], [[5.0, 9.0]]])
     assert closest.x_cf.tolist() == [[2.0, 0.0], [5.0, 0.0]]  # 2.5 flips but is farther; the second column stays
+
+
+def test_a_candidate_counts_where_its_row_may_not_go():
+    """Only a higher a is accepted, and a may only fall: the papers know of no such rule, `explain` keeps it."""
+    a, b = NUMBERS.columns
+    task = toy(Encoder((replace(a, column=replace(a.column, direction="decrease")), b)), [1.0, 0.0], -1.0)
+    x = torch.zeros(1, 2)
+    closest = Closest(query_of(task, x, towards(1, x)), l1)
+    assert driven(closest.offer(torch.tensor([[[2.0, 0.0]]])), task, x, towards(1, x)).all()
+    assert closest.x_cf.tolist() == [[2.0, 0.0]]

@@ -1,15 +1,16 @@
 """Other methods with the default method's way back."""
 
 import copy
+from dataclasses import replace
 
 import lending
 import pytest
 import torch
-from asking import query_of, towards
+from asking import accepted, driven, proposed, query_of, towards
 
 import tdce
 from tdce.cells import same
-from tdce.methods import METHODS, TDCE
+from tdce.methods import METHODS, TDCE, TDCEPaper
 from tdce.methods.objective import Objective
 from tdce.methods.wayback import WayBack
 from tdce.noise import Noise
@@ -47,3 +48,25 @@ def test_everything_is_valid_then_and_no_valid_answer_gets_worse(explainer, name
     assert clear.any()
     assert (total[1] <= total[0] + 1e-5)[clear].all()
     assert (~same(back.raw[:, 0], back.own)).sum() <= (~same(plain.raw[:, 0], plain.own)).sum() + 80
+
+
+def test_the_dial_is_heeded(explainer):
+    """As close as possible costs less than most likely, or as much where there is nothing to choose."""
+    task = explainer.fitted_.task()
+    x = task.encoder.encode(lending.refused(explainer, 8)).float()
+    aim = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 1.0, torch.ones(8).long())
+    method = WayBack(METHODS["nice"]()).fit(task)
+    found = (proposed(method, x, towards(1, x), closeness=closeness) for closeness in (1.0, 0.0))
+    close, likely = (aim.cost(x_cf, torch.arange(8)) for x_cf in found)
+    assert (close <= likely + 1e-5).all()
+    assert (close < likely - 1e-3).any()
+
+
+def test_where_there_is_nobody_people_are_drawn(explainer):
+    """For a method that gives the row back: Algorithm 1 without a step."""
+    task = replace(explainer.fitted_.task(), memo={})
+    lone = replace(task, people=task.people[:0])
+    x = task.encoder.encode(lending.refused(explainer, 4)).float()
+    goals = towards(1, x)
+    search = WayBack(TDCEPaper(start=0.0)).fit(lone).search(query_of(lone, x, goals), Noise(x, 0))
+    assert accepted(lone, driven(search, lone, x, goals), goals).all()
