@@ -78,7 +78,7 @@ class Numeric(Column):
         distinct = np.unique(values)
         if distinct.tolist() == [0.0, 1.0]:
             return None
-        low, high, step = float(distinct[0]), float(distinct[-1]), _step_of(distinct)
+        low, high, step = float(distinct[0]), float(distinct[-1]), step_of(distinct)
         levels = _levels_of(distinct, step, len(values))
         return cls(plain(series.name), low, high, step, levels, missing=len(present) < len(series))
 
@@ -264,7 +264,7 @@ class Interval(Choices):
         return ends[0][:, None], ends.max(axis=0)[:, None], weights
 
 
-def _step_of(distinct: Floats) -> float | None:
+def step_of(distinct: Floats) -> float | None:
     """The coarsest decimal grid that all values lie on; with many values also its multiple (5, 25, …)."""
     for decimals in range(13):
         units = distinct * 10.0**decimals
