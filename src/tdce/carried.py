@@ -56,7 +56,7 @@ def carried(frame: pd.DataFrame, label: Name | None = None, learn: Collection[Na
 def text_kind(present: pd.Series[Any]) -> str:
     """What the cells of a text column are: dates, free text, numbers, or words."""
     some = present.drop_duplicates().head(LOOK).astype(str)
-    if some.str.fullmatch(DATE).mean() >= MOST:
+    if some.map(lambda text: bool(DATE.fullmatch(text))).mean() >= MOST:
         return "dates"
     if some.map(_is_number).mean() >= MOST:
         return "numbers"

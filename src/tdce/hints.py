@@ -10,20 +10,21 @@ import numpy as np
 import pandas as pd
 from scipy.special import chdtrc
 
-from tdce.carried import is_text, text_kind, ways, words
+from tdce.carried import text_kind, ways, words
 from tdce.cells import Floats, Name, Positions, readable, same
-from tdce.columns import Numeric
+from tdce.columns import Categorical, Numeric
 from tdce.errors import listing, shown
 from tdce.schema import Schema
 
 FEWEST = 50  # rows of a table whose columns are compared with each other and with the label
+FEWEST_ALIKE = 20  # rows of one in which a column that never varies is worth a word
 CHANCE = 0.01  # that any two columns that have nothing to do with each other are called the same
 MOST_CLASSES = 50  # of a label; one with more is a number
 LEAK = 0.99  # of the rows right by a single column
 COMMONEST = 0.95  # of the rows, at most, in the commonest class for a leak to be one,
 OTHERS = 5  # and at least so many rows in others
-BINS = 64
 LEVELS = (3, 15)  # whole numbers that a code can have, from and to
+GLANCE = 500  # rows by which most columns are seen to have more
 CLEAR = 0.001  # the level at which the effect of a code is not ordered,
 UNORDERED = 0.25  # and the least share of the effect that an order misses
 
@@ -33,8 +34,8 @@ PROTECTED = """
     staatsangehörigkeit staatsangehoerigkeit staatsbürgerschaft staatsbuergerschaft citizenship citizen native foreign
     foreigner ausländer auslaender immigrant migrant migrationshintergrund religion religious konfession disability
     disabled handicap behinderung behindert marital married marriage familienstand pregnant pregnancy schwanger
-    schwangerschaft age alter birth birthday birthdate birthyear born dob geburt geburtstag geburtsdatum geburtsjahr
-    geburtsort caste
+    schwangerschaft age alter birth birthday birthdate birthyear born dob geburt geburts geburtstag geburtsdatum
+    geburtsjahr geburtsort caste
 """
 AGES = "age alter"  # which also things have:
 THINGS = """
@@ -53,11 +54,12 @@ def hints(
     frame: pd.DataFrame, schema: Schema, label: Name | None = None, carried: Mapping[Name, str] | None = None
 ) -> list[str]:
     """One sentence for each thing; `carried` has those on the columns that are not learned."""
-    raw = np.stack([column.read(frame[column.name]) for column in schema], axis=1)
+    raw = np.stack([column.read(frame[column.name]) for column in schema]).T  # column by column in memory
     y = None if label is None else _classes(frame[label])
-    found = [*(carried or {}).values(), *_texts(frame, schema), *_constant(schema, raw), *_same(schema, raw)]
+    found = [*(carried or {}).values(), *_texts(schema), *_constant(schema, raw), *_same(schema, raw)]
     if label is not None and y is not None:
-        found += [*_leaks(schema, raw, y, label), *_codes(schema, raw, y, label)]
+        columns = raw if (y >= 0).all() else raw[y >= 0]
+        found += [*_leaks(schema, columns, y[y >= 0], label), *_codes(schema, columns, y[y >= 0], label)]
     return [*found, *_sensitive(schema)]
 
 
@@ -72,23 +74,22 @@ def _classes(label: pd.Series[Any]) -> Positions | None:
     return codes.astype(np.int64) if many else None
 
 
-def _texts(frame: pd.DataFrame, schema: Schema) -> Iterator[str]:
+def _texts(schema: Schema) -> Iterator[str]:
     for column in schema:
-        series = readable(frame[column.name])
-        if column.numbers or not is_text(series):
+        if not isinstance(column, Categorical) or not all(isinstance(c, str) for c in column.categories):
             continue
-        present = series.dropna()
-        if (kind := text_kind(present)) == "dates":
-            yield (f"{column.name!r} holds dates as text, such as {shown(present.iloc[0], 30, str)}, and is learned as "
-                   "categories; turn them into numbers, e.g. days before today")  # fmt: skip
+        if (kind := text_kind(pd.Series(column.categories))) == "dates":
+            example = shown(column.categories[0], 30, str)
+            yield (f"{column.name!r} holds dates as text, such as {example}, and is learned as categories; turn them "
+                   "into numbers, e.g. days before today")  # fmt: skip
         elif kind == "free text":
-            yield (f"{column.name!r} holds free text and is learned as {present.nunique():,} categories; turn it into "
-                   "fewer, or drop the column")  # fmt: skip
+            yield (f"{column.name!r} holds free text and is learned as {len(column.categories):,} categories; turn it "
+                   "into fewer, or drop the column")  # fmt: skip
 
 
 def _constant(schema: Schema, raw: Floats) -> Iterator[str]:
     for column, values in zip(schema, raw.T, strict=True):
-        if len(values) > 1 and same(values, values[:1]).all():
+        if len(values) >= FEWEST_ALIKE and same(values, values[:1]).all():
             value = column.cells(values[:1])[0]
             said = "missing" if value is None else shown(value, 30)
             yield f"{column.name!r} is {said} in every row and says nothing; drop the column"
@@ -120,14 +121,11 @@ def _same(schema: Schema, raw: Floats) -> Iterator[str]:
 
 def _leaks(schema: Schema, raw: Floats, y: Positions, label: Name) -> Iterator[str]:
     """Columns that predict the label almost perfectly, each by itself."""
-    raw, y = raw[y >= 0], y[y >= 0]
     times = np.bincount(y)
     if times.max() > COMMONEST * len(y) or len(y) - times.max() < OTHERS:
         return
     for column, values in zip(schema, raw.T, strict=True):
-        right = _right_by_value(values, y)
-        if column.numbers:
-            right = max(right, _right_by_threshold(values, y), _right_by_value(_binned(values), y))
+        right = max(_right_by_value(values, y), _right_by_threshold(values, y) if column.numbers else 0)
         if right >= LEAK * len(y):
             share, usual = (100 * part / len(y) for part in (right, times.max()))
             yield (f"{column.name!r} alone predicts {label!r} in {share:.1f} % of the rows (always the commonest "
@@ -149,24 +147,17 @@ def _right_by_threshold(values: Floats, y: Positions) -> int:
     """Rows right by the best threshold, below and above which one class is said; missing is a third case."""
     gone = np.isnan(values)
     missing = int(np.bincount(y[gone]).max()) if gone.any() else 0
-    order = np.argsort(values[~gone], kind="stable")
+    order = np.argsort(values[~gone])
     values, y = values[~gone][order], y[~gone][order]
     if len(values) == 0:
         return missing
-    below = np.cumsum(y[:, None] == np.arange(y.max() + 1), axis=0)  # (n, classes)
-    right = below.max(axis=1) + (below[-1] - below).max(axis=1)
-    edge = np.append(values[1:] > values[:-1], True)
-    return missing + int(right[edge].max())
-
-
-def _binned(values: Floats) -> Floats:
-    edges = np.unique(np.nanquantile(values, np.linspace(0, 1, BINS + 1)))
-    return np.where(np.isnan(values), np.nan, np.searchsorted(edges, values))
+    last = np.flatnonzero(np.append(values[1:] > values[:-1], True))  # the rows above which a threshold can be
+    below = np.stack([np.cumsum(y == k)[last] for k in range(int(y.max()) + 1)])  # (classes, thresholds)
+    return missing + int((below.max(axis=0) + (below[:, -1:] - below).max(axis=0)).max())
 
 
 def _codes(schema: Schema, raw: Floats, y: Positions, label: Name) -> Iterator[str]:
     """Whole numbers that seem to be names: the share of a class neither rises nor falls with them."""
-    raw, y = raw[y >= 0], y[y >= 0]
     if y.max() != 1:  # the share of a class among several rises and falls by itself
         return
     codes = [
@@ -183,6 +174,8 @@ def _codes(schema: Schema, raw: Floats, y: Positions, label: Name) -> Iterator[s
 def _is_code(values: Floats, y: Positions) -> bool:
     """By chi-square against the best order, and by the share of what the levels explain that it misses."""
     y, values = y[~np.isnan(values)], values[~np.isnan(values)]
+    if len(np.unique(values[:GLANCE])) > LEVELS[1]:
+        return False
     levels, code = np.unique(values, return_inverse=True)
     if not LEVELS[0] <= len(levels) <= LEVELS[1] or (levels != np.rint(levels)).any():
         return False
