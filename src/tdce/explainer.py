@@ -108,8 +108,8 @@ class Explainer:
         numbers are codes. `hints` has what is worth knowing about the columns.
         """
         self.fitted_ = fit(
-            frame, label, favourable, schema, names("immutable", immutable), learn, categorical,
-            self.hidden, self.tau, self.steps, self.seed, Progress(self.progress),
+            frame, label, favourable, schema, names("immutable", immutable),
+            self.hidden, self.tau, self.steps, self.seed, Progress(self.progress), learn, categorical,
         )  # fmt: skip
         return self
 

@@ -84,13 +84,13 @@ def fit(
     favourable: Any,
     schema: Schema | None,
     immutable: Iterable[Name],
-    learn: Iterable[Name],
-    categorical: Iterable[Name],
     hidden: int,
     tau: tuple[float, float],
     steps: int,
     seed: int,
     progress: Progress,
+    learn: Iterable[Name] = (),
+    categorical: Iterable[Name] = (),
 ) -> Fitted:
     """Check the table, encode it, train both networks, draw synthetic people, and report how good the classifier is on
     unseen rows."""
