@@ -131,7 +131,7 @@ def third_kind(monkeypatch: pytest.MonkeyPatch) -> None:
 def table() -> pd.DataFrame:
     """Of the grades, which are 0, 1, 2 and 3, the mean is 1.5 and the deviation the root of 5 / 4."""
     grades = pd.Categorical(GRADES * 10, categories=GRADES, ordered=True)
-    return pd.DataFrame({"income": range(40), "grade": grades, "job": ["a", "b", "b", "c"] * 10})
+    return pd.DataFrame({"income": range(0, 80, 2), "grade": grades, "job": ["a", "b", "b", "c"] * 10})
 
 
 def test_it_is_inferred_described_changed_and_written_as_json() -> None:

@@ -455,7 +455,7 @@ def test_people_read_a_line_per_feature() -> None:
         ("age", "numeric", "18 to 75, whole numbers", "increase"),
         ("rate", "numeric", "0.01 to 9.99, steps of 0.01; may be missing", "yes"),
         ("capital", "numeric", "0 to 5178, 3 levels", "yes"),
-        ("housing", "categorical", "3 categories: free, own, rent; allowed: own, rent", "no"),
+        ("housing", "categorical", "3 categories: free, own, rent; never proposed: free", "no"),
         ("phone", "categorical", "2 categories: False, True; may be missing", "yes"),
     ]
 

@@ -18,8 +18,10 @@ from rich.table import Table
 from rich.text import Text
 
 import tdce
+from tdce.carried import carried
 from tdce.data import catalogue
 from tdce.errors import InputError, require_paper
+from tdce.hints import hints
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 from tdce.tables import WRITABLE, Dialect, check_writable, read_table, write_table, write_whole
@@ -36,6 +38,8 @@ TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A table: .csv,
 RowsPath = Annotated[Path, typer.Argument(metavar="ROWS", help="The rows to explain: .csv, .csv.gz or .parquet")]
 ModelPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="An explainer written by `tdce fit`")]
 Immutable = Annotated[str, typer.Option(help="Columns that never change, separated by commas")]
+Learn = Annotated[str, typer.Option(help="Row numbers and ids to learn nevertheless, separated by commas")]
+Codes = Annotated[str, typer.Option("--categorical", help="Columns whose numbers are codes, separated by commas")]
 Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals per row")]
 Closeness = Annotated[float | None, typer.Option(help="From 0 (typical of the target class) to 1 (nearest to the row)")]
 Sep = Annotated[str, typer.Option(help="The separator of cells in CSV files: one character, or the word tab")]
@@ -79,6 +83,8 @@ def fit(
     out: Annotated[Path, typer.Option(help="Where to write the fitted explainer, NAME.tdce")],
     favourable: Annotated[str | None, typer.Option(help="The label that people hope for")] = None,
     immutable: Immutable = "",
+    learn: Learn = "",
+    categorical: Codes = "",
     schema: Annotated[Path | None, typer.Option(help="A schema written by `tdce schema`, perhaps edited")] = None,
     seed: SeedOption = 0,
     sep: Sep = ",",
@@ -91,7 +97,8 @@ def fit(
     given = None if schema is None else _read_schema(schema)
     frame = read_table(table, given, dialect)
     explainer = tdce.Explainer(seed=seed, keep_rows=keep_rows, progress=_progress())
-    explainer.fit(frame, label, favourable, given, _names(immutable, frame.columns))
+    frozen, learned, codes = (_names(text, frame.columns) for text in (immutable, learn, categorical))
+    explainer.fit(frame, label, favourable, given, frozen, learned, codes)
     explainer.save(out)
     report = explainer.report
     Console().print(
@@ -241,6 +248,8 @@ def schema(
     label: Annotated[str | None, typer.Option(help="The label column, which is left out")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the schema as JSON, to edit and give to `tdce fit`")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
+    learn: Learn = "",
+    categorical: Codes = "",
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
@@ -248,19 +257,23 @@ def schema(
     if out is not None:
         check_writable(out, endings=None)
     if table.suffix == ".tdce":
-        found = tdce.Explainer.load(table).schema
+        found, noticed = tdce.Explainer.load(table).schema, list[str]()
     else:
         frame = read_table(table, dialect=Dialect(sep, decimal))
         if label is not None and label not in frame.columns:
             raise InputError(f"there is no label column {label!r}; the table has: {', '.join(map(str, frame.columns))}")
-        found = Schema.infer(frame, label)
+        learned, codes = _names(learn, frame.columns), _names(categorical, frame.columns)
+        found = Schema.infer(frame, label, learn=learned, categorical=codes)
+        noticed = hints(frame, found, label, carried(frame, label, {*learned, *codes}))
     if out is not None:
         write_whole(out, found.to_json().encode())
         Console().print(f"Written: {out}", highlight=False, soft_wrap=True)
+        _print_hints(noticed)
     elif json:
         print(found.to_json(), end="")
     else:
         _print_schema(found)
+        _print_hints(noticed)
 
 
 @app.command()
@@ -341,6 +354,14 @@ def _print_schema(schema: Schema) -> None:
         console.print("\nLaws, which every answer keeps (those with exceptions: if it can):")
     for number, sentence in enumerate(schema.sentences()):
         console.print(Text(f"{number:3}  {sentence}"), soft_wrap=True)
+
+
+def _print_hints(hints: list[str]) -> None:
+    console = Console()
+    if hints:
+        console.print("\nHints, each with the way out:")
+    for hint in hints:
+        console.print(Text(f"     {hint}"), soft_wrap=True)
 
 
 def _console_for_tables() -> Console:

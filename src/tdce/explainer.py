@@ -97,15 +97,19 @@ class Explainer:
         favourable: Any = None,
         schema: Schema | None = None,
         immutable: Iterable[Name] = (),
+        learn: Iterable[Name] = (),
+        categorical: Iterable[Name] = (),
     ) -> Self:
         """Learn the table: its columns, a classifier of `label`, a diffusion model of the rows, and synthetic people.
 
         `favourable` is the label that people hope for. `schema` replaces the one that would be inferred; columns that
-        it does not name are ignored. `immutable` features never change in any explanation.
+        it does not name are ignored. `immutable` features never change in any explanation. Without a schema, row
+        numbers and ids are carried through, not learned, unless `learn` names them; `categorical` names columns whose
+        numbers are codes. `hints` has what is worth knowing about the columns.
         """
         self.fitted_ = fit(
             frame, label, favourable, schema, names("immutable", immutable),
-            self.hidden, self.tau, self.steps, self.seed, Progress(self.progress),
+            self.hidden, self.tau, self.steps, self.seed, Progress(self.progress), learn, categorical,
         )  # fmt: skip
         return self
 
@@ -171,6 +175,11 @@ class Explainer:
     @property
     def schema(self) -> Schema:
         return self.fitted.encoder.schema
+
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What a careful person would notice about the columns, one sentence each; after `load` there are none."""
+        return self.fitted.hints
 
     @property
     def report(self) -> dict[str, Any]:

@@ -14,10 +14,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from tdce.carried import carried
 from tdce.cells import Floats, Name, Value, check_table, is_value, ordered, plain, readable
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
-from tdce.errors import InputError, listing, shown
+from tdce.errors import InputError, listing, names, shown
+from tdce.hints import hints
 from tdce.judge import Judge
 from tdce.methods.interface import Task
 from tdce.models.classifier import Classifier
@@ -51,6 +53,7 @@ class Fitted:
     people: Floats  # (people, features) synthetic ones
     typical: Tensor  # (classes, knots) see `plausibility.reference`
     report: dict[str, Any]  # rows, accuracy, losses, versions; seconds too unless it was loaded
+    hints: tuple[str, ...] = ()  # what a careful person would notice about the columns; none if it was loaded
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
 
     @cached_property
@@ -86,6 +89,8 @@ def fit(
     steps: int,
     seed: int,
     progress: Progress,
+    learn: Iterable[Name] = (),
+    categorical: Iterable[Name] = (),
 ) -> Fitted:
     """Check the table, encode it, train both networks, draw synthetic people, and report how good the classifier is on
     unseen rows."""
@@ -94,10 +99,11 @@ def fit(
     favourable = None if favourable is None else classes[class_number(favourable, classes, "favourable")]
     if not isinstance(schema, Schema | None):
         raise InputError(f"schema is {shown(schema)}; it must be a Schema, e.g. Schema.from_json(text)")
-    schema = Schema.infer(frame, label) if schema is None else schema
-    if label in schema.names:
-        raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
+    schema, out = _schema(frame, label, schema, names("learn", learn), names("categorical", categorical))
     schema = schema.freeze(*immutable)
+    noticed = tuple(hints(frame, schema, label, out))
+    for hint in noticed:
+        progress.say(f"Hint: {hint}")
     encoder = Encoder.fit(frame, schema)
     raw = encoder.read(frame)
     x = encoder.embed(raw).float()
@@ -125,8 +131,29 @@ def fit(
     }
     return Fitted(
         encoder, label, classes, favourable, classifier, diffusion,
-        raw[train.numpy()], y[train], people, typical, report,
+        raw[train.numpy()], y[train], people, typical, report, noticed,
     )  # fmt: skip
+
+
+def _schema(
+    frame: pd.DataFrame,
+    label: Name,
+    schema: Schema | None,
+    learn: tuple[Name, ...],
+    categorical: tuple[Name, ...],
+) -> tuple[Schema, dict[Name, str]]:
+    """The schema that is given, or read off the table, and which columns it then leaves out, and why."""
+    if schema is None:
+        return Schema.infer(frame, label, learn=learn, categorical=categorical), carried(
+            frame, label, {*learn, *categorical}
+        )
+    if label in schema.names:
+        raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
+    for what, some in {"learn": learn, "categorical": categorical}.items():
+        if some:
+            raise InputError(f"{what} goes with a schema that is read off the table, but a schema is given, which says "
+                             f"what is learned, and how; leave {what} out, or the schema")  # fmt: skip
+    return schema, {}
 
 
 def learned_diffusion(

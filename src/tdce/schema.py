@@ -10,9 +10,10 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from tdce.carried import carried
 from tdce.cells import Name, check_table
-from tdce.columns import Categorical, Column, Numeric, from_entry, infer
-from tdce.errors import InputError, listing, number, shown, texts
+from tdce.columns import Categorical, Column, Numeric, changed, from_entry, infer
+from tdce.errors import InputError, listing, names, number, shown, texts
 from tdce.laws.find import find
 from tdce.laws.kinds import Law
 from tdce.laws.kinds import from_entry as law_from_entry
@@ -44,13 +45,27 @@ class Schema:
         narrowed([read_rule(rule, self.features) for rule in self.rules], self.features)
 
     @classmethod
-    def infer(cls, frame: pd.DataFrame, label: Name | None = None) -> Self:
-        """Read kinds, grids, ranges, categories and laws off a table; `label` is left out."""
+    def infer(
+        cls,
+        frame: pd.DataFrame,
+        label: Name | None = None,
+        *,
+        learn: Iterable[Name] = (),
+        categorical: Iterable[Name] = (),
+    ) -> Self:
+        """Read kinds, grids, ranges, categories and laws off a table.
+
+        The label, row numbers, ids and text that is no category are left out. `learn` names columns to have
+        nevertheless, `categorical` those whose numbers are codes.
+        """
         check_table(frame)
         _check_different(frame.columns)
         if len(frame) == 0:
             raise InputError("the table has no rows")
-        schema = cls(tuple(infer(frame[name]) for name in frame.columns if label is None or name != label))
+        codes = _named("categorical", categorical, frame, label)
+        out = carried(frame, label, {*_named("learn", learn, frame, label), *codes})
+        rest = [name for name in frame.columns if name not in out and (label is None or name != label)]
+        schema = cls(tuple(infer(frame[name], name in codes) for name in rest))
         raw = np.stack([column.regular(column.read(frame[column.name])) for column in schema], axis=1)
         return replace(schema, laws=tuple(find(schema.features, raw)))
 
@@ -75,10 +90,14 @@ class Schema:
         return tuple(f.name for f in self.features if f.immutable)
 
     def change(self, name: Name, **settings: Any) -> Self:
-        """A copy in which one feature has other settings: `schema.change("age", direction="increase")`."""
-        self[name].check_settings(name, settings)
-        changed = replace(self[name], **settings)
-        return replace(self, features=tuple(changed if f.name == name else f for f in self.features))
+        """A copy in which one feature has other settings: `schema.change("age", direction="increase")`.
+
+        `schema.change("SEX", kind="categorical")` takes its numbers for codes; laws that compare them are dropped.
+        """
+        new = changed(self[name], settings)
+        features = tuple(new if f.name == name else f for f in self.features)
+        laws = self.laws if new.kind == self[name].kind else tuple(law for law in self.laws if _holds(law, features))
+        return replace(self, features=features, laws=laws)
 
     def freeze(self, *names: Name) -> Self:
         """A copy in which these features are immutable."""
@@ -157,6 +176,26 @@ def _check_different(names: Iterable[Name]) -> None:
         if name in seen:
             raise InputError(f"column {name!r} appears twice; rename or drop one of them")
         seen.add(name)
+
+
+def _named(what: str, columns: Iterable[Name], frame: pd.DataFrame, label: Name | None) -> tuple[Name, ...]:
+    """Columns of a table, none of them the label."""
+    some = names(what, columns)
+    for name in some:
+        if name not in frame.columns:
+            raise InputError(f"{what} has {shown(name)}, but there is no such column; known: {listing(frame.columns)}")
+        if label is not None and name == label:
+            raise InputError(f"{what} has {name!r}, which is the label and no feature; leave it out")
+    return some
+
+
+def _holds(law: Law, features: tuple[Column, ...]) -> bool:
+    """Whether a law makes sense for columns of these kinds."""
+    try:
+        law.bound(features)
+    except InputError:
+        return False
+    return True
 
 
 def _cost(entry: Any) -> tuple[Name, float]:

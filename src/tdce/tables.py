@@ -226,7 +226,7 @@ def _check_csv(path: Path, suffix: str, dialect: Dialect) -> None:
 
 def _parse(column: pd.Series[Any], feature: Column | None, dialect: Dialect) -> pd.Series[Any]:
     """Text to whole numbers or numbers, if every cell is one; to the feature's own categories, if it has words. If the
-    feature is numeric, cells that are not numbers stay text, for the reader to name."""
+    feature holds numbers, cells that are not numbers stay text, for the reader to name."""
     if isinstance(feature, Categorical) and any(isinstance(c, str | bool) for c in feature.categories):
         words = {str(c): c for c in feature.categories}
         return column.astype(object).map(lambda cell: words.get(cell, cell), na_action="ignore").infer_objects()
@@ -235,7 +235,7 @@ def _parse(column: pd.Series[Any], feature: Column | None, dialect: Dialect) -> 
     if dialect.decimal == ",":
         cells = cells.str.translate(COMMA_FOR_POINT)
     number = {c: bool(NUMBER.fullmatch(c)) and not PADDED.match(c) for c in cells.unique()}
-    if not all(number.values()) and isinstance(feature, Numeric):
+    if not all(number.values()) and feature is not None:
         return _with_odd_cells(column, cells, cells.map(number))
     if not number or not all(number.values()):
         return column

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from tdce.cells import plain, readable
+from tdce.cells import Name, Value, plain, readable
 from tdce.columns.base import Choices, Column, Learned
-from tdce.columns.categorical import Categorical
-from tdce.columns.numeric import Numeric
-from tdce.errors import InputError
+from tdce.columns.categorical import MAX_CATEGORIES, Categorical
+from tdce.columns.numeric import Numeric, step_of
+from tdce.errors import InputError, shown
 
-__all__ = ["KINDS", "Categorical", "Choices", "Column", "Learned", "Numeric", "from_entry", "infer"]
+__all__ = ["KINDS", "Categorical", "Choices", "Column", "Learned", "Numeric", "changed", "from_entry", "infer"]
 
 KINDS: tuple[type[Column], ...] = (Numeric, Categorical)
 """In the order in which they are asked whether a column is theirs; the last one takes any."""
 
 
-def infer(series: pd.Series[Any]) -> Column:
-    """Kind, grid, range or categories, read off the cells of one column."""
+def infer(series: pd.Series[Any], categorical: bool = False) -> Column:
+    """Kind, grid, range or categories, read off the cells of one column; `categorical`: whatever they look like."""
     series = readable(series)
     if series.isna().all():
         raise InputError(f"{plain(series.name)!r} has no value at all: every cell is missing; drop the column")
+    if categorical:
+        words = pd.api.types.infer_dtype(series, skipna=True) == "string"  # also those that look like numbers
+        return Categorical.infer(series.astype("category") if words else series)
     return next(column for kind in KINDS if (column := kind.infer(series)) is not None)
 
 
@@ -36,4 +41,50 @@ def from_entry(entry: Any) -> Column:
     for kind in KINDS:
         if called == kind.kind:
             return kind.from_settings(settings)
-    raise InputError(f"{name!r}: kind {called!r} must be {' or '.join(kind.kind for kind in KINDS)}")
+    raise _unknown(name, called)
+
+
+def changed(column: Column, settings: Mapping[str, Any]) -> Column:
+    """The column with other settings, perhaps of another `kind`: numbers as categories, or back."""
+    settings = dict(settings)
+    called = settings.pop("kind", column.kind)
+    kind = next((kind for kind in KINDS if called == kind.kind), None)
+    if kind is None:
+        raise _unknown(column.name, called)
+    kind.check_settings(column.name, settings)
+    if isinstance(column, Numeric) and kind is Categorical:
+        column = Categorical(column.name, _grid(column), immutable=column.immutable, missing=column.missing)
+    elif isinstance(column, Categorical) and kind is Numeric:
+        column = replace(_numbers(column), immutable=column.immutable, missing=column.missing)
+    elif not isinstance(column, kind):
+        raise InputError(f"{column.name!r} is {column.kind} and cannot be turned into {kind.kind}")
+    return replace(column, **settings)
+
+
+def _grid(column: Numeric) -> tuple[Value, ...]:
+    """The numbers that a column can have, as far as its settings say."""
+    values = sorted(set(column.levels or ()))
+    if column.levels is None:
+        steps = np.inf if column.step is None else (column.high - column.low) / column.step
+        if steps >= MAX_CATEGORIES:
+            raise InputError(
+                f"{column.name!r} has no list of its numbers from which to make categories ({column.describe()}); read "
+                f"them off the table: Schema.infer(frame, label, categorical=[{column.name!r}])"
+            )
+        count = np.arange(int(np.floor(steps + 1e-9)) + 1, dtype=np.float64)
+        values = np.unique(column.round(column.low + count * (column.step or 1.0))).tolist()
+    return tuple(int(v) if v.is_integer() else v for v in values)
+
+
+def _numbers(column: Categorical) -> Numeric:
+    odd = [value for value in column.categories if isinstance(value, str | bool)]
+    if odd:
+        raise InputError(f"{column.name!r} cannot be numeric: it has the category {shown(odd[0])}")
+    values = np.unique(np.array(column.categories, dtype=np.float64))
+    step, _ = step_of(values, np.ones(len(values), dtype=np.int64))
+    whole = step is not None and len(values) == round((values[-1] - values[0]) / step) + 1
+    return Numeric(column.name, values[0], values[-1], step, None if whole else tuple(values.tolist()))
+
+
+def _unknown(name: Name, called: Any) -> InputError:
+    return InputError(f"{name!r}: kind {called!r} must be {' or '.join(kind.kind for kind in KINDS)}")

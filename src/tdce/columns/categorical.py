@@ -12,12 +12,15 @@ import numpy as np
 import pandas as pd
 
 from tdce.cells import (
+    LARGEST,
     NUMBER,
     PADDED,
     Flags,
     Floats,
     Name,
     Value,
+    as_numbers,
+    check_finite,
     holds_numbers,
     is_value,
     ordered,
@@ -77,7 +80,7 @@ class Categorical(Column):
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self:
         present = series.dropna()
-        categories = (0, 1) if holds_numbers(series) else _categories_of(present)  # all other numbers are numeric
+        categories = _numbers_of(present) if holds_numbers(series) else _categories_of(present)
         known = tuple(c for c in categories if not UNKNOWN.match(str(c)))
         allowed = known if 0 < len(known) < len(categories) else None
         order = _order_of(present, known)
@@ -107,6 +110,8 @@ class Categorical(Column):
     def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
         """The position of each cell's category."""
         series = readable(series)
+        if any(isinstance(c, float) for c in self.categories) and holds_numbers(series):
+            series = pd.Series(as_numbers(series), series.index, name=series.name)  # so that 0.1 of 32 bits is 0.1
         positions = {value: float(i) for i, value in enumerate(self.categories)}
         try:
             codes, values = pd.factorize(series.to_numpy() if series.dtype == object else series)  # for pandas 2
@@ -254,6 +259,16 @@ def _order_of(present: pd.Series[Any], categories: tuple[Value, ...]) -> tuple[V
     if len(keys) < 3 or len(keys) < len(categories) - 1 or len(set(keys.values())) < len(keys):
         return ()
     return tuple(sorted(keys, key=lambda c: keys[c]))
+
+
+def _numbers_of(present: pd.Series[Any]) -> tuple[Value, ...]:
+    values = as_numbers(present)
+    check_finite(present, values, LARGEST)
+    distinct = np.unique(values)
+    if len(distinct) > MAX_CATEGORIES:
+        raise InputError(f"{present.name!r} has {len(distinct):,} different numbers, too many for categories (at most "
+                         f"{MAX_CATEGORIES:,}); leave it numeric, or group them")  # fmt: skip
+    return tuple(int(v) if v.is_integer() else v for v in distinct.tolist())
 
 
 def _categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:

@@ -95,7 +95,7 @@ class Numeric(Column):
         distinct, times = np.unique(values, return_counts=True)
         if distinct.tolist() == [0.0, 1.0]:
             return None
-        (step, on), marks = _step_of(distinct, times), _marks_of(distinct, times)
+        (step, on), marks = step_of(distinct, times), _marks_of(distinct, times)
         numbers = distinct[on & ~np.isin(distinct, marks)]
         levels = _levels_of(numbers, step, len(values))
         odd, missing = int(times[~on].sum()), len(present) < len(series)
@@ -305,7 +305,7 @@ class Interval(Choices):
         return ends[0][:, None], ends.max(axis=0)[:, None], weights
 
 
-def _step_of(distinct: Floats, times: Positions) -> tuple[float | None, Flags]:
+def step_of(distinct: Floats, times: Positions) -> tuple[float | None, Flags]:
     """The coarsest decimal grid that nearly all cells lie on, with many values also its multiple (5, 25, …), and which
     of the values do."""
     everything = np.ones(len(distinct), dtype=bool)
