@@ -11,14 +11,20 @@ import tdce
 README = Path(__file__).parent.parent / "README.md"
 
 
-def test_the_blocks_of_the_readme_run_in_order(tmp_path, monkeypatch, capsys):
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 2
-    monkeypatch.chdir(tmp_path)
+def run(page: Path, blocks: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """The names that a page's Python blocks leave, one after another, with small networks."""
+    found = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert len(found) == blocks
+    monkeypatch.chdir(folder)
     small(monkeypatch)
     names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, str(README), "exec"), names)
+    for block in found:
+        exec(compile(block, str(page), "exec"), names)
+    return names
+
+
+def test_the_blocks_of_the_readme_run_in_order(tmp_path, monkeypatch, capsys):
+    names = run(README, 2, tmp_path, monkeypatch)
     assert (tmp_path / "report.html").exists()
     assert (tmp_path / "german.tdce").exists()
     assert len(names["answer"].to_frame()) == 15
@@ -26,14 +32,7 @@ def test_the_blocks_of_the_readme_run_in_order(tmp_path, monkeypatch, capsys):
 
 
 def test_the_examples_of_the_rules_run(tmp_path, monkeypatch, capsys):
-    page = README.parent / "docs" / "rules.md"
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    assert len(blocks) == 4
-    monkeypatch.chdir(tmp_path)
-    small(monkeypatch)
-    names: dict[str, object] = {}
-    for block in blocks:
-        exec(compile(block, str(page), "exec"), names)
+    names = run(README.parent / "docs" / "rules.md", 4, tmp_path, monkeypatch)
     assert capsys.readouterr().out.startswith("Education determines education_num (48,842 rows)\n")
     frame, before = names["answer"].to_frame(), names["refused"]
     touched = (frame[["credit_amount", "duration_months"]] != before[["credit_amount", "duration_months"]]).any(axis=1)

@@ -104,7 +104,7 @@ def fit(
     Console().print(
         f"{report['rows']:,} rows learned in {report['seconds']:.0f} s. The classifier is right on "
         f"{100 * report['accuracy']:.1f} % of {report['test_rows']:,} unseen rows (always predicting the most common "
-        f"class: {100 * report['commonest_class']:.1f} %). Written: {out}",
+        f"class: {100 * report['commonest_class']:.1f} %).{_laws_found(explainer.schema, out)} Written: {out}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 
@@ -342,6 +342,11 @@ def _flush() -> None:
         if isinstance(error, BrokenPipeError):
             raise
         raise InputError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def _laws_found(schema: Schema, out: Path) -> str:
+    count = len(schema.laws)
+    return f" {count} law{'s' * (count > 1)} found between its columns: `tdce schema {out}`." if count else ""
 
 
 def _print_schema(schema: Schema) -> None:

@@ -84,9 +84,7 @@ def optional(name: str, value: Any, check: Callable[..., Any], *limits: Any, **m
 
 def names(what: str, value: Any) -> tuple[Hashable, ...]:
     """A list of column names; a single name is not a list."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise InputError(f"{what} must be a list of names: {what}=[{shown(value)}]")
-    found = tuple(value)
+    found = _list_of("names", what, value)
     for name in found:
         if not isinstance(name, Hashable):
             raise InputError(f"{what} has {shown(name)}, which is not a column name; give a list of names")
@@ -95,13 +93,17 @@ def names(what: str, value: Any) -> tuple[Hashable, ...]:
 
 def texts(what: str, value: Any) -> tuple[str, ...]:
     """A list of texts; a single text is not a list."""
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise InputError(f"{what} must be a list of texts: {what}=[{shown(value)}]")
-    found = tuple(value)
+    found = _list_of("texts", what, value)
     for text in found:
         if not isinstance(text, str):
             raise InputError(f"{what} has {shown(text)}; each must be text, such as 'loan <= 5 * income'")
     return found
+
+
+def _list_of(kind: str, what: str, value: Any) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"{what} must be a list of {kind}: {what}=[{shown(value)}]")
+    return tuple(value)
 
 
 def file_path(name: str, value: Any) -> Path:

@@ -47,7 +47,7 @@ MEANING = {
     "two_sample": ("0.5", "how well a classifier tells them from held-out rows of the target class: its AUC"),
     "copies": ("low", "share of counterfactuals that are identical to a training row"),
     "plausibility": ("high", "share of real people of the target class who are less typical by the diffusion model"),
-    "violations": ("low", "share of rows that break a constraint"),
+    "violations": ("low", "share of rows that break a limit, a law or a rule"),
     "option_spread": ("high", "how much a row's options differ in the features they change: 1 minus their overlap"),
 }
 """Each metric's good direction and its meaning."""
