@@ -250,7 +250,7 @@ def test_numbers_become_categories_and_go_back() -> None:
     frame = pd.DataFrame({"a": [1, 2, 4, 7] * 60, "b": [0.5, 1.0, 2.5, 3.0] * 60, "c": [0, 3103, 5178, 9000] * 60})
     schema = Schema.infer(frame)
     assert schema["c"].levels == (0, 3103, 5178, 9000)
-    for name, numbers in {"a": tuple(range(1, 8)), "c": (0, 3103, 5178, 9000)}.items():
+    for name, numbers in {"a": (1, 2, 4, 7), "c": (0, 3103, 5178, 9000)}.items():
         changed = schema.freeze(name).change(name, kind="categorical")
         assert changed[name] == Categorical(name, numbers, immutable=True)
         assert all(type(value) is int for value in changed[name].categories)
@@ -258,7 +258,9 @@ def test_numbers_become_categories_and_go_back() -> None:
         assert Schema.from_json(changed.to_json()) == changed
     assert schema.change("b", kind="categorical", allowed=(0.5, 3))["b"].categories == (0.5, 1, 2.5, 3)
     assert Schema.infer(frame, categorical=["b"])["b"] == Categorical("b", (0.5, 1, 2.5, 3))
-    assert schema.change("a", kind="numeric", high=5)["a"] == Numeric("a", 1, 5, step=1)
+    assert schema.change("a", kind="numeric", high=5)["a"] == Numeric("a", 1, 5, step=1, levels=(1, 2, 4, 7))
+    filled = Schema((Numeric("a", 1, 7, step=1),)).change("a", kind="categorical")
+    assert filled["a"].categories == tuple(range(1, 8))
 
 
 def test_laws_that_compare_codes_are_dropped_and_others_kept() -> None:
