@@ -97,10 +97,10 @@ def _why(series: pd.Series[Any]) -> tuple[str, str] | None:
 
 
 def _why_number(series: pd.Series[Any], present: pd.Series[Any]) -> str | None:
-    if len(present) < FEWEST_CALLED or not present.is_unique:
-        return None
     values = as_numbers(present)
-    if not np.isfinite(values).all() or (values != np.rint(values)).any():
+    if len(values) < FEWEST_CALLED or not np.isfinite(values).all() or (values != np.rint(values)).any():
+        return None
+    if len(np.unique(values)) < len(values):
         return None
     if len(present) == len(series):
         if len(values) >= FEWEST_CONSECUTIVE and np.ptp(values) == len(values) - 1:
