@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import tdce
 from tdce import InputError
 from tdce.cli import app
-from tdce.laws.rules import read
+from tdce.laws.rules import narrowed, read
 from tdce.methods import METHODS
 from tdce.schema import Schema
 
@@ -52,6 +52,14 @@ def test_a_range_a_direction_and_a_list_are_kept_from_the_start(explainer, peopl
     assert (frame["income"].to_numpy() <= people["income"].to_numpy()).all()
     moved = frame["housing"].to_numpy() != people["housing"].to_numpy()
     assert set(frame["housing"][moved]) <= {"own", "rent"}
+
+
+def test_a_rule_does_not_lift_the_schemas_own_direction(explainer):
+    falls = explainer.schema.change("debt", direction="decrease")["debt"]
+    (column,) = narrowed([read("debt >= was(debt)", [falls])], [falls])
+    assert column.direction == "decrease"
+    (column,) = narrowed([read("debt >= was(debt)", [explainer.schema["debt"]])], [explainer.schema["debt"]])
+    assert column.direction == "increase"
 
 
 def test_what_follows_from_a_change_follows(explainer, people):
@@ -122,6 +130,8 @@ def test_where_nothing_is_found_the_note_names_the_rule_that_stands_in_the_way(e
     (["income, income together"], "appears twice"),
     (["housing in steps of 5"], "one column of numbers and a positive step"),
     (["income in steps of 0"], "one column of numbers and a positive step"),
+    (["income in steps of nan"], "one column of numbers and a positive step"),
+    (["At most -1 changes"], "-1 must be a whole number"),
     ("income > 3", r"must be a list of texts: rules=\['income > 3'\]"),
     ([3], "rules has 3"),
 ])  # fmt: skip

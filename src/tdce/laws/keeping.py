@@ -35,9 +35,10 @@ class Keeping:
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
         """(n, laws) which laws rows (n, features) break by a change: nobody need keep better what is as it was."""
-        changed, none = ~same(raw, own), np.zeros((len(raw), 0), dtype=bool)
-        each = [law.broken(raw, own) & changed[:, law.columns].any(axis=1) for law in self.laws]
-        return np.stack(each, axis=1) if each else none
+        if not self.laws:
+            return np.zeros((len(raw), 0), dtype=bool)
+        changed = ~same(raw, own)
+        return np.stack([law.broken(raw, own) & changed[:, law.columns].any(axis=1) for law in self.laws], axis=1)
 
     def kept(self, raw: Floats, own: Floats, allows: Allows) -> Floats:
         """The rows with every law kept: what is tied to a change follows it if it may, else the change is undone."""

@@ -25,9 +25,9 @@ from tdce.laws.expression import Expression
 from tdce.laws.grammar import Parser
 from tdce.laws.kinds import Bound
 
-AT_MOST = re.compile(r"at\s+most\s+(\d+)\s+changes?(?:\s+of\s+(.+))?", re.DOTALL)
-TOGETHER = re.compile(r"(.+?)\s+together", re.DOTALL)
-STEPS = re.compile(r"(.+?)\s+in\s+steps\s+of\s+([0-9.eE+-]+)", re.DOTALL)
+AT_MOST = re.compile(r"at\s+most\s+(\S+)\s+changes?(?:\s+of\s+(.+))?", re.DOTALL | re.IGNORECASE)
+TOGETHER = re.compile(r"(.+?)\s+together", re.DOTALL | re.IGNORECASE)
+STEPS = re.compile(r"(.+?)\s+in\s+steps\s+of\s+(\S+)", re.DOTALL | re.IGNORECASE)
 TRIED = 50  # categories of a column by which a broken rule may be mended
 
 
@@ -47,6 +47,8 @@ def read(text: str, features: Sequence[Column]) -> Rule:
         raise InputError(f"the rule {shown(text)} must be text, such as 'loan <= 5 * income'")
     stripped = text.strip()
     if match := AT_MOST.fullmatch(stripped):
+        if not re.fullmatch("[0-9]{1,9}", match[1]):
+            raise InputError(f"rule {stripped!r}: {match[1]} must be a whole number, as in 'at most 3 changes'")
         columns = tuple(range(len(features))) if match[2] is None else Parser(match[2], features).listed()
         span = np.array([column.bounds[1] - column.bounds[0] if column.numbers else np.nan for column in features])
         return AtMost(stripped, columns, int(match[1]), span)
@@ -117,15 +119,12 @@ class Stated(Rule):
         out = list(features)
         for i in self.columns:
             out[i] = out[i].within(float(low[i]), float(high[i]), self.expression.allowed(out[i].name))
-            if (
-                self.columns == (i,)
-                and isinstance(out[i], Numeric)
-                and (direction := self._direction(i, *out[i].bounds))
-            ):
-                out[i] = replace(out[i], direction=direction)
+            column = out[i]
+            if self.columns == (i,) and isinstance(column, Numeric) and column.direction == "any":  # the schema's stays
+                out[i] = replace(column, direction=self._direction(i, *column.bounds))
         return tuple(out)
 
-    def _direction(self, i: int, low: float, high: float) -> Direction | None:
+    def _direction(self, i: int, low: float, high: float) -> Direction:
         """The direction of a number, if the rule says that and no more: tried with some values."""
         before, after = np.zeros((2, 20, i + 1))
         before[:, i] = np.repeat(np.linspace(low, high, 5), 4)
@@ -133,7 +132,7 @@ class Stated(Rule):
         broken, up = self.expression.broken(after, before), after[:, i] > before[:, i]
         if (broken == up).all():
             return "decrease"
-        return "increase" if (broken == ~up).all() and not self.expression.broken(before, before).any() else None
+        return "increase" if (broken == ~up).all() and not self.expression.broken(before, before).any() else "any"
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
+from tdce.cells import Floats
 from tdce.diffusion.model import TabularDiffusion
 from tdce.laws.keeping import Keeping
 from tdce.methods.interface import Query, Task
@@ -73,8 +76,13 @@ class Objective:
 
     def _broken(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) how many soft laws each breaks."""
-        own = self.encoder.unembed(self.x)[at.numpy()]
+        own = self._own[at.numpy()]
         return torch.from_numpy(self.soft.broken(self.encoder.unembed(x_cf), own).sum(axis=1)).float()
+
+    @cached_property
+    def _own(self) -> Floats:
+        """(n, features)"""
+        return self.encoder.unembed(self.x)
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,)"""
