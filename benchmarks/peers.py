@@ -261,16 +261,9 @@ class Yardstick:
     bench: Bench
 
     @cached_property
-    def flags(self) -> OneHotEncoder:
-        return OneHotEncoder(handle_unknown="ignore", sparse_output=False).fit(self.bench.train[:, ~self.bench.numeric])
-
-    @cached_property
     def forest(self) -> IsolationForest:
-        return IsolationForest(random_state=0).fit(self._flagged(self.bench.train))
-
-    def _flagged(self, raw: Floats) -> Floats:
-        numeric = self.bench.numeric
-        return np.concatenate([raw[:, numeric], self.flags.transform(raw[:, ~numeric])], axis=1)
+        """Of categories by their number: with a flag for each, hardly any row would be an outlier."""
+        return IsolationForest(random_state=0).fit(self.bench.train)
 
     def place(self, raw: Floats) -> dict[str, float]:
         """How near rows are to real ones."""
@@ -278,7 +271,7 @@ class Yardstick:
         nearest = [bench.gower(bench.accepted, row[None]).min() for row in raw]
         return {
             "nearest": float(np.mean(nearest)),
-            "outliers": float((self.forest.predict(self._flagged(raw)) == -1).mean()),
+            "outliers": float((self.forest.predict(raw) == -1).mean()),
         }
 
     def measure(self, answers: Floats) -> dict[str, float]:
@@ -287,11 +280,8 @@ class Yardstick:
         valid, moved = there.copy(), there[:, None] & (answers != own)
         valid[there] = bench.accepts(answers[there])
         deviation = np.where(bench.numeric, bench.train.std(axis=0), np.inf)
-        seen = [
-            ~numeric | np.isin(values, known)
-            for numeric, values, known in zip(bench.numeric, answers.T, bench.train.T, strict=True)
-        ]
-        unseen = ~np.stack(seen, axis=1) & moved
+        seen = np.stack([among(values, known) for values, known in zip(answers.T, bench.train.T, strict=True)], axis=1)
+        unseen = moved & ~seen
         good, its_own = answers[valid], own[valid]
         return {
             "validity": float(valid.mean()),
@@ -311,6 +301,14 @@ class Yardstick:
         for own, some in zip(self.bench.queries, (a[v] for a, v in zip(answers, valid, strict=True)), strict=True):
             counts.append(len(np.unique(some != own, axis=0)))
         return float(np.mean(counts))
+
+
+def among(values: Floats, known: Floats) -> Flags:
+    """(n,) which of the values are among those of a column; some peers round them to 32 bits."""
+    levels = np.unique(known)
+    at = np.searchsorted(levels, values).clip(1, max(len(levels) - 1, 1))
+    near = np.stack([levels[at - 1], levels[at.clip(max=len(levels) - 1)]])
+    return np.isclose(near, values, rtol=1e-6, atol=0).any(axis=0)
 
 
 def by_tdce(bench: Bench, closeness: float | None, options: int) -> Answers:
