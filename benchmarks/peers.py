@@ -27,6 +27,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -69,7 +70,10 @@ METHODS = (*TDCE, "forty lines", *PEERS)
 REFERENCES = ("the refused rows", "accepted test rows")
 NEEDS = {  # without dependencies, and what is really needed
     "nice": (["NICEx==0.2.3"], ["numpy==1.26.4", "pandas==1.5.3", "scipy==1.11.4"]),
-    "dice": (["dice-ml==0.12", "raiutils==0.4.2"], ["numpy", "pandas", "scikit-learn", "jsonschema", "tqdm"]),
+    "dice": (
+        ["dice-ml==0.12", "raiutils==0.4.2"],
+        ["numpy==2.4.6", "pandas==3.1.1", "scikit-learn==1.9.1", "jsonschema==4.26.0", "tqdm==4.70.1"],
+    ),
 }
 
 
@@ -239,11 +243,23 @@ class Bench:
         return np.where(self.numeric, np.ptp(self.train, axis=0), 1.0)
 
     @cached_property
-    def explainer(self) -> tdce.Explainer:
+    def fitted(self) -> tuple[tdce.Explainer, dict[str, float]]:
+        """An explainer of the model, and what it took."""
         explainer = tdce.Explainer(model=self.model, progress="silent")
-        return explainer.fit(
-            self.split[0], self.data.label, self.data.favourable, self.schema, immutable=self.setting.immutable
-        )
+        with self.preparing() as prepared:
+            explainer.fit(
+                self.split[0], self.data.label, self.data.favourable, self.schema, immutable=self.setting.immutable
+            )
+        return explainer, prepared
+
+    @contextmanager
+    def preparing(self) -> Iterator[dict[str, float]]:
+        """Filled at the end: the seconds, and the rows that the model was asked about."""
+        prepared: dict[str, float] = {}
+        self.model.again()
+        began = time.process_time()
+        yield prepared
+        prepared |= {"preparation_seconds": time.process_time() - began, "preparation_rows": self.model.rows}
 
     @cached_property
     def yardstick(self) -> Yardstick:
@@ -312,7 +328,7 @@ def among(values: Floats, known: Floats) -> Flags:
 
 
 def by_tdce(bench: Bench, closeness: float | None, options: int) -> Answers:
-    explainer, rows = bench.explainer, bench.frame(bench.queries)
+    (explainer, prepared), rows = bench.fitted, bench.frame(bench.queries)
     whole = {f.name: "int64" for f in bench.schema if isinstance(f, Numeric) and f.step == 1}
     rows = rows.astype(whole)
     bench.model.again()
@@ -320,7 +336,7 @@ def by_tdce(bench: Bench, closeness: float | None, options: int) -> Answers:
     answer = explainer.explain(rows, closeness=closeness, n=options)
     seconds = time.process_time() - began
     raw = bench.encoder.read(answer.to_frame()).reshape(len(rows), options, -1)
-    return Answers(raw, effort(bench, seconds))
+    return Answers(raw, prepared | effort(bench, seconds))
 
 
 def by_peer(bench: Bench, peer: str, setting: str, options: int, cache: Path) -> Answers:
@@ -355,7 +371,9 @@ def by_peer(bench: Bench, peer: str, setting: str, options: int, cache: Path) ->
 def by_forty_lines(bench: Bench, options: int) -> Answers:
     """The nearest accepted training rows, with the person's immutable features; then one feature after another is given
     back, the farthest that can be."""
-    own, accepted = np.repeat(bench.queries, options, axis=0), bench.accepted
+    own = np.repeat(bench.queries, options, axis=0)
+    with bench.preparing() as prepared:
+        accepted = bench.train[bench.scores(bench.train).argmax(axis=1) == bench.favourable]
     bench.model.again()
     began = time.process_time()
     near = [np.argsort(bench.gower(accepted, person[None]), kind="stable") for person in bench.queries]
@@ -382,7 +400,7 @@ def by_forty_lines(bench: Bench, options: int) -> Answers:
         raw[going[whose]] = less[order[first]]
         going = going[whose]
     seconds = time.process_time() - began
-    return Answers(raw.reshape(len(bench.queries), options, -1), effort(bench, seconds))
+    return Answers(raw.reshape(len(bench.queries), options, -1), prepared | effort(bench, seconds))
 
 
 def effort(bench: Bench, seconds: float) -> dict[str, float]:
