@@ -295,7 +295,11 @@ def check(
     from tdce.machine import description, trials, usual_widths, widths_of
 
     fitted = None if model is None else tdce.Explainer.load(model).fitted_
-    widths = usual_widths() if fitted is None else widths_of([fitted.classifier, fitted.diffusion])
+    widths = (
+        usual_widths()
+        if fitted is None
+        else widths_of([m for m in (fitted.classifier, fitted.diffusion) if m is not None])
+    )
     table = Table("inner width", "outer width", "numbers", "way", box=None, pad_edge=False)
     found = trials(widths)
     for trial in found:

@@ -19,10 +19,11 @@ from tdce.errors import InputError, listing, shown
 from tdce.explainer import Explainer
 from tdce.explaining import explain
 from tdce.explanation import Explanation, Status
-from tdce.fitting import Fitted, class_number, parts
+from tdce.fitting import Fitted, parts
 from tdce.judge import Judge
 from tdce.limits import Limits
 from tdce.models.autoencoder import Autoencoder
+from tdce.targets import class_number
 
 EDITION = 3  # raised when the same counterfactuals come to be measured differently
 
