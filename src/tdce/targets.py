@@ -66,8 +66,6 @@ def goal(wanted: Any, outputs: tuple[Output, ...], threshold: float | None = Non
         return _about(wanted, outputs[0], threshold, None if now is None else now[:1])
     parts = []
     for name, each in wanted.items():
-        if name not in places:
-            raise InputError(f"the model has no output {name!r}; it has: {listing(places)}")
         output, start, stop = places[name]
         part = _about(each, output, threshold if output.classes else None, None if now is None else now[start:stop])
         parts.append((part, start, stop))
@@ -79,11 +77,10 @@ def checked_favourable(favourable: Any, outputs: tuple[Output, ...]) -> Any:
     if favourable is None:
         return None
     wanted = _read(favourable, outputs)
-    goal(wanted, outputs, now=torch.zeros(sum(output.columns for output in outputs)))
-    if isinstance(wanted, Mapping):
-        named = {output.name: output for output in outputs}
-        return {name: _plain_favourable(each, named[name]) for name, each in wanted.items()}
-    return _plain_favourable(wanted, outputs[0])
+    if not isinstance(wanted, Mapping):
+        return _plain_favourable(wanted, outputs[0])
+    named = {output.name: output for output in outputs}
+    return {name: _plain_favourable(each, named[name]) for name, each in wanted.items()}
 
 
 def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
@@ -157,7 +154,10 @@ def _read(wanted: Any, outputs: tuple[Output, ...]) -> Any:
     """Text becomes a goal where a number or several outputs are asked about, or where it begins with `not`."""
     if isinstance(wanted, Mapping):
         named = {output.name: output for output in outputs}
-        return {name: _read(each, (named[name],)) if name in named else each for name, each in wanted.items()}
+        for name in wanted:
+            if name not in named:
+                raise InputError(f"the model has no output {name!r}; it has: {listing(named)}")
+        return {name: _read(each, (named[name],)) for name, each in wanted.items()}
     if len(outputs) > 1:
         if isinstance(wanted, str) and "=" in wanted:
             pairs = (part.partition("=") for part in wanted.split(","))
@@ -182,9 +182,9 @@ def _read(wanted: Any, outputs: tuple[Output, ...]) -> Any:
 
 
 def _plain_favourable(wanted: Any, output: Output) -> Any:
-    if isinstance(wanted, Range):
+    if isinstance(wanted, Range) and not output.classes:
         return Range(wanted.low, wanted.high)
-    if output.classes and not isinstance(wanted, Class):
+    if output.classes and not isinstance(wanted, Class | Range | Change):
         return output.classes[class_number(wanted, output.classes, "favourable")]
     raise InputError(f"favourable {shown(wanted)} must be a class, or a Range of a predicted number")
 

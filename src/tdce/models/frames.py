@@ -42,10 +42,13 @@ class Frames:
         if not column.numbers:
             known, missing = self._categories[i], np.isnan(values)
             at = np.where(missing, -1, values).astype(np.int64)
-            if not isinstance(known, np.ndarray):
-                return pd.Series(known.take(at, allow_fill=True))
-            wider = known.dtype if not missing.any() else object if known.dtype.kind == "b" else np.float64
-            return pd.Series(known[at].astype(wider)).mask(missing)
+            cells: pd.Series[Any]
+            if isinstance(known, np.ndarray):
+                wider = known.dtype if not missing.any() else object if known.dtype.kind == "b" else np.float64
+                cells = pd.Series(known[at].astype(wider)).mask(missing)
+            else:
+                cells = pd.Series(known.take(at, allow_fill=True), dtype=dtype)
+            return cells
         if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
             return pd.Series(column.cells(values), dtype=object).astype(dtype)
         if not isinstance(dtype, np.dtype):

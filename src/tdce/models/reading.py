@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from tdce.cells import Flags, Floats, Positions, Value, ordered, plain
+from tdce.cells import Floats, Positions, Value, ordered, plain
 from tdce.errors import InputError, listing, shown
 from tdce.models.given import Given
 from tdce.outputs import GROUPS, Output
@@ -141,22 +141,21 @@ def _checked(model: Given, answer: Any, rows: int) -> Floats:
     return values
 
 
-def impure(ask: Callable[[pd.DataFrame], Floats], frame: pd.DataFrame, first: Floats, tolerance: Floats) -> str:
-    """Why a model is no function of the row alone, if that shows: asked again, in another order, and row by row."""
+def impure(ask: Callable[[pd.DataFrame], Floats], frame: pd.DataFrame, whole: Floats, alike: Floats) -> str:
+    """Why a model is no function of the row alone, if that shows: asked again, in another order, among other rows.
+    `whole` is what it said of these rows among others; what differs by no more than `alike` is the same."""
     everything = np.arange(len(frame))
-
-    def differs(other: Floats) -> Flags:
-        return np.asarray((np.abs(other - first) > tolerance).any(axis=1))
-
     trials: dict[str, list[Positions]] = {
         "when it is asked again": [everything],
         "when the rows come in another order": [everything[::-1]],
         "when it is asked about a part of the rows": np.array_split(everything, 3),
     }
+    first, others = ask(frame), dict[str, Floats]()
     for when, parts in trials.items():
         asked = [ask(frame.iloc[part].reset_index(drop=True)) for part in parts if len(part)]
-        other = np.concatenate(asked)[np.concatenate(parts).argsort()]
-        if (found := np.flatnonzero(differs(other))).size:
-            row = int(found[0])
-            return f"{first[row].tolist()} becomes {other[row].tolist()} for row {row} {when}"
+        others[when] = np.concatenate(asked)[np.concatenate(parts).argsort()]
+    for when, other in (others | {"when there are more rows": whole}).items():
+        off = np.flatnonzero((np.abs(other - first) > alike).any(axis=1))
+        if len(off):
+            return f"{first[off[0]].tolist()} becomes {other[off[0]].tolist()} for row {off[0]} {when}"
     return ""
