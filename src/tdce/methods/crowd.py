@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tdce.goal import Goal
 from tdce.methods.interface import Task
-from tdce.methods.objective import Objective, costs, draws, energies, places
+from tdce.methods.objective import SMOOTH, Objective, costs, draws, energies, places
 from tdce.noise import Noise
 from tdce.products import even, nearest
 from tdce.space import Space
@@ -70,7 +70,9 @@ class Crowd:
 
     def _energy(self, task: Task, k: int) -> Tensor:
         x = self.x[even(torch.arange(len(self.x)))]
-        return energies(task.diffusion, x, torch.full((len(x),), k), draws(task.space, Noise(x, seed=0)))[: len(self.x)]
+        return energies(task.diffusion, x, torch.full((len(x),), k), draws(task.space, Noise(x, 0, length=SMOOTH)))[
+            : len(self.x)
+        ]
 
     def compared(
         self,

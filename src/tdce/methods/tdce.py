@@ -67,10 +67,10 @@ class TDCE:
         near = yield from self.brought_near(query, starts, lambda some: some.best(2 * self.beam))
         answer = near.first()
         if query.options == 1:
-            return (yield from self.off_the_edge(query, aim, answer[:, None]))
+            return answer
         different = partial(Candidates.different, count=2 * query.options, begin=answer)
         others = yield from self.brought_near(query, different(parts.joined(whole)), different)
-        return (yield from self.off_the_edge(query, aim, near.joined(others).answers(query.options, answer)))
+        return near.joined(others).answers(query.options, answer)
 
     def single(self, query: Query, asked: Candidates, margin: Tensor) -> Talk[None]:
         """One feature changed: of all categories and some quantiles of each number, those that should be enough by
@@ -93,17 +93,6 @@ class TDCE:
             value = which[row, turn]
             changed = torch.where(space.members[values.feature[value]], values.rows[value], query.x[at[row]])
             yield from self.ask(query, asked, changed, at[row])
-
-    def off_the_edge(self, query: Query, aim: Objective, x_cf: Tensor) -> Search:
-        """An answer that fails if its numbers are one step of their grid nearer to the row goes one step further, where
-        that is accepted too and costs little."""
-        task, (n, k, width) = task_of(self), x_cf.shape
-        at, flat = torch.arange(n).repeat_interleave(k), x_cf.reshape(n * k, width)
-        nearer, further = (task.encoder.stepped(flat, query.x[at], steps) for steps in (-1, 1))
-        judged = yield query.ask(torch.stack([nearer, further], dim=1), at)
-        dearer = aim.cost(judged.x[:, 1], at) - aim.cost(flat, at)
-        good = judged.met[:, 1] & (judged.margin[:, 1] >= MARGIN) & (dearer <= LITTLE)
-        return torch.where((good & ~judged.met[:, 0])[:, None], judged.x[:, 1], flat).view(n, k, width)
 
     def parts(self, query: Query, asked: Candidates, margin: Tensor) -> Talk[None]:
         """Of accepted people near the row, the features that help most: as many as should be enough by their average
@@ -161,9 +150,10 @@ class TDCE:
     def brought_near(
         self, query: Query, near: Candidates, chosen: Callable[[Candidates], Candidates]
     ) -> Talk[Candidates]:
-        """With their numbers halved towards the row, and with features given back for as long as that makes the
-        objective smaller."""
+        """With their numbers halved towards the row, but not to the very edge, and with features given back for as long
+        as that makes the objective smaller."""
         yield from self.halve(query, near)
+        near = yield from self.off_the_edge(query, near)
         while True:
             near = chosen(near)
             if near.settled.all():
@@ -187,6 +177,20 @@ class TDCE:
             end = torch.where(good, judged.x[:, 0], end)
             low, high = torch.where(good, low, middle), torch.where(good, middle, high)
         near.keep(end, at)
+
+    def off_the_edge(self, query: Query, near: Candidates) -> Talk[Candidates]:
+        """What is refused if its numbers are one step of their grid nearer to the row goes one step further, if that is
+        accepted and costs little."""
+        encoder, x_cf, at = task_of(self).encoder, near.x, near.at
+        if len(at) == 0:
+            return near
+        nearer, further = (encoder.stepped(x_cf, query.x[at], steps) for steps in (-1, 1))
+        judged = yield query.ask(torch.stack([nearer, further], dim=1), at)
+        moved = judged.x[:, 1]
+        dearer = near.aim.cost(moved, at) - near.aim.cost(x_cf, at)
+        good = judged.met[:, 1] & (judged.margin[:, 1] >= MARGIN) & (dearer <= LITTLE) & ~judged.met[:, 0]
+        near.keep(moved[good], at[good])
+        return near.without(torch.cat([good, torch.zeros(int(good.sum()), dtype=torch.bool)]))
 
     def give_back(self, query: Query, near: Candidates) -> Talk[Candidates]:
         """Ask about every candidate with one change less. What is better takes the place of what it came from; a
