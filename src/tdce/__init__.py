@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tdce.evaluation import evaluate
     from tdce.explainer import Explainer
     from tdce.goal import AtLeast, Between, Not
+    from tdce.outputs import Change, Range
     from tdce.schema import Categorical, Numeric, Schema
 
     __version__: str
@@ -22,11 +23,13 @@ __all__ = [
     "AtLeast",
     "Between",
     "Categorical",
+    "Change",
     "Dataset",
     "Explainer",
     "InputError",
     "Not",
     "Numeric",
+    "Range",
     "Schema",
     "evaluate",
     "load",
@@ -37,11 +40,13 @@ _HOMES = {
     "AtLeast": "goal",
     "Between": "goal",
     "Categorical": "schema",
+    "Change": "outputs",
     "Dataset": "data",
     "Explainer": "explainer",
     "InputError": "errors",
     "Not": "goal",
     "Numeric": "schema",
+    "Range": "outputs",
     "Schema": "schema",
     "evaluate": "evaluation",
     "load": "data",

@@ -120,7 +120,7 @@ class Answer:
             [
                 Line(str(found.status[r, o]), self.target[r], float(found.score_before[r]),
                      float(found.score_after[r, o]), float(found.plausibility[r, o]), changed.get((r, o), []),
-                     found.note[r, o])
+                     found.note[r, o], self.question.goals.goal(r).shows == "prediction")
                 for o in range(n)
             ]
             for r in range(len(self.rows))

@@ -8,56 +8,44 @@ from __future__ import annotations
 
 import json
 import reprlib
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tdce.cells import LARGEST, Floats, is_number, is_value, plain
+from tdce.cells import LARGEST, Floats, plain
+from tdce.checking import FLAG, LIST, NAME, OBJECT, TEXT, Rule, follow, number, or_null, same_names, whole_number
 from tdce.columns.base import Sizes
 from tdce.columns.scale import LARGEST_SCORE
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
-from tdce.errors import LAST_SEED, MOST, TAU_RANGE, WIDEST, InputError, is_whole, listing
-from tdce.fitting import MAX_CLASSES, Fitted
+from tdce.errors import LAST_SEED, MOST, TAU_RANGE, WIDEST, InputError, listing
+from tdce.fitting import Fitted
 from tdce.methods import METHODS, Method
 from tdce.methods.settings import kinds
 from tdce.models.classifier import Classifier
+from tdce.models.kept import (
+    FAVOURABLE,
+    MAX_CLASSES,
+    absent,
+    favourable_entry,
+    favourable_of,
+    model_entry,
+    outputs_entry,
+    outputs_of,
+)
+from tdce.models.model import Model, OnEncoded
+from tdce.outputs import Output
 from tdce.plausibility import KNOTS
 from tdce.schema import Schema
 from tdce.sealing import Content, Entry, Tensors, opened, sealed, tensors_of
 from tdce.space import Space
 from tdce.tables import write_whole
+from tdce.targets import checked_favourable
 
-
-class Rule(NamedTuple):
-    """What a value must be, in words and as a test."""
-
-    words: str
-    holds: Callable[[Any], bool]
-
-
-def whole_number(low: int, high: int) -> Rule:
-    return Rule(f"a whole number from {low} to {high}", lambda v: is_whole(v) and low <= v <= high)
-
-
-def number(low: float, high: float) -> Rule:
-    return Rule(f"a number from {low:g} to {high:g}", lambda v: is_number(v) and low <= v <= high)
-
-
-TEXT = Rule("text", lambda v: isinstance(v, str))
-FLAG = Rule("true or false", lambda v: isinstance(v, bool))
-OBJECT = Rule("an object", lambda v: isinstance(v, dict))
-NAME = Rule("text or a whole number", lambda v: isinstance(v, str) or is_whole(v))
-CLASSES = Rule(
-    f"a list of 2 to {MAX_CLASSES} different words, numbers or true/false",
-    lambda v: isinstance(v, list) and 2 <= len(v) <= MAX_CLASSES and all(map(is_value, v)) and _differ(v),
-)
-FAVOURABLE = Rule("a class or null", lambda v: v is None or is_value(v))
 METHOD = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
 HIDDEN, BLOCKS, TIMES = whole_number(1, WIDEST), whole_number(1, 64), whole_number(1, 10_000)
 COLUMNS, ROWS, STEPS = whole_number(1, 10**9), whole_number(1, 10**12), whole_number(0, MOST)
@@ -71,26 +59,29 @@ TAU = Rule(
 
 CONTENT = {
     "schema": OBJECT,  # as Schema.to_json writes it
-    "label": NAME,
-    "classes": CLASSES,
+    "label": or_null(NAME),
     "favourable": FAVOURABLE,
-    "classifier": {"width": COLUMNS, "classes": whole_number(2, MAX_CLASSES), "hidden": HIDDEN, "blocks": BLOCKS},
+    "outputs": LIST,  # of kept.OUTPUT
+    "classifier": or_null(OBJECT),  # CLASSIFIER; null if the user brought a model
+    "model": or_null(OBJECT),  # kept.MODEL, if so
     "diffusion": {"hidden": HIDDEN, "blocks": BLOCKS, "times": TIMES, "classes": TOLD, "tau": TAU},
     "settings": {"hidden": HIDDEN, "tau": TAU, "steps": TRAINED, "seed": SEED, "keep_rows": FLAG},  # of Explainer(…)
     "method": {"name": METHOD, "settings": OBJECT},  # all of them, so that other defaults change nothing
     "report": {
         "rows": ROWS,
-        "accuracy": SHARE,
-        "commonest_class": SHARE,
-        "calibration_error": SHARE,
+        "accuracy": or_null(SHARE),
+        "commonest_class": or_null(SHARE),
+        "calibration_error": or_null(SHARE),
         "test_rows": ROWS,
-        "held_out_loss": {"classifier": LOSS, "diffusion": LOSS},
-        "steps": {"classifier": STEPS, "diffusion": STEPS},
+        "held_out_loss": {"classifier": or_null(LOSS), "diffusion": LOSS},
+        "steps": {"classifier": or_null(STEPS), "diffusion": STEPS},
         "seed": SEED,
         "versions": dict.fromkeys(("python", "tdce", "torch", "numpy", "pandas"), TEXT),
     },
 }
 """The JSON besides format and digest: exactly these names, each with such a value."""
+
+CLASSIFIER = {"width": COLUMNS, "classes": whole_number(2, MAX_CLASSES), "hidden": HIDDEN, "blocks": BLOCKS}
 
 NOT_KEPT = ("seconds",)  # of the report, so that two fits of the same table give the same bytes
 
@@ -136,25 +127,31 @@ def load(path: Path) -> Saved:
 def _read(whole: bytes) -> Saved:
     """From the bytes to an explainer, each step relying only on what the steps before have checked."""
     content, entries = opened(whole)
-    _follow(content, CONTENT, "")
+    follow(content, CONTENT, "")
+    outputs = outputs_of(content["outputs"])
     schema = _schema(content)
-    _agree(content, schema)
+    _agree(content, schema, outputs)
     method = _method(**content["method"])
-    _compare(entries, _layout(content, schema))  # before anything of these sizes is made
+    _compare(entries, _layout(content, schema, outputs))  # before anything of these sizes is made
     tensors = tensors_of(whole)
     _check_weights(tensors)
     encoder = _encoder(schema, tensors)
     raw, y = tensors["rows.raw"].numpy(), tensors["rows.y"]
     people, typical = tensors["people.raw"].numpy(), tensors["typical"]
-    _check_rows(content, encoder, raw, y)
+    _check_rows(content, encoder, raw, y, outputs[0].groups)
     _check_people(encoder, people, typical)
 
     tau = tuple(content["diffusion"]["tau"])
+    decides: Model
+    if content["model"] is None:
+        classifier = _filled("classifier", Classifier(**content["classifier"]), tensors)
+        decides = OnEncoded(classifier, encoder.embed, outputs[0].classes)
+    else:
+        classifier, decides = None, absent(content["model"], outputs, encoder)
     fitted = Fitted(
-        encoder, content["label"], tuple(content["classes"]), content["favourable"],
-        _filled("classifier", Classifier(**content["classifier"]), tensors),
+        encoder, content["label"], favourable_of(content["favourable"]), classifier,
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
-        raw, y, people, typical, content["report"],
+        raw, y, people, typical, decides, content["report"], scored=tensors.get("people.score"),
     )  # fmt: skip
     return Saved(fitted, method, **content["settings"] | {"tau": tuple(content["settings"]["tau"])})
 
@@ -166,10 +163,11 @@ def _content(saved: Saved) -> Content:
         raise InputError(f"its method, of class {type(method).__name__}, is not one of those known: {listing(METHODS)}")
     return {
         "schema": json.loads(fitted.encoder.schema.to_json()),
-        "label": plain(fitted.label),
-        "classes": list(fitted.classes),
-        "favourable": fitted.favourable,
-        "classifier": fitted.classifier.settings,
+        "label": fitted.label if fitted.label is None else plain(fitted.label),
+        "favourable": favourable_entry(fitted.favourable),
+        "outputs": outputs_entry(fitted.outputs),
+        "classifier": fitted.classifier and fitted.classifier.settings,
+        "model": model_entry(fitted.decides, fitted.scored),
         "diffusion": fitted.diffusion.settings,
         "settings": {name: getattr(saved, name) for name in ("hidden", "tau", "steps", "seed", "keep_rows")},
         "method": {"name": name, "settings": {key: getattr(method, key) for key in kinds(METHODS[name])}},
@@ -184,21 +182,27 @@ def _tensors(fitted: Fitted, keep_rows: bool) -> Tensors:
     for i, learned in enumerate(fitted.encoder.columns):
         tensors |= {name.format(i): torch.from_numpy(array) for name, array in learned.arrays().items()}
     for name, module in (("classifier", fitted.classifier), ("diffusion", fitted.diffusion)):
-        tensors |= {f"{name}.{key}": tensor for key, tensor in module.state_dict().items()}
-    return tensors
+        state = {} if module is None else module.state_dict()
+        tensors |= {f"{name}.{key}": tensor for key, tensor in state.items()}
+    return tensors if fitted.scored is None else tensors | {"people.score": fitted.scored}
 
 
-def _layout(content: Content, schema: Schema) -> dict[str, tuple[str, Sizes]]:
+def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> dict[str, tuple[str, Sizes]]:
     """The dtype and shape of every tensor, by its name; those of a column carry its position."""
     space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
     layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
-    layout |= {"people.raw": ("F64", ("people", len(schema))), "typical": ("F64", (len(content["classes"]), KNOTS))}
+    layout |= {"people.raw": ("F64", ("people", len(schema))), "typical": ("F64", (outputs[0].groups, KNOTS))}
     for i, column in enumerate(schema):
         layout |= {name.format(i): shape for name, shape in column.layout().items()}
-    weights = _weights("classifier", space.width, len(content["classes"]), classifier["hidden"], classifier["blocks"])
+    weights: dict[str, Sizes] = {"diffusion.low": (space.num,), "diffusion.high": (space.num,)}
+    if classifier is None:
+        layout["people.score"] = "F64", ("people", sum(output.columns for output in outputs))
+    else:
+        size, blocks = classifier["hidden"], classifier["blocks"]
+        weights |= _weights("classifier", space.width, len(outputs[0].classes), size, blocks)
+        weights["classifier.temperature"] = ()
     told = space.width + diffusion["classes"]
     weights |= _weights("diffusion", told, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
-    weights |= {"classifier.temperature": (), "diffusion.low": (space.num,), "diffusion.high": (space.num,)}
     return layout | {name: ("F32", shape) for name, shape in weights.items()}
 
 
@@ -214,28 +218,6 @@ def _weights(name: str, width: int, outputs: int, hidden: int, blocks: int, time
     return weights | {f"{name}.network.{layer}.bias": shape[:1] for layer, shape in layers.items()}
 
 
-def _follow(value: Any, rules: Mapping[str, Any] | Rule, where: str) -> None:
-    """The JSON against its rules, from the outside in."""
-    if isinstance(rules, Rule):
-        if not rules.holds(value):
-            raise InputError(f"its {where} is {reprlib.repr(value)}, not {rules.words}")
-        return
-    if not isinstance(value, dict):
-        raise InputError(f"its {where} is {reprlib.repr(value)}, not an object")
-    _same_names(value, rules, f"value of {where}" if where else "content")
-    for name, inner in rules.items():
-        _follow(value[name], inner, f"{where} {name}".strip())
-
-
-def _same_names(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> None:
-    for name in wanted:
-        if name not in found:
-            raise InputError(f"its {what} has no {name!r}")
-    for name in found:
-        if name not in wanted:
-            raise InputError(f"its {what} has {reprlib.repr(name)}, which is not known")
-
-
 def _schema(content: Content) -> Schema:
     schema = Schema.from_json(json.dumps(content["schema"]))
     if json.loads(schema.to_json()) != content["schema"]:
@@ -243,27 +225,32 @@ def _schema(content: Content) -> Schema:
     return schema
 
 
-def _agree(content: Content, schema: Schema) -> None:
+def _agree(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> None:
     """What is said twice agrees."""
-    classes, favourable, label = content["classes"], content["favourable"], content["label"]
-    if favourable is not None and not any(type(favourable) is type(c) and favourable == c for c in classes):
-        raise InputError(f"its favourable {reprlib.repr(favourable)} is not one of its classes: {listing(classes)}")
-    if label in schema.names:
-        raise InputError(f"its label {label!r} is also a feature of its schema")
-    if (content["classifier"]["width"], content["classifier"]["classes"]) != (Space.of(schema).width, len(classes)):
-        raise InputError("its classifier does not fit its schema and its classes")
-    if content["diffusion"]["classes"] != len(classes):
+    classifier, classes = content["classifier"], outputs[0].classes
+    if content["label"] is not None and content["label"] in schema.names:
+        raise InputError(f"its label {content['label']!r} is also a feature of its schema")
+    if (classifier is None) != (content["model"] is not None):
+        raise InputError("it has a classifier as well as a model, or neither")
+    if classifier is not None:
+        follow(classifier, CLASSIFIER, "classifier")
+        if (classifier["width"], classifier["classes"], len(outputs)) != (Space.of(schema).width, len(classes), 1):
+            raise InputError("its classifier does not fit its schema and its classes")
+    if content["diffusion"]["classes"] != outputs[0].groups:
         raise InputError("its diffusion model does not fit its classes")
+    favourable = favourable_of(content["favourable"])
+    if favourable_entry(checked_favourable(favourable, outputs)) != content["favourable"]:
+        raise InputError(f"its favourable {reprlib.repr(favourable)} is not written the way tdce writes one")
 
 
 def _method(name: str, settings: dict[str, Any]) -> Method:
-    _same_names(settings, kinds(METHODS[name]), f"method {name}")
+    same_names(settings, kinds(METHODS[name]), f"method {name}")
     return METHODS[name](**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
 
 
 def _compare(entries: dict[str, Entry], layout: dict[str, tuple[str, Sizes]]) -> None:
     """Every tensor is there, no other is, and each has its dtype and shape."""
-    _same_names(entries, layout, "list of tensors")
+    same_names(entries, layout, "list of tensors")
     sizes: dict[str, int] = {}
     for name, (dtype, shape) in layout.items():
         found = entries[name]
@@ -282,8 +269,8 @@ def _check_weights(tensors: Tensors) -> None:
             raise InputError(f"its tensor {name!r} has a value that is not a number, or is too large")
     if not (low <= high).all():
         raise InputError("its diffusion model has a range whose low end is above its high end")
-    if not 0.01 <= tensors["classifier.temperature"].item() <= 100:
-        found = tensors["classifier.temperature"].item()
+    found = tensors["classifier.temperature"].item() if "classifier.temperature" in tensors else 1.0
+    if not 0.01 <= found <= 100:
         raise InputError(f"its classifier has the temperature {found:g}, not one from 0.01 to 100")
 
 
@@ -296,10 +283,10 @@ def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
     return Encoder(tuple(columns), schema)
 
 
-def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor) -> None:
+def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor, classes: int) -> None:
     """Values that each column knows, classes by their positions, and no row unless they were to be kept."""
     _check_values(encoder, raw, "training rows")
-    if not ((y >= 0) & (y < len(content["classes"]))).all():
+    if not ((y >= 0) & (y < classes)).all():
         raise InputError("its training rows have a class that is not in its list")
     if (len(raw) > 0) != content["settings"]["keep_rows"]:
         said, has = ("keeps", "has none") if len(raw) == 0 else ("does not keep", "has some")
@@ -329,8 +316,3 @@ def _filled(name: str, module: Module, tensors: Tensors) -> Module:
     own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
     module.load_state_dict(own)
     return module.eval().requires_grad_(False)
-
-
-def _differ(values: list[Any]) -> bool:
-    """1, "1" and True are three values."""
-    return len({(type(value), value) for value in values}) == len(values)

@@ -49,6 +49,12 @@ Rules = Annotated[
     list[str] | None, typer.Option("--rule", help="What must hold, as 'loan <= 5 * income'; may be repeated")
 ]
 Costs = Annotated[str, typer.Option(help="What changing a column costs, if not 1: age=5,phone=0")]
+Decider = Annotated[str | None, typer.Option("--model", help="A model of your own: FILE.onnx, or http://…/score")]
+Budget = Annotated[int | None, typer.Option(min=1, help="Ask the model about at most so many rows")]
+Wanted = Annotated[
+    str | None,
+    typer.Option(help="The wanted label (default: the favourable one), or 'at least 620', '+500', 'not bad'"),
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
@@ -79,9 +85,10 @@ def demo(
 @app.command()
 def fit(
     table: TablePath,
-    label: Annotated[str, typer.Option(help="The column that the model predicts")],
     out: Annotated[Path, typer.Option(help="Where to write the fitted explainer, NAME.tdce")],
-    favourable: Annotated[str | None, typer.Option(help="The label that people hope for")] = None,
+    label: Annotated[str | None, typer.Option(help="The column that the model predicts")] = None,
+    favourable: Annotated[str | None, typer.Option(help="The label that people hope for, or 'at least 620'")] = None,
+    model: Decider = None,
     immutable: Immutable = "",
     learn: Learn = "",
     categorical: Codes = "",
@@ -91,30 +98,37 @@ def fit(
     decimal: Decimal = ".",
     keep_rows: Annotated[bool, typer.Option("--keep-rows", help="Keep the training rows in NAME.tdce")] = False,
 ) -> None:
-    """Learn a table: a classifier of its label and a diffusion model of its rows."""
+    """Learn a table: a classifier of its label (or, with --model, none) and a diffusion model of its rows."""
     check_writable(out, endings=None)
+    if label is None and model is None:
+        raise InputError("--label names the column that is predicted; without one, give a model: --model FILE.onnx")
     dialect = Dialect(sep, decimal)
     given = None if schema is None else _read_schema(schema)
     frame = read_table(table, given, dialect)
-    explainer = tdce.Explainer(seed=seed, keep_rows=keep_rows, progress=_progress())
+    explainer = tdce.Explainer(model=model, seed=seed, keep_rows=keep_rows, progress=_progress())
     frozen, learned, codes = (_names(text, frame.columns) for text in (immutable, learn, categorical))
     explainer.fit(frame, label, favourable, given, frozen, learned, codes)
     explainer.save(out)
-    report = explainer.report
+    report, right = explainer.report, ""
+    if report["accuracy"] is not None:
+        right = (
+            f" The {'classifier' if model is None else 'model'} is right on {100 * report['accuracy']:.1f} % of "
+            f"{report['test_rows']:,} {'unseen rows' if model is None else 'rows'} (always predicting the most common "
+            f"class: {100 * report['commonest_class']:.1f} %)."
+        )
     Console().print(
-        f"{report['rows']:,} rows learned in {report['seconds']:.0f} s. The classifier is right on "
-        f"{100 * report['accuracy']:.1f} % of {report['test_rows']:,} unseen rows (always predicting the most common "
-        f"class: {100 * report['commonest_class']:.1f} %).{_laws_found(explainer.schema, out)} Written: {out}",
+        f"{report['rows']:,} rows learned in {report['seconds']:.0f} s.{right}"
+        f"{_laws_found(explainer.schema, out)} Written: {out}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
 
 
 @app.command()
 def explain(
-    model: ModelPath,
+    artefact: ModelPath,
     rows: RowsPath,
     out: Annotated[Path, typer.Option(help="Where to write: .csv, .csv.gz, .parquet, .jsonl or .html")],
-    target: Annotated[str | None, typer.Option(help="The wanted label (default: the favourable one)")] = None,
+    target: Wanted = None,
     n: Options = 1,
     immutable: Immutable = "",
     rule: Rules = None,
@@ -122,31 +136,36 @@ def explain(
     seed: SeedOption = 0,
     closeness: Closeness = None,
     threshold: Threshold = None,
+    model: Decider = None,
+    max_model_rows: Budget = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say how often the model was asked")] = False,
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
     """Say for each row what would have to be different."""
     check_writable(out, (*WRITABLE, PAGE))
     dialect = Dialect(sep, decimal)
-    explainer = tdce.Explainer.load(model, progress=_progress())
+    explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
     frame = read_table(rows, explainer.schema, dialect)
     names = explainer.schema.names
     answer = explainer.explain(
-        frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold
+        frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold,
+        max_model_rows,
     )  # fmt: skip
     if out.name.lower().endswith(PAGE):
         answer.to_html(out)
     else:
         write_table(out, answer.to_frame(), dialect)
-    Console().print(f"{_summary(answer)} Written: {out}", highlight=False, soft_wrap=True)
+    asked = f" The model was asked {answer.model_calls:,} times about {answer.model_rows:,} rows." if verbose else ""
+    Console().print(f"{_summary(answer)}{asked} Written: {out}", highlight=False, soft_wrap=True)
 
 
 @app.command()
 def evaluate(
-    model: ModelPath,
+    artefact: ModelPath,
     rows: RowsPath,
     table: Annotated[Path | None, typer.Option(help="The table that was learned, to measure against its rows")] = None,
-    target: Annotated[str | None, typer.Option(help="The wanted label (default: the favourable one)")] = None,
+    target: Wanted = None,
     n: Options = 1,
     immutable: Immutable = "",
     rule: Rules = None,
@@ -154,6 +173,7 @@ def evaluate(
     seed: SeedOption = 0,
     closeness: Closeness = None,
     threshold: Threshold = None,
+    model: Decider = None,
     sep: Sep = ",",
     decimal: Decimal = ".",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
@@ -167,7 +187,7 @@ def evaluate(
     from tdce.evaluation import evaluate as measured
 
     dialect = Dialect(sep, decimal)
-    explainer = tdce.Explainer.load(model, progress=_progress())
+    explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
     frame = read_table(rows, explainer.schema, dialect)
     real = None if table is None else read_table(table, explainer.schema, dialect)
     names = explainer.schema.names
@@ -180,7 +200,7 @@ def evaluate(
     fitted = explainer.fitted
     if real is None and len(fitted.raw) == 0:
         Console(stderr=json).print(
-            f"{model} holds no training row: measured against its {len(fitted.people):,} synthetic people; "
+            f"{artefact} holds no training row: measured against its {len(fitted.people):,} synthetic people; "
             "--table FILE measures against real ones.",
             highlight=False, soft_wrap=True,
         )  # fmt: skip
@@ -295,7 +315,11 @@ def check(
     from tdce.machine import description, trials, usual_widths, widths_of
 
     fitted = None if model is None else tdce.Explainer.load(model).fitted_
-    widths = usual_widths() if fitted is None else widths_of([fitted.classifier, fitted.diffusion])
+    widths = (
+        usual_widths()
+        if fitted is None
+        else widths_of([m for m in (fitted.classifier, fitted.diffusion) if m is not None])
+    )
     table = Table("inner width", "outer width", "numbers", "way", box=None, pad_edge=False)
     found = trials(widths)
     for trial in found:

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce.cells import LARGEST, Flags, Floats, check_table
+from tdce.cells import LARGEST, Flags, Floats, check_table, same
 from tdce.columns import Learned
 from tdce.errors import InputError, listing
 from tdce.schema import Schema
@@ -107,6 +107,16 @@ class Encoder:
             for i, remark in learned.unfamiliar(values):
                 remarks[i].append(f"{name} {remark}")
         return remarks
+
+    def stepped(self, x: Tensor, own: Tensor, steps: int) -> Tensor:
+        """(n, width) with every number that differs from the row's own one step of its grid further away, or nearer if
+        `steps` is -1."""
+        raw, before = self.unembed(x), self.unembed(own)
+        moved = np.nan_to_num(raw - before) * self.space.moved(x, own).numpy()
+        columns = zip(self.schema, raw.T, steps * np.sign(moved).T, strict=True)
+        stepped = np.stack([column.stepped(*each) for column, *each in columns], axis=1)
+        changed = torch.from_numpy(~same(stepped, raw))[:, self.space.owner]
+        return torch.where(changed, self.embed(stepped).float(), x)
 
     def marked(self, x: Tensor) -> Tensor:
         """(n, width) which numbers of encoded rows are marks, that stand for no number."""

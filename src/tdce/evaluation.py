@@ -19,10 +19,11 @@ from tdce.errors import InputError, listing, shown
 from tdce.explainer import Explainer
 from tdce.explaining import explain
 from tdce.explanation import Explanation, Status
-from tdce.fitting import Fitted, class_number, parts
+from tdce.fitting import Fitted, parts
 from tdce.judge import Judge
 from tdce.limits import Limits
 from tdce.models.autoencoder import Autoencoder
+from tdce.targets import class_number
 
 EDITION = 3  # raised when the same counterfactuals come to be measured differently
 
@@ -64,6 +65,7 @@ def evaluate(explainer: Explainer, answer: Answer, table: pd.DataFrame | None = 
     `fit` was given, it is taken for that table, in the same order: the rows that were learned and those that were held
     out are found again. Any other table serves as both. Without a table, the training rows that the explainer holds
     are used, or its synthetic people if it was loaded without training rows; the metrics of held-out rows are left out.
+    Of a model that the user brought, the target class is what the model says, and there need be no label.
 
     The first call trains three small autoencoders per target class; every call also explains the nearest training
     rows, for the instability.
@@ -108,7 +110,8 @@ def _rows_of(explainer: Explainer, table: pd.DataFrame | None) -> Rows:
         if len(raw) == 0:
             raw, y = fitted.people, Judge(fitted.model).predict(fitted.people).numpy()
         return Rows(raw, y, raw[:0], y[:0])
-    raw, y = fitted.encoder.read(table), class_numbers(fitted, table)
+    raw = fitted.encoder.read(table)
+    y = Judge(fitted.model).predict(raw).numpy() if fitted.classifier is None else class_numbers(fitted, table)
     if len(raw) != fitted.report["rows"]:
         return Rows(raw, y, raw, y)
     learned, stopping, test = (part.numpy() for part in parts(len(raw), fitted.report["seed"]))

@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Self, get_args
 
-import numpy as np
 import pandas as pd
 
 from tdce import artefact
 from tdce.answer import Answer
 from tdce.blame import blamed
-from tdce.cells import Floats, Name
+from tdce.cells import Name
 from tdce.errors import (
     LAST_SEED,
     TAU_RANGE,
@@ -32,15 +31,17 @@ from tdce.errors import (
 )
 from tdce.explaining import explain
 from tdce.explanation import Question
-from tdce.fitting import Fitted, class_number, fit
-from tdce.goal import STANDOFF, AtLeast, Class, Goal, Goals
+from tdce.fitting import Fitted, fit
+from tdce.goal import STANDOFF
 from tdce.judge import Judge, rounded
 from tdce.limits import Limits
 from tdce.methods import METHODS, Method
 from tdce.methods.interface import task_of
+from tdce.models.bringing import givens
 from tdce.options import MOST_OPTIONS
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
+from tdce.targets import goals_of
 
 
 class Explainer:
@@ -49,8 +50,11 @@ class Explainer:
     >>> explainer = Explainer().fit(frame, label="risk", favourable="good")
     >>> answer = explainer.explain(refused, immutable=["age"])
 
-    The classifier that is explained is trained by `fit`.
+    The classifier that is explained is trained by `fit`, unless a `model` is given: then `fit` learns the table only.
 
+    - `model`: what decides: a trained estimator or pipeline with `predict_proba` or `predict`, a function of data
+      frames, a torch module on encoded rows, the path of an ONNX file, the address of an endpoint, or a dictionary of
+      these for a decision with several outputs. docs/models.md has an example of each.
     - `method`: a name in `tdce.methods.METHODS`, or a method with its own settings, e.g. `TDCEPaper(start=0.6)`.
     - `hidden`: width of the layers of the classifier and of the diffusion model.
     - `tau`: temperature of the diffusion model's relaxed categories, at the noisy end and at the clean end.
@@ -65,6 +69,7 @@ class Explainer:
         self,
         method: str | Method = "tdce",
         *,
+        model: Any = None,
         hidden: int = 256,
         tau: tuple[float, float] = (0.5, 0.2),
         steps: int = 1600,
@@ -73,6 +78,7 @@ class Explainer:
         progress: Mode = "auto",
     ) -> None:
         self.method: str | Method = _known(method)
+        self.models = None if model is None else givens(model)
         self.hidden = whole("hidden", hidden, 1, WIDEST)
         self.tau: tuple[float, float] = several("tau", tau, 2, number, *TAU_RANGE)
         self.steps = whole("steps", steps, 1)
@@ -85,15 +91,17 @@ class Explainer:
         if not hasattr(self, "fitted_"):
             return f"<Explainer by {method}, not fitted>"
         fitted = self.fitted_
+        about = f"{fitted.label!r} " if fitted.label is not None else ""
+        said = "; ".join(listing(output.classes, most=4) if output.classes else "a number" for output in fitted.outputs)
         return (
-            f"<Explainer by {method} of {fitted.label!r} ({listing(fitted.classes, most=4)}), "
+            f"<Explainer by {method} of {about}({said}), "
             f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows learned>"
         )
 
     def fit(
         self,
         frame: pd.DataFrame,
-        label: Name,
+        label: Name | None = None,
         favourable: Any = None,
         schema: Schema | None = None,
         immutable: Iterable[Name] = (),
@@ -102,14 +110,16 @@ class Explainer:
     ) -> Self:
         """Learn the table: its columns, a classifier of `label`, a diffusion model of the rows, and synthetic people.
 
-        `favourable` is the label that people hope for. `schema` replaces the one that would be inferred; columns that
-        it does not name are ignored. `immutable` features never change in any explanation. Without a schema, row
-        numbers and ids are carried through, not learned, unless `learn` names them; `categorical` names columns whose
-        numbers are codes. `hints` has what is worth knowing about the columns.
+        With a model of your own no classifier is learned, and there need be no label.
+
+        `favourable` is the label that people hope for; of a model that predicts a number a `Range`. `schema` replaces
+        the one that would be inferred; columns that it does not name are ignored. `immutable` features never change in
+        any explanation. Without a schema, row numbers and ids are carried through, not learned, unless `learn` names
+        them; `categorical` names columns whose numbers are codes. `hints` has what is worth knowing about the columns.
         """
         self.fitted_ = fit(
             frame, label, favourable, schema, names("immutable", immutable),
-            self.hidden, self.tau, self.steps, self.seed, Progress(self.progress), learn, categorical,
+            self.hidden, self.tau, self.steps, self.seed, Progress(self.progress), learn, categorical, self.models,
         )  # fmt: skip
         return self
 
@@ -124,11 +134,14 @@ class Explainer:
         seed: int = 0,
         closeness: float | None = None,
         threshold: float | None = None,
+        max_model_rows: int | None = None,
     ) -> Answer:
         """What would have to be different for the model to say `target` (by default the favourable class).
 
-        - `target`: a class, or a goal: `AtLeast("good", 0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`; or a list
-          with one of these per row.
+        - `target`: a class, or a goal: `AtLeast("good", 0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`; of a model
+          that predicts a number `Range(620, 680)`, `Range(high=8)`, `Change(500)`, `Change(share=-0.1)`; of a model
+          with several outputs a dictionary, `{"approve": "yes", "rate": Range(high=8)}`; or a list with one of these
+          per row.
         - `n`: options per row, at most 100.
         - `immutable`: features that must not change, besides those of the schema.
         - `rules`: what must hold, besides the schema's rules: `["loan <= 5 * income", "at most 3 changes"]`.
@@ -137,6 +150,7 @@ class Explainer:
         - `closeness`: from 0 (typical of the target class) to 1 (as close as possible); None: the method's own setting.
         - `threshold`: the probability from which on the answer counts as the target; None: the target must be the most
           probable class.
+        - `max_model_rows`: the model is asked about at most so many rows; then the best so far is returned.
         """
         fitted = self.fitted
         if not isinstance(rows, pd.DataFrame):
@@ -147,30 +161,45 @@ class Explainer:
         seed = whole("seed", seed, 0, LAST_SEED)
         closeness = optional("closeness", closeness, number, 0, 1)
         threshold = optional("threshold", threshold, number, 0, 1 - 2 * STANDOFF, above=True)
+        max_model_rows = optional("max_model_rows", max_model_rows, whole, 1)
         method = self.chosen_method
         if closeness is not None and not method.has_dial:
             raise InputError(f"{type(method).__name__} has no closeness to set; leave it out")
+        least = len(rows) * (n + 2)
+        if max_model_rows is not None and max_model_rows < least:
+            raise InputError(f"max_model_rows is {max_model_rows:,}, but {len(rows):,} rows with n={n} need at least "
+                             f"{least:,}: each row is asked about as it is, and so is each answer")  # fmt: skip
         rules = texts("rules", rules)
         limits = Limits.of(fitted.encoder, rows, names("immutable", immutable), rules)
         prices = {**self.schema.costs, **self.schema.checked_costs({} if costs is None else costs)}
-        task = fitted.task(limits.immutable)
-        question = Question(self._goals(task.judge, limits.own, target, threshold), n, seed, closeness, rules, prices)
+        task = fitted.task(limits.immutable, max_model_rows)
+        goals = goals_of(
+            target, threshold, fitted.favourable, fitted.outputs, len(rows), lambda: task.judge.score(limits.own)
+        )
+        question = Question(goals, n, seed, closeness, rules, prices)
         ready = method.fit(task)
         found = explain(ready, limits, question, Progress(self.progress))
-        found = blamed(ready, rows, limits, question, found)
-        return Answer.of(rows, limits, question, found, fitted.classes, task_of(ready).judge)
+        if max_model_rows is None:  # which would ask more
+            found = blamed(ready, rows, limits, question, found)
+        labels = tuple(label for output in fitted.outputs for label in output.labels())
+        return Answer.of(rows, limits, question, found, labels, task_of(ready).judge)
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The explained model's probability of each class, one column per class, to six decimals, as in answers."""
-        fitted = self.fitted
-        p = rounded(Judge(fitted.model).score(fitted.encoder.read(rows)))
-        return pd.DataFrame(p.numpy(), index=rows.index, columns=list(fitted.classes))
+        fitted, output = self.fitted, self.fitted.outputs[0]
+        if not output.classes:
+            raise InputError("the model predicts a number and no classes; use predict")
+        p = rounded(Judge(fitted.model).score(fitted.encoder.read(rows)))[:, : len(output.classes)]
+        return pd.DataFrame(p.numpy(), index=rows.index, columns=list(output.classes))
 
     def predict(self, rows: pd.DataFrame) -> pd.Series[Any]:
-        """The explained model's most probable class."""
-        p = self.predict_proba(rows)
-        best = p.to_numpy().argmax(axis=1)
-        return pd.Series([p.columns[i] for i in best], index=rows.index, name=self.fitted.label)
+        """What the explained model says: its class (of several outputs the first), or its number."""
+        fitted, output = self.fitted, self.fitted.outputs[0]
+        score = rounded(Judge(fitted.model).score(fitted.encoder.read(rows)))
+        said: Any = score[:, 0].numpy()
+        if output.classes:
+            said = [output.classes[i] for i in output.group(score).tolist()]
+        return pd.Series(said, index=rows.index, name=output.name or fitted.label)
 
     @property
     def schema(self) -> Schema:
@@ -197,15 +226,18 @@ class Explainer:
         artefact.save(file_path("path", path), saved)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], progress: Mode = "auto") -> Self:
-        """Read an artefact written by `save`; one that is damaged, changed or of another format is refused."""
+    def load(cls, path: str | os.PathLike[str], progress: Mode = "auto", model: Any = None) -> Self:
+        """Read an artefact written by `save`; one that is damaged, changed or of another format is refused.
+
+        `model`: the model that it was made for, if that was given to the explainer; another one is refused.
+        """
         progress = one_of("progress", progress, get_args(Mode))
         saved = artefact.load(file_path("path", path))
         explainer = cls(
-            saved.method, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
+            saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
             keep_rows=saved.keep_rows, progress=progress,
         )  # fmt: skip
-        explainer.fitted_ = saved.fitted
+        explainer.fitted_ = saved.fitted if explainer.models is None else saved.fitted.with_model(explainer.models)
         return explainer
 
     @property
@@ -221,29 +253,6 @@ class Explainer:
         if not isinstance(self.method, str):
             return self.method
         return METHODS[one_of("method", self.method, METHODS)]()
-
-    def _goals(self, judge: Judge, raw: Floats, target: Any, threshold: float | None) -> Goals:
-        """One goal per row: the one asked for, else the favourable class, else the other of two."""
-        classes, favourable = self.fitted.classes, self.fitted.favourable
-
-        def goal(wanted: Any) -> Goal:
-            named: Goal = Class(wanted) if threshold is None else AtLeast(wanted, threshold)
-            if isinstance(wanted, Class):
-                if threshold is not None:
-                    raise InputError(f"threshold {threshold:g} goes with a class, not with {wanted}; leave it out")
-                named = wanted
-            return named.numbered(lambda value: class_number(value, classes, "target"))
-
-        if isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index):
-            if len(target) != len(raw):
-                raise InputError(f"target has {len(target)} goals for {len(raw)} rows; give one, or one per row")
-            return Goals.of([goal(each) for each in target]) if len(raw) else Goals.all(goal(classes[0]), 0)
-        if target is not None or favourable is not None:
-            return Goals.all(goal(favourable if target is None else target), len(raw))
-        if len(classes) > 2:
-            raise InputError(f"there are {len(classes)} classes and no favourable one: name a target, one of "
-                             f"{listing(classes)}")  # fmt: skip
-        return Goals((goal(classes[0]), goal(classes[1])), 1 - judge.predict(raw))
 
 
 def _known(method: Any) -> str | Method:

@@ -66,6 +66,7 @@ def explain(method: Method, limits: Limits, question: Question, progress: Progre
     before, already = rounded(goals.shown(first.score)).numpy(), first.met.numpy()
     chance = rounded(goals.chance(first.score)).numpy()
     free = np.zeros(len(own), dtype=bool)
+    judge.kept = len(own) * question.options * (draws_for(question.options) if method.random else 1)
     for at in _parts(np.arange(len(own)), BLOCK):
         free[at] = limits.take(at).free().any(axis=1)
 
@@ -90,7 +91,14 @@ def explain(method: Method, limits: Limits, question: Question, progress: Progre
     status[already] = Status.ALREADY
     status[~already & ~free] = Status.INFEASIBLE
     plausible = _plausible(task, raw, goals.towards(first.score))
+    judge.kept = 0
     note = _notes(limits, goals, raw, status, before, after)
+    if judge.short:
+        missed = status == Status.BEST_EFFORT
+        note[missed] = [
+            f"{each}; the model was asked about {judge.budget:,} rows, as max_model_rows allows"
+            for each in note[missed]
+        ]
     return Explanation(own, raw, status, before, after, plausible, note)
 
 
@@ -113,7 +121,8 @@ def drive(talks: Sequence[Talk[Result]], blocks: Sequence[Block], judge: Judge) 
         raws = [blocks[i].settled(ask) for i, ask in round_of]
         goals = [blocks[i].goals.take(ask.at.repeat_interleave(ask.x.shape[1])) for i, ask in round_of]
         flat = [raw.reshape(-1, raw.shape[2]) for raw in raws]
-        verdict = judge(np.concatenate(flat), Goals(goals[0].kinds, torch.cat([each.which for each in goals])))
+        turns = None if any(ask.last for _, ask in round_of) else np.concatenate([_turns(ask) for _, ask in round_of])
+        verdict = judge(np.concatenate(flat), Goals(goals[0].kinds, torch.cat([each.which for each in goals])), turns)
         parts = [torch.split(each, [len(rows) for rows in flat]) for each in verdict]
         for (i, _), raw, score, met, margin in zip(round_of, raws, *parts, strict=True):
             m, k, _ = raw.shape
@@ -143,7 +152,7 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
         x_cf = yield from method.search(query, Noise(limits.x, question.seed, option))
         if not torch.isfinite(x_cf).all():
             raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
-        judged = yield query.ask(x_cf)
+        judged = yield query.ask(x_cf)._replace(last=True)
         for i in range(judged.raw.shape[1]):
             score = judged.score[:, i]
             shown, chance = (rounded(each)[: len(own)].numpy() for each in (goals.shown(score), goals.chance(score)))
@@ -196,9 +205,18 @@ def _shortfall(limits: Limits, goal: Goal, before: float, after: float | None) -
         said = [f"no change was found that {goal.nearer}, {before:.3g}"]
     else:
         moves = "raises" if after > before else "lowers"
-        said = [f"no change was found that the model accepts, only one that {moves} the probability from {before:.3g} "
+        said = [f"no change was found that the model accepts, only one that {moves} the {goal.shows} from {before:.3g} "
                 f"to {after:.3g}"]  # fmt: skip
     return said + ([f"immutable: {listing(limits.immutable)}"] if limits.immutable else [])
+
+
+def _turns(ask: Ask) -> Positions:
+    """(m * k,) of each candidate, its number among those of its row."""
+    whose = ask.at.repeat_interleave(ask.x.shape[1]).numpy()
+    order = np.argsort(whose, kind="stable")
+    turn = np.empty(len(whose), dtype=np.int64)
+    turn[order] = np.arange(len(whose)) - np.searchsorted(whose[order], whose[order])
+    return turn
 
 
 def _parts(at: Positions, size: int) -> list[Positions]:

@@ -60,8 +60,9 @@ class Line(NamedTuple):
 
     status: str
     target: Any
-    before: float  # the model's probability of the target
+    before: float  # the model's probability of the target, or its number
     after: float
     plausibility: float  # NaN: not known
     changes: list[tuple[Name, Any, Any]]  # feature, value before, value after
     note: str
+    number: bool = False  # whether before and after are predicted numbers, not probabilities

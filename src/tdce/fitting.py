@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tdce.carried import carried
 from tdce.cells import Floats, Name, Value, check_table, is_value, ordered, plain, readable
@@ -21,18 +21,22 @@ from tdce.encoder import Encoder
 from tdce.errors import InputError, listing, names, shown
 from tdce.hints import hints
 from tdce.judge import Judge
-from tdce.methods.interface import Task
+from tdce.methods.interface import Guide, Task
+from tdce.models.bringing import brought, columns_of
 from tdce.models.classifier import Classifier
-from tdce.models.model import OnEncoded
+from tdce.models.given import Given
+from tdce.models.kept import MAX_CLASSES, attached
+from tdce.models.model import Absent, Model, OnEncoded, OnFrames
+from tdce.outputs import Output
 from tdce.people import classes_to_draw, drawn
 from tdce.plausibility import reference
 from tdce.progress import Progress
 from tdce.schema import Schema
 from tdce.space import Space
+from tdce.targets import checked_favourable, class_number
 from tdce.training import History, Plan
 
 EDITION = 2  # raised when the same table and settings are learned differently
-MAX_CLASSES = 50
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
 CLASSIFIER = Plan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8)
@@ -43,17 +47,18 @@ class Fitted:
     """What `fit` learned: everything that an artefact holds."""
 
     encoder: Encoder
-    label: Name
-    classes: tuple[Value, ...]
-    favourable: Value | None
-    classifier: Classifier
+    label: Name | None
+    favourable: Any  # a class, a goal, or one of these for each output; None: not said
+    classifier: Classifier | None  # None: the user brought a model
     diffusion: TabularDiffusion
     raw: Floats  # (rows, features) that were learned, for methods that search among them; none if loaded without
-    y: Tensor  # (rows,) their class numbers
+    y: Tensor  # (rows,) their class numbers, or the groups of a number that the model says
     people: Floats  # (people, features) synthetic ones
     typical: Tensor  # (classes, knots) see `plausibility.reference`
+    decides: Model  # what is explained
     report: dict[str, Any]  # rows, accuracy, losses, versions; seconds too unless it was loaded
     hints: tuple[str, ...] = ()  # what a careful person would notice about the columns; none if it was loaded
+    scored: Tensor | None = None  # (people, columns) what a given model says of the synthetic people
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
 
     @cached_property
@@ -64,23 +69,48 @@ class Fitted:
     def x_people(self) -> Tensor:
         return self.encoder.embed(self.people).float()
 
-    @cached_property
-    def model(self) -> OnEncoded:
-        """What decides."""
-        return OnEncoded(self.classifier, self.encoder.embed, self.classes)
+    @property
+    def model(self) -> Model:
+        """What decides, if it is at hand."""
+        if isinstance(self.decides, Absent):
+            raise InputError(self.decides.words)
+        return self.decides
 
-    def task(self, immutable: Iterable[Name] = ()) -> Task:
-        """The task of explaining this classifier while these features stay."""
-        mutable = ~self.encoder.space.mask(immutable)
+    def with_model(self, models: Mapping[str, Given]) -> Fitted:
+        """With the model that it was made for, which a file does not hold."""
+        if not isinstance(self.decides, Absent) or self.scored is None:
+            raise InputError("this explainer has a classifier of its own; leave model out")
+        return replace(self, decides=attached(self.decides, models, self.encoder, self.people, self.scored))
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return self.decides.outputs
+
+    @property
+    def classes(self) -> tuple[Value, ...]:
+        """Of the first output; none if it is a number."""
+        return self.outputs[0].classes
+
+    @property
+    def guide(self) -> Guide | None:
+        """What has gradients: the classifier, or a torch module that was given."""
+        if self.classifier is not None or not isinstance(self.decides, OnFrames):
+            return self.classifier
+        own = self.decides.models[0].own
+        return own if isinstance(own, nn.Module) and len(self.outputs) == 1 else None
+
+    def task(self, immutable: Iterable[Name] = (), budget: int | None = None) -> Task:
+        """The task of explaining the model while these features stay, with at most so many rows shown to it."""
+        mutable, judge = ~self.encoder.space.mask(immutable), Judge(self.model, budget)
         return Task(
-            self.encoder, Judge(self.model), self.classifier, self.diffusion, mutable,
-            self.x, self.y, self.report["seed"], self.x_people, self.typical, self.memo,
+            self.encoder, judge, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
+            self.x_people, self.typical, self.memo, self.scored,
         )  # fmt: skip
 
 
 def fit(
     frame: pd.DataFrame,
-    label: Name,
+    label: Name | None,
     favourable: Any,
     schema: Schema | None,
     immutable: Iterable[Name],
@@ -91,15 +121,21 @@ def fit(
     progress: Progress,
     learn: Iterable[Name] = (),
     categorical: Iterable[Name] = (),
+    models: Mapping[str, Given] | None = None,  # by their outputs; None: a classifier is trained
 ) -> Fitted:
-    """Check the table, encode it, train both networks, draw synthetic people, and report how good the classifier is on
-    unseen rows."""
+    """Check the table, encode it, train both networks (or only the diffusion model, if the user brings a model), draw
+    synthetic people, and report how good the model is on unseen rows."""
     began = time.monotonic()
-    y, classes = _classes(frame, label)
-    favourable = None if favourable is None else classes[class_number(favourable, classes, "favourable")]
+    check_table(frame)
+    if len(frame) == 0:
+        raise InputError("the table has no rows")
     if not isinstance(schema, Schema | None):
         raise InputError(f"schema is {shown(schema)}; it must be a Schema, e.g. Schema.from_json(text)")
-    schema, out = _schema(frame, label, schema, names("learn", learn), names("categorical", categorical))
+    labels, classes = _classes(frame, label) if models is None else _any_classes(frame, label)
+    if models is None and favourable is not None:
+        favourable = classes[class_number(favourable, classes, "favourable")]
+    asked_for = () if models is None else columns_of(models)
+    schema, out = _schema(frame, label, schema, names("learn", learn), names("categorical", categorical), asked_for)
     schema = schema.freeze(*immutable)
     noticed = tuple(hints(frame, schema, label, out))
     for hint in noticed:
@@ -109,41 +145,61 @@ def fit(
     x = encoder.embed(raw).float()
     train, held_out, test = parts(len(x), seed)
 
-    classifier = Classifier(encoder.space.width, len(classes), hidden, seed=seed)
-    plan = _plan(CLASSIFIER, len(train))
-    history = classifier.fit(x[train], y[train], x[held_out], y[held_out], plan, seed, progress)
+    decides: Model
+    if models is None:
+        assert labels is not None
+        y, score = labels, None
+        classifier = Classifier(encoder.space.width, len(classes), hidden, seed=seed)
+        history = classifier.fit(
+            x[train], y[train], x[held_out], y[held_out], _plan(CLASSIFIER, len(train)), seed, progress
+        )
+        decides = OnEncoded(classifier, encoder.embed, classes)
+    else:
+        classifier, history = None, None
+        decides, said = brought(models, frame, encoder, label, classes)
+        score = torch.from_numpy(said)
+        y = decides.outputs[0].group(score)
+        favourable = checked_favourable(favourable, decides.outputs)
 
-    diffusion, walk = learned_diffusion(encoder.space, x, y, hidden, tau, steps, seed, progress)
-
+    groups = decides.outputs[0].groups
+    diffusion, walk = learned_diffusion(encoder.space, x, y, hidden, tau, steps, seed, progress, groups)
     people = drawn(encoder, diffusion, classes_to_draw(y[train], seed), seed, progress)
     unseen = raw[held_out.numpy()], y[held_out]
-    typical = reference(encoder, diffusion, *unseen, len(classes), seed, progress)
+    typical = reference(encoder, diffusion, *unseen, groups, seed, progress)
 
+    if score is None:
+        assert classifier is not None
+        quality = _quality(classifier(x[test]), y[test])
+    else:
+        quality = _agreement(score[test], decides.outputs[0], labels if labels is None else labels[test], classes)
     report = {
         "rows": len(x),
-        **_quality(classifier, x[test], y[test]),
-        "held_out_loss": {"classifier": history.best_loss, "diffusion": walk.best_loss},
-        "steps": {"classifier": history.best_step, "diffusion": walk.best_step},
+        **quality,
+        "held_out_loss": {"classifier": history and history.best_loss, "diffusion": walk.best_loss},
+        "steps": {"classifier": history and history.best_step, "diffusion": walk.best_step},
         "seconds": round(time.monotonic() - began, 1),
         "seed": seed,
         "versions": {"python": platform.python_version()}
         | {name: version(name) for name in ("tdce", "torch", "numpy", "pandas")},
     }
+    scored = None if models is None else torch.from_numpy(decides.score(people))
     return Fitted(
-        encoder, label, classes, favourable, classifier, diffusion,
-        raw[train.numpy()], y[train], people, typical, report, noticed,
+        encoder, label, favourable, classifier, diffusion, raw[train.numpy()], y[train], people, typical, decides,
+        report, noticed, scored,
     )  # fmt: skip
 
 
 def _schema(
     frame: pd.DataFrame,
-    label: Name,
+    label: Name | None,
     schema: Schema | None,
     learn: tuple[Name, ...],
     categorical: tuple[Name, ...],
+    asked_for: tuple[Name, ...],  # by the model: learned, whatever they look like
 ) -> tuple[Schema, dict[Name, str]]:
     """The schema that is given, or read off the table, and which columns it then leaves out, and why."""
     if schema is None:
+        learn = (*learn, *(name for name in asked_for if name in frame.columns and name != label))
         return Schema.infer(frame, label, learn=learn, categorical=categorical), carried(
             frame, label, {*learn, *categorical}
         )
@@ -165,17 +221,17 @@ def learned_diffusion(
     steps: int,
     seed: int,
     progress: Progress,
+    classes: int | None = None,  # None: as many as there are in y
 ) -> tuple[TabularDiffusion, History]:
     """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
     train, held_out, _ = parts(len(x), seed)
-    diffusion = TabularDiffusion(space, hidden, classes=int(y.max()) + 1, tau=tau, seed=seed)
+    diffusion = TabularDiffusion(space, hidden, classes=classes or int(y.max()) + 1, tau=tau, seed=seed)
     plan = _plan(Plan(steps=steps), len(train))
     return diffusion, diffusion.fit(x[train], x[held_out], plan, seed, progress, (y[train], y[held_out]))
 
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
     """Class numbers (n,) and the classes that they mean."""
-    check_table(frame)
     if not isinstance(label, Hashable) or label not in frame.columns:
         raise InputError(f"there is no label column {shown(label)}; the table has: {listing(frame.columns)}")
     column = frame[label]
@@ -187,8 +243,6 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
             f"the label {label!r} is missing in {int(column.isna().sum())} rows (the first is row "
             f"{column.index[int(column.isna().to_numpy().argmax())]!r}); drop those rows before fitting"
         )
-    if len(frame) == 0:
-        raise InputError("the table has no rows")
     cells = [plain(cell) for cell in column]
     odd = next((i for i, cell in enumerate(cells) if not is_value(cell)), None)
     if odd is not None:
@@ -209,20 +263,15 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
     return torch.tensor([numbers[key] for key in keys]), classes
 
 
-def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
-    """The class that the user means: first the same kind of value, then 1.0 for 1, then '1' for 1, because a command
-    line gives text."""
-    value = plain(value)
-    if isinstance(value, str | bool | int | float):
-        for means in (
-            lambda known: type(known) is type(value) and known == value,
-            lambda known: known == value,
-            lambda known: isinstance(value, str) and str(known) == value,
-        ):
-            found = [i for i, known in enumerate(classes) if means(known)]
-            if found:
-                return found[0]
-    raise InputError(f"{what} {shown(value)} is not a value of the label; known: {listing(classes)}")
+def _any_classes(frame: pd.DataFrame, label: Name | None) -> tuple[Tensor | None, tuple[Value, ...]]:
+    """The same, for a model that the user brings: there need be no label, and it may be a number."""
+    if label is None:
+        return None, ()
+    if label in frame.columns and not isinstance(frame[label], pd.DataFrame):
+        column = readable(frame[label])
+        if column.nunique() > MAX_CLASSES or (pd.api.types.is_float_dtype(column.dtype) and column.nunique() > 2):
+            return None, ()
+    return _classes(frame, label)
 
 
 def parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -240,16 +289,29 @@ def _plan(plan: Plan, rows: int) -> Plan:
     return replace(plan, batch=batch, steps=min(plan.steps, max(200, 200 * rows // batch)))
 
 
-def _quality(classifier: Classifier, x: Tensor, y: Tensor) -> dict[str, float]:
+def _quality(logits: Tensor, y: Tensor) -> dict[str, float | None]:
     """On rows that took no part in training; calibration error over ten bins of the top probability."""
-    with torch.no_grad():
-        p = classifier(x).softmax(dim=1)
+    p = logits.softmax(dim=1)
     top, right = p.amax(dim=1), (p.argmax(dim=1) == y).float()
     bins = (top * 10).long().clamp(max=9)
-    gaps = [(top[bins == b].mean() - right[bins == b].mean()).abs() * (bins == b).float().mean() for b in bins.unique()]
+    filled = sorted(set(bins.tolist()))
+    gaps = [(top[bins == b].mean() - right[bins == b].mean()).abs() * (bins == b).float().mean() for b in filled]
     return {
         "accuracy": round(right.mean().item(), 4),
         "commonest_class": round(y.bincount().max().item() / len(y), 4),
         "calibration_error": round(float(sum(gaps)), 4),
         "test_rows": len(y),
     }
+
+
+def _agreement(
+    score: Tensor,  # (n, columns)
+    output: Output,
+    labels: Tensor | None,  # (n,)
+    classes: tuple[Value, ...],
+) -> dict[str, float | None]:
+    """How often a given model says what the label says, where there is one of the same classes."""
+    if labels is None or output.classes != classes:
+        return {"accuracy": None, "commonest_class": None, "calibration_error": None, "test_rows": len(score)}
+    right = (output.group(score) == labels).float().mean().item()
+    return _quality(score[:, : len(classes)].log(), labels) | {"accuracy": round(right, 4)}

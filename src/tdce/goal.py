@@ -24,10 +24,16 @@ class Goal(Protocol):
     `of` is a class: the user's label, or, after `numbered`, its number.
     """
 
-    nearer: ClassVar[str]  # what a good change does
-
+    @property
+    def nearer(self) -> str: ...  # what a good change does
+    @property
+    def shows(self) -> str: ...  # what its score is: a probability or a prediction
     @property
     def of(self) -> Any: ...
+
+    @property
+    def family(self) -> Goal:
+        """A goal that the same changes lead to, and that many goals may share."""
 
     def numbered(self, number_of: Callable[[Any], int]) -> Goal:
         """The same goal by the number of its class."""
@@ -38,8 +44,11 @@ class Goal(Protocol):
     def met(self, p: Tensor) -> Tensor:
         """(n,) whether the model's answer is what is wanted."""
 
+    def beyond(self, p: Tensor) -> Tensor:
+        """(n,) how far beyond the border: in log odds, or in deviations of a number."""
+
     def gap(self, logits: Tensor) -> Tensor:
-        """(n,) how far beyond the border, in log odds; differentiable."""
+        """(n,) the same of logits; differentiable."""
 
     def loss(self, logits: Tensor) -> Tensor:
         """(n,) -log of the chance; differentiable."""
@@ -59,7 +68,12 @@ class Class:
     """The most probable class."""
 
     nearer: ClassVar[str] = "raises the probability"
+    shows: ClassVar[str] = "probability"
     of: Any
+
+    @property
+    def family(self) -> Self:
+        return self
 
     def numbered(self, number_of: Callable[[Any], int]) -> Self:
         return replace(self, of=number_of(self.of))
@@ -69,6 +83,9 @@ class Class:
 
     def met(self, p: Tensor) -> Tensor:
         return p[:, self.of] >= others(p, self.of).amax(dim=1) + 2 * STANDOFF  # of two classes: 1/2 + STANDOFF
+
+    def beyond(self, p: Tensor) -> Tensor:
+        return self.gap(p.log())
 
     def gap(self, logits: Tensor) -> Tensor:
         return logits[:, self.of] - others(logits, self.of).amax(dim=1)
@@ -200,34 +217,36 @@ class Goals:
         return [(goal, whose) for goal, whose in each if whose.any()]
 
     def met(self, p: Tensor) -> Tensor:
-        return self._each(lambda goal: goal.met(p))
+        return self._each(lambda goal, p: goal.met(p), p)
 
     def margin(self, p: Tensor) -> Tensor:
-        """(n,) how far beyond the border, in log odds: at least 0 if and only if the goal is met."""
-        gap = self._each(lambda goal: goal.gap(p.log()))
-        return torch.where(self.met(p), gap, gap.clamp(max=-STANDOFF))
+        """(n,) how far beyond the border: at least 0 if and only if the goal is met."""
+        far = self._each(lambda goal, p: goal.beyond(p), p)
+        return torch.where(self.met(p), far.clamp_min(0.0), far.clamp(max=-STANDOFF))
 
     def gap(self, logits: Tensor) -> Tensor:
-        return self._each(lambda goal: goal.gap(logits))
+        return self._each(lambda goal, logits: goal.gap(logits), logits)
 
     def loss(self, logits: Tensor) -> Tensor:
-        return self._each(lambda goal: goal.loss(logits))
+        return self._each(lambda goal, logits: goal.loss(logits), logits)
 
     def chance(self, p: Tensor) -> Tensor:
-        return self._each(lambda goal: goal.chance(p))
+        return self._each(lambda goal, p: goal.chance(p), p)
 
     def shown(self, p: Tensor) -> Tensor:
-        return self._each(lambda goal: goal.shown(p))
+        return self._each(lambda goal, p: goal.shown(p), p)
 
     def towards(self, p: Tensor) -> Tensor:
-        return self._each(lambda goal: goal.towards(p))
+        return self._each(lambda goal, p: goal.towards(p), p)
 
-    def _each(self, function: Callable[[Goal], Tensor]) -> Tensor:
+    def _each(self, function: Callable[[Goal, Tensor], Tensor], of: Tensor) -> Tensor:
         """(n,) every row's value by its own goal."""
-        out = function(self.kinds[0])
-        for i, goal in enumerate(self.kinds[1:], start=1):
-            out = torch.where(self.which == i, function(goal), out)
-        return out
+        if len(self.kinds) == 1:
+            return function(self.kinds[0], of)
+        order = self.which.argsort(stable=True)
+        parts = torch.split(of[order], self.which.bincount(minlength=len(self.kinds)).tolist())
+        found = [function(goal, part) for goal, part in zip(self.kinds, parts, strict=True)]
+        return torch.cat(found)[order.argsort()]
 
 
 def others(values: Tensor, k: int, fill: float = -inf) -> Tensor:

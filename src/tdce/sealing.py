@@ -19,7 +19,7 @@ from torch import Tensor
 from tdce.cells import plain
 from tdce.errors import InputError, is_whole
 
-FORMAT = 4
+FORMAT = 5
 BEFORE = b'{"__metadata__":{"tdce":"{\\"sha256\\":\\"'  # what is between the header's length and the digest
 DIGEST = slice(8 + len(BEFORE), 8 + len(BEFORE) + 64)
 BLANK = "0" * 64  # in the digest's place while it is computed

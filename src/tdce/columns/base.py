@@ -68,6 +68,11 @@ class Column(Protocol):
         """Proposing only these; an error if nothing is left."""
         return self
 
+    def stepped(self, values: Floats, away: Floats) -> Floats:
+        """The numbers one step of the grid further up, where `away` is above 0, or down, where it is below; as they are
+        where there is no such step."""
+        return values
+
     def plain(self) -> Self:
         """As it is without anybody's knowledge: any value of the table may be proposed."""
         return replace(self, immutable=False)

@@ -193,6 +193,15 @@ class Numeric(Column):
             nearest = np.where(on_grid, nearest, np.ceil(units) if towards == "up" else np.floor(units))
         return np.where(far, values, nearest * numerator / denominator)
 
+    def stepped(self, values: Floats, away: Floats) -> Floats:
+        if self.levels is not None:
+            known = np.asarray(sorted(self.levels))
+            at = np.searchsorted(known, np.nan_to_num(values)) + np.sign(away).astype(np.int64)
+            stepped = known[at.clip(0, len(known) - 1)]
+        else:
+            stepped = self.round(values + (self.step or 0.0) * np.sign(away))
+        return np.where((away == 0) | (stepped < self.low) | (stepped > self.high) | np.isnan(values), values, stepped)
+
     @property
     def weights(self) -> int:
         """(present, missing), if it may be missing."""

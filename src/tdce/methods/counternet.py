@@ -68,7 +68,7 @@ class CounterNet:
         held_out, rows = order.tensor_split([int(len(order) * HELD_OUT)])
         if len(held_out) < 5:
             held_out = rows = order
-        classes = task.judge.model.classes  # of which some may be missing in y
+        classes = task.judge.model.outputs[0].classes  # of which some may be missing in y
         predictor = Predictor(task.space.width, len(classes), self.encoder, self.predictor, draw)
         network = Network(task.space, predictor, self.generator, self.sees_row, self.straight_through, draw)
 

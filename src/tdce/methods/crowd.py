@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tdce.goal import Goal
 from tdce.methods.interface import Task
-from tdce.methods.objective import Objective, costs, draws, energies, places
+from tdce.methods.objective import SMOOTH, Objective, costs, draws, energies, places
 from tdce.noise import Noise
 from tdce.products import even, nearest
 from tdce.space import Space
@@ -20,6 +20,7 @@ EXACT = 30.0  # how much more an immutable column weighs where people should agr
 LEVELS = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)  # quantiles of a number whose effect is measured
 ROWS = 64  # that are compared with all people at a time
 SAMPLE = 128  # refused people by whom the effect of a value is measured
+SHARE = 0.25  # of a budget, at most, for these effects
 FAR = 10.0  # in log odds: a margin beyond this counts as this
 
 
@@ -36,10 +37,11 @@ class Crowd:
     @classmethod
     def of(cls, task: Task, goal: Goal) -> Crowd:
         def make() -> Crowd:
-            x, values = task.people[meeting(task, goal)], Values.of(task, goal)
+            x = task.people[meeting(task, goal)]
             return cls(goal, x, places(task.space, x), values.effects(task.space, x), values)
 
-        return task.once(("crowd", goal), make)
+        values = Values.of(task, goal)
+        return task.once(("crowd", goal, len(values.rows), values.sample), make)
 
     def nearest(self, x: Tensor, mutable: Tensor, count: int) -> Tensor:
         """(n, k) positions of the nearest people, those first that agree on the immutable columns."""
@@ -68,7 +70,9 @@ class Crowd:
 
     def _energy(self, task: Task, k: int) -> Tensor:
         x = self.x[even(torch.arange(len(self.x)))]
-        return energies(task.diffusion, x, torch.full((len(x),), k), draws(task.space, Noise(x, seed=0)))[: len(self.x)]
+        return energies(task.diffusion, x, torch.full((len(x),), k), draws(task.space, Noise(x, 0, length=SMOOTH)))[
+            : len(self.x)
+        ]
 
     def compared(
         self,
@@ -92,32 +96,45 @@ class Values:
     feature: Tensor  # (v,) the number of the feature
     rows: Tensor  # (v, width) with the value in the feature's columns
     effect: Tensor  # (v,) the margin of refused people who have it instead of their own, on average
+    sample: int  # by how many people that was measured
 
     @classmethod
     def of(cls, task: Task, goal: Goal) -> Values:
-        return task.once(("values", goal), lambda: cls._measured(task, goal))
+        """Measured once; a part of the budget is spent on it, if there is one."""
+        family, judge = goal.family, task.judge
+        some = task.once(("chosen", family), lambda: cls._chosen(task, family))
+        sample = SAMPLE if judge.budget is None else min(SAMPLE, int(SHARE * judge.budget) // max(1, len(some.rows)))
+
+        def known() -> Values:
+            return task.once(("values", family, sample), lambda: some._measured(task, family, sample))
+
+        return judge.pay(("values", family), sample * len(some.rows), known)
 
     @classmethod
-    def _measured(cls, task: Task, goal: Goal) -> Values:
-        space, met = task.space, meeting(task, goal)
-        accepted, refused = task.people[met], task.people[~met][:SAMPLE]
+    def _chosen(cls, task: Task, goal: Goal) -> Values:
+        space, accepted = task.space, task.people[meeting(task, goal)]
         feature, rows = [], [torch.zeros(0, space.width)]
         for i, columns in enumerate(space.places.values() if len(accepted) else ()):
             numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
-            row = torch.zeros(len(LEVELS) if numbers else len(weights), space.width)
+            known = _levels(accepted[:, numbers[0]]) if numbers else torch.zeros(0)
+            row = torch.zeros(len(known) if numbers else len(weights), space.width)
             if numbers:
-                row[:, numbers[0]] = torch.quantile(accepted[:, numbers[0]], torch.tensor(LEVELS))
+                row[:, numbers[0]] = known
                 row[:, weights[:1]] = 1.0  # present
             else:
                 row[:, weights] = torch.eye(len(weights))
             feature += [i] * len(row)
             rows.append(row)
         which, values = torch.tensor(feature, dtype=torch.long), torch.cat(rows)
-        if len(refused) == 0 or len(values) == 0:
-            return cls(which, values, torch.zeros(len(values)))
-        changed = torch.where(space.members[which][:, None], values[:, None], refused).view(-1, space.width)
-        margin = goal.gap(task.judge.score(task.encoder.unembed(changed)).log()).clamp(-FAR, FAR)
-        return cls(which, values, margin.view(len(values), -1).mean(dim=1).float())
+        return cls(which, values, torch.zeros(len(values)), 0)
+
+    def _measured(self, task: Task, goal: Goal, sample: int) -> Values:
+        space, refused = task.space, task.people[~meeting(task, goal)][:sample]
+        if len(refused) == 0 or len(self.rows) == 0:
+            return self
+        changed = torch.where(space.members[self.feature][:, None], self.rows[:, None], refused).view(-1, space.width)
+        margin = goal.beyond(task.judge.score(task.encoder.unembed(changed))).clamp(-FAR, FAR)
+        return replace(self, effect=margin.view(len(self.rows), -1).mean(dim=1).float(), sample=sample)
 
     def effects(self, space: Space, x: Tensor) -> Tensor:
         """(n, features) of the values that rows have; of a number between two that were measured, in between."""
@@ -132,8 +149,21 @@ class Values:
         return found
 
 
+def _levels(values: Tensor) -> Tensor:
+    """Quantiles of the values, and of the different ones: nearly all of them may be 0."""
+    number = values.double().numpy()
+    found = np.concatenate([np.quantile(each, LEVELS) for each in (number, np.unique(number))])
+    return torch.from_numpy(np.unique(found.astype(np.float32)))
+
+
 def meeting(task: Task, goal: Goal) -> Tensor:
     """(p,) which synthetic people meet the goal."""
     if len(task.people) == 0:
         return torch.zeros(0, dtype=torch.bool)
-    return goal.met(task.once("scores of people", lambda: task.judge.score(task.encoder.unembed(task.people))))
+    if task.scored is not None:
+        return goal.met(task.scored)
+
+    def known() -> Tensor:
+        return task.once("scores of people", lambda: task.judge.score(task.encoder.unembed(task.people)))
+
+    return goal.met(task.judge.pay("people", len(task.people), known))

@@ -47,6 +47,7 @@ class Task:
     people: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (p, width) synthetic ones
     typical: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (classes, knots) for `plausibility`
     memo: dict[Hashable, Any] = field(default_factory=dict)  # see `once`
+    scored: Tensor | None = None  # (p, columns) what the model says of the synthetic people, if that is known already
 
     @property
     def space(self) -> Space:
@@ -87,6 +88,7 @@ class Ask(NamedTuple):
     x: Tensor  # (m, k, width) of some rows of the query, k candidates for each
     at: Tensor  # (m,) which rows these are
     on_grid_only: bool = False  # not yet put within each row's limits: for methods whose papers know of none
+    last: bool = False  # what is returned: it is asked about in any case
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ class Judged:
 
     raw: Floats  # (m, k, features)
     met: Tensor  # (m, k) whether the goal is met
-    margin: Tensor  # (m, k) in log odds, at least 0 if and only if it is met
-    score: Tensor  # (m, k, classes)
+    margin: Tensor  # (m, k) how far beyond the border, at least 0 if and only if it is met
+    score: Tensor  # (m, k, columns)
     embed: Callable[[Floats], Tensor]
 
     @property

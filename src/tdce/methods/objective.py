@@ -17,6 +17,7 @@ from tdce.space import Space
 
 NOISE = (0.3, 0.5, 0.7)  # levels, as shares of T, from which a candidate must be denoised
 COUNT = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
+SMOOTH = 2.0  # encoded rows that are nearer to each other get much the same noise, and so much the same answers
 SOFT = 0.5  # the cost of breaking a law that nearly all rows of the table keep
 ROWS = 16_384  # candidates that are denoised at a time
 
@@ -63,7 +64,7 @@ class Objective:
         self.x, self.place = query.x, places(task.space, query.x)
         self.y = y  # (n,) the class that each row is to get
         self.weight = query.costs.expand(len(task.space.places))
-        self.draws = draws(self.space, noise)
+        self.draws = draws(self.space, Noise(query.x, noise.seed, noise.part, SMOOTH))
         self.encoder, self.soft = task.encoder, Keeping.soft(task.encoder.schema.laws, task.encoder.schema.features)
 
     def cost(self, x_cf: Tensor, at: Tensor) -> Tensor:

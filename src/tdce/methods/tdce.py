@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from tdce.errors import MOST
-from tdce.methods.candidates import Candidates
-from tdce.methods.crowd import Crowd
+from tdce.methods.candidates import MARGIN, Candidates
+from tdce.methods.crowd import Crowd, Values
 from tdce.methods.interface import Query, Search, Talk, Task, task_of
-from tdce.methods.objective import Objective
+from tdce.methods.objective import Objective, costs, places
 from tdce.methods.settings import check
 from tdce.noise import Noise
 
@@ -29,6 +29,8 @@ DRAWN = 64  # people who are drawn for a row of whom even these will not do
 STRIDES = 20  # of that draw
 WEIGHED = 24  # accepted parts of people whose energy is computed, the cheapest first
 HALVINGS = 6
+LITTLE = 0.02  # that a step away from the edge may cost
+LAST = 1e6  # behind every value that should be enough
 FINEST = 2.0**-8  # of a deviation
 
 
@@ -36,10 +38,10 @@ FINEST = 2.0**-8  # of a deviation
 class TDCE:
     """Ask about parts of accepted people and about whole ones, bring the best of both nearer."""
 
-    edition: ClassVar[int] = 3  # raised when its answers change
+    edition: ClassVar[int] = 4  # raised when its answers change
     random: ClassVar[bool] = False
     has_dial: ClassVar[bool] = True
-    closeness: float = 0.79  # the dial: 0 is most likely by the diffusion model, 1 as close as possible
+    closeness: float = 0.75  # the dial: 0 is most likely by the diffusion model, 1 as close as possible
     people: int = 32  # accepted people of whom a row may take over a part; and whom it is asked about as a whole
     beam: int = 8  # candidates of either kind that are brought nearer
     task_: Task | None = field(default=None, repr=False)
@@ -55,11 +57,12 @@ class TDCE:
         closeness = self.closeness if query.closeness is None else query.closeness
         own = yield query.ask(query.x)
         aim = Objective(task_of(self), query, noise, closeness, query.goals.towards(own.score[:, 0]))
-        parts, whole = Candidates(query, aim), Candidates(query, aim)
+        single, parts, whole = (Candidates(query, aim) for _ in range(3))
+        yield from self.single(query, single, own.margin[:, 0].float())
         yield from self.parts(query, parts, own.margin[:, 0].float())
         yield from self.whole_people(query, whole, torch.arange(len(query.x)), self.people)
-        yield from self.last_resort(query, parts.lacking() & whole.lacking(), whole, noise)
-        parts = parts.cheapest(WEIGHED)
+        yield from self.last_resort(query, single.lacking() & parts.lacking() & whole.lacking(), whole, noise)
+        parts = single.cheapest(self.beam).joined(parts.cheapest(WEIGHED))
         starts = parts.best(self.beam).joined(whole.best(self.beam))
         near = yield from self.brought_near(query, starts, lambda some: some.best(2 * self.beam))
         answer = near.first()
@@ -68,6 +71,28 @@ class TDCE:
         different = partial(Candidates.different, count=2 * query.options, begin=answer)
         others = yield from self.brought_near(query, different(parts.joined(whole)), different)
         return near.joined(others).answers(query.options, answer)
+
+    def single(self, query: Query, asked: Candidates, margin: Tensor) -> Talk[None]:
+        """One feature changed: of all categories and some quantiles of each number, those that should be enough by
+        their average effects, the cheapest first, then those that help most."""
+        task, rows = task_of(self), torch.arange(len(query.x))
+        space, free = task.space, task.space.gathered(task.mutable.float()[None])[0] > 0
+        for goal, whose in query.goals.groups():
+            values, at = Values.of(task, goal), rows[whose]
+            if len(values.rows) == 0:
+                continue
+            gain = values.effect - values.effects(space, query.x[at])[:, values.feature]  # (n, values)
+            there = places(space, values.rows).gather(1, values.feature[:, None])[:, 0]
+            here = places(space, query.x[at])[:, values.feature]
+            cost = costs(there != here, here, there) * query.costs.expand(len(free))[values.feature]
+            enough = gain >= -margin[at, None]
+            key = torch.where(enough, cost, LAST - gain)
+            key = key.masked_fill((there == here) | ~free[values.feature], torch.inf)
+            best, which = key.sort(dim=1, stable=True)
+            row, turn = best[:, : self.people].isfinite().nonzero(as_tuple=True)
+            value = which[row, turn]
+            changed = torch.where(space.members[values.feature[value]], values.rows[value], query.x[at[row]])
+            yield from self.ask(query, asked, changed, at[row])
 
     def parts(self, query: Query, asked: Candidates, margin: Tensor) -> Talk[None]:
         """Of accepted people near the row, the features that help most: as many as should be enough by their average
@@ -125,9 +150,10 @@ class TDCE:
     def brought_near(
         self, query: Query, near: Candidates, chosen: Callable[[Candidates], Candidates]
     ) -> Talk[Candidates]:
-        """With their numbers halved towards the row, and with features given back for as long as that makes the
-        objective smaller."""
+        """With their numbers halved towards the row, but not to the very edge, and with features given back for as long
+        as that makes the objective smaller."""
         yield from self.halve(query, near)
+        near = yield from self.off_the_edge(query, near)
         while True:
             near = chosen(near)
             if near.settled.all():
@@ -151,6 +177,20 @@ class TDCE:
             end = torch.where(good, judged.x[:, 0], end)
             low, high = torch.where(good, low, middle), torch.where(good, middle, high)
         near.keep(end, at)
+
+    def off_the_edge(self, query: Query, near: Candidates) -> Talk[Candidates]:
+        """What is refused if its numbers are one step of their grid nearer to the row goes one step further, if that is
+        accepted and costs little."""
+        encoder, x_cf, at = task_of(self).encoder, near.x, near.at
+        if len(at) == 0:
+            return near
+        nearer, further = (encoder.stepped(x_cf, query.x[at], steps) for steps in (-1, 1))
+        judged = yield query.ask(torch.stack([nearer, further], dim=1), at)
+        moved = judged.x[:, 1]
+        dearer = near.aim.cost(moved, at) - near.aim.cost(x_cf, at)
+        good = judged.met[:, 1] & (judged.margin[:, 1] >= MARGIN) & (dearer <= LITTLE) & ~judged.met[:, 0]
+        near.keep(moved[good], at[good])
+        return near.without(torch.cat([good, torch.zeros(int(good.sum()), dtype=torch.bool)]))
 
     def give_back(self, query: Query, near: Candidates) -> Talk[Candidates]:
         """Ask about every candidate with one change less. What is better takes the place of what it came from; a

@@ -46,5 +46,6 @@ def _shown(line: Line) -> dict[str, Any]:
         "changes": [(spoken(name), value(before), value(after)) for name, before, after in line.changes],
         "before": line.before,
         "after": line.after,
+        "number": line.number,
         "typical": typical(line.plausibility),
     }

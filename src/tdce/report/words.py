@@ -17,8 +17,8 @@ def sentence(line: Line) -> str:
 
 
 def headline(line: Line) -> str:
-    """What becomes of the answer, with the model's probability of the wanted one."""
-    before, after = f"{100 * line.before:.0f} %", f"{100 * line.after:.0f} %"
+    """What becomes of the answer, with the model's probability of the wanted one, or its number."""
+    before, after = score(line.before, line.number), score(line.after, line.number)
     if line.status == Status.ALREADY:
         return f"the answer is already “{line.target}” ({before})"
     if line.status == Status.INFEASIBLE:
@@ -28,6 +28,13 @@ def headline(line: Line) -> str:
     if not line.changes:
         return f"no change was found that brings the answer nearer to “{line.target}” ({before})"
     return f"still not “{line.target}”, but nearer ({before} to {after})"
+
+
+def score(number: float, predicted: bool) -> str:
+    """A probability in percent, or a predicted number."""
+    if not predicted:
+        return f"{100 * number:.0f} %"
+    return f"{number:,.0f}" if abs(number) >= 1e4 else f"{number:.4g}"
 
 
 def bullet(feature: Any, before: Any, after: Any) -> str:

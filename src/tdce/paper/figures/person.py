@@ -66,6 +66,7 @@ def way(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
     for step, (t, x_0) in enumerate(seen):
         key = {"method": name, "step": step, "t": t}
         with torch.no_grad():
+            assert fitted.classifier is not None
             p = fitted.classifier(x_0).softmax(dim=1)[0, target].item()
         lines.append(key | {"kind": "probability", "feature": "", "value": p, "change": ""})
         for feature in fitted.encoder.schema:

@@ -1,0 +1,85 @@
+"""A model behind an address: rows as JSON in, scores out.
+
+POST {"rows": [{"age": 34, "job": "clerk"}, …]}  ->  {"scores": [0.31, …]} or {"scores": [[0.69, 0.31], …]}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tdce.cells import plain
+from tdce.errors import InputError, shown
+
+BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that may be better the next time
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Asks in batches, again if it fails, with time-outs."""
+
+    address: str
+    batch: int = 2_000
+    timeout: float = 60.0  # seconds
+    tries: int = 4
+    pause: float = 0.2  # seconds before the second try, twice as many before the next
+
+    def __call__(self, frame: pd.DataFrame) -> Any:
+        records = _records(frame)
+        scores: list[Any] = []
+        for i in range(0, len(records), self.batch):
+            some = records[i : i + self.batch]
+            found = self._scores(json.dumps({"rows": some}, allow_nan=False).encode())
+            if len(found) != len(some):
+                raise InputError(f"the model at {self.address} gave {len(found)} scores for {len(some)} rows")
+            scores += found
+        return np.asarray(scores)
+
+    def _scores(self, body: bytes) -> list[Any]:
+        for attempt in range(self.tries):
+            last = attempt == self.tries - 1
+            request = urllib.request.Request(self.address, body, {"Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=self.timeout) as answer:
+                    return self._read(answer.read())
+            except urllib.error.HTTPError as error:
+                if last or error.code not in BUSY:
+                    said = error.read(300).decode(errors="replace")
+                    raise InputError(f"the model at {self.address} answers {error.code}: {shown(said)}") from None
+            except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+                if last:
+                    reason = getattr(error, "reason", error)
+                    raise InputError(
+                        f"the model at {self.address} cannot be reached: {reason}; is it running?"
+                    ) from None
+            time.sleep(self.pause * 2**attempt)
+        raise AssertionError("the last try returns or raises")
+
+    def _read(self, body: bytes) -> list[Any]:
+        try:
+            found = json.loads(body)
+        except ValueError:
+            raise InputError(f"the model at {self.address} answers with what is no JSON: {shown(body[:80])}") from None
+        scores = found.get("scores") if isinstance(found, dict) else found
+        if not isinstance(scores, list):
+            raise InputError(f'the model at {self.address} must answer {{"scores": […]}}, not {shown(found)}')
+        return scores
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One object per row: missing is null."""
+    columns = {str(name): [_cell(cell) for cell in frame[name].tolist()] for name in frame.columns}
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def _cell(cell: Any) -> Any:
+    cell = plain(cell)
+    return None if cell is pd.NA or cell is None or (isinstance(cell, float) and math.isnan(cell)) else cell

@@ -1,0 +1,73 @@
+"""A model in an ONNX file, run by onnxruntime: one input for each column, or one array of all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tdce.cells import Name
+from tdce.errors import InputError, listing
+
+TYPES = {
+    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(int32)": np.int32,
+    "tensor(bool)": np.bool_, "tensor(string)": object,
+}  # fmt: skip
+
+
+class OnnxModel:
+    """A function of frames, on one thread."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import onnxruntime
+        except ImportError:
+            raise InputError("an ONNX model needs onnxruntime: pip install 'tdce[onnx]'") from None
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        try:
+            self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime has a class of its own for each way to fail
+            raise InputError(f"{path} cannot be read as an ONNX model: {error}") from None
+        self.inputs = {each.name: each.type for each in self.session.get_inputs()}
+        unknown = [f"{name} ({kind})" for name, kind in self.inputs.items() if kind not in TYPES]
+        if unknown:
+            raise InputError(f"{path} wants inputs of a kind that a table has not: {listing(unknown)}")
+
+    @property
+    def columns(self) -> tuple[Name, ...] | None:
+        """The inputs' names, if there are several."""
+        return tuple(self.inputs) if len(self.inputs) > 1 else None
+
+    def __call__(self, frame: pd.DataFrame) -> Any:
+        if len(self.inputs) > 1:
+            fed = {name: _cells(frame[name], kind)[:, None] for name, kind in self.inputs.items()}
+        else:
+            ((name, kind),) = self.inputs.items()
+            fed = {name: np.column_stack([_cells(frame[column], kind) for column in frame.columns])}
+        return _scores(self.session.run(None, fed))
+
+
+def _cells(series: pd.Series[Any], kind: str) -> Any:
+    """A missing word is an empty one, a missing number is NaN."""
+    wanted = TYPES[kind]
+    if wanted is object:
+        return np.array(
+            ["" if cell is None or cell != cell or cell is pd.NA else str(cell) for cell in series.tolist()],
+            dtype=object,
+        )
+    try:
+        return series.to_numpy(dtype=np.float64, na_value=np.nan).astype(wanted)
+    except (TypeError, ValueError):
+        raise InputError(f"the model wants numbers ({kind}) for {series.name!r}, which has words") from None
+
+
+def _scores(outputs: list[Any]) -> Any:
+    """The probabilities if there are any (a list of dictionaries in some files), else the last thing that it says."""
+    said = outputs[-1]
+    if isinstance(said, list) and said and isinstance(said[0], dict):
+        return np.array([list(each.values()) for each in said])
+    return np.asarray(said)
