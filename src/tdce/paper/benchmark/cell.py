@@ -25,6 +25,7 @@ from tdce.explanation import Explanation, Question, Status
 from tdce.fitting import Fitted, learned_diffusion
 from tdce.goal import Class, Goals
 from tdce.judge import Judge
+from tdce.laws.keeping import Keeping
 from tdce.limits import Limits
 from tdce.methods import Method, Task
 from tdce.paper.benchmark.fingerprint import of_fit
@@ -144,10 +145,15 @@ class Bench:
         seconds = time.perf_counter() - began
         found_near, near = self.explanation(made, cell.masked, self.near)
         values = self.yardstick.measure(limits, found, near.own, found_near)
-        values |= {"rows": len(self.queries), "seconds": seconds}
+        values |= {"rows": len(self.queries), "seconds": seconds, "contradictions": self.contradictions(limits, found)}
         moved = self.yardstick.standardised(found.raw[:, 0]) - self.yardstick.standardised(limits.own)
         valid = (found.status[:, 0] == Status.VALID).astype(np.float64)
         return Measured(cell, values, valid, moved.square().sum(dim=1).numpy())
+
+    def contradictions(self, limits: Limits, found: Explanation) -> float:
+        """The share of answers that break a law of the table, of which nothing here was told."""
+        laws = Keeping.hard(self.data.schema.laws, self.data.schema.features)
+        return float(laws.broken(found.raw[:, 0], limits.own).any(axis=1).mean())
 
     def seconds(self, method: Method, rows: int, repeats: int = 3) -> float:
         """Best of three after a warm-up, for `rows` queries, on the calling process's threads."""

@@ -21,7 +21,7 @@ TITLES = {"lcd": "LCD", "gmc": "GMC", "adult": "Adult", "law": "LAW", "german": 
 ORDER = (*BASELINES, "nice", "tdce_printed", "tdce_paper", OURS, "matrix_products")
 BESIDE = (
     "l2_common", "im1_median", "im2_median", "sparsity", "gower", "realism", "held_out_distance", "coherence",
-    "two_sample", "copies", "violations",
+    "two_sample", "copies", "violations", "contradictions",
 )  # fmt: skip
 COMPARED = (
     "sparsity", "gower", "l2", "im1_median", "im2_median", "held_out_distance", "instability", "js", "coherence",
@@ -85,7 +85,8 @@ def markdown(rows: pd.DataFrame) -> str:
         "# The paper's tables, run again",
         f"Mean ± standard deviation (n - 1) over {seeds} seeds; best **bold**, second <u>underlined</u>; the paper's "
         "own figure in small type. Every figure is from `benchmark.csv` in this folder, which `tdce bench` makes. "
-        "Validity and violations are over all rows, everything else over those that a method made valid. CounterNet "
+        "Validity, violations and contradictions (of laws of the table, of which nobody was told here; docs/rules.md) "
+        "are over all rows, everything else over those that a method made valid. CounterNet "
         "explains a classifier of its own, trained with it: its validity is by that one, on the rows that it refuses. "
         "German is not in the paper.",
         f"† A method whose validity is below {ENOUGH:g} has no rank in {', '.join(sorted(NEAR))}: these are small for "
