@@ -75,7 +75,7 @@ def test_the_solver_finds_the_cheapest_of_all_rows(optimum: ModuleType, name: st
         like = refused.iloc[np.full(len(rows), i)]
         kept = Limits.of(setting.encoder, like).kept(rows) & setting.accepts(rows, like)
         cost = setting.cost(np.repeat(one.own, len(rows), axis=0), rows).sum(axis=1)
-        found = setting.cheapest(one, seconds=20)
+        found = setting.cheapest(one, refused.iloc[[i]], seconds=20)
         assert found.proven
         assert setting.accepts(found.raw[None], refused.iloc[[i]]).all()
         assert setting.cost(one.own, found.raw[None]).sum() == pytest.approx(cost[kept].min(), abs=1e-5)
@@ -98,6 +98,6 @@ def test_what_cannot_be_reached_is_proven_so(optimum: ModuleType) -> None:
     frozen = Schema(SCHEMA.features).freeze(*SCHEMA.names)
     setting = optimum.Setting(Encoder.fit(frame, frozen), pipeline, favourable=1)
     refused = frame[pipeline.predict(frame) == "no"].head(1)
-    found = setting.cheapest(Limits.of(setting.encoder, refused), seconds=20)
+    found = setting.cheapest(Limits.of(setting.encoder, refused), refused, seconds=20)
     assert found.proven
     assert found.raw is None
