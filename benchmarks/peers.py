@@ -13,10 +13,12 @@ and the model's.
 All metrics are of returned raw values. validity: the share to which the model says yes. Of these: features that
 changed; gower: the mean over features of the change, by the range in the training table, a category 0 or 1; l2:
 squared, over standardised numbers; nearest: the Gower distance to the nearest training row that the model accepts;
-outliers: the share for which an isolation forest of the training rows says so; unseen: the share with a number that is
+outliers: the share for which an isolation forest of the training rows says so, with categories as numbers, and with a
+flag for each; unseen: the share with a number that is
 not in the table. Of all answers: broken, the share that changes an immutable feature; sets: of three options, how many
 different sets of features change. Seconds, calls and rows are for 100 people, without preparation (calls: as many as
-there were). Rows are written to the file as they come, and what is there is not measured again.
+there were). Answers are kept in the cache and not asked for again; remove those of tdce there after a change of the
+method. Rows are written to the file as they come.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,7 +56,7 @@ import wire  # noqa: E402
 
 COLUMNS = ["data", "method", "metric", "value"]
 SHOWN = (
-    "validity", "features", "gower", "l2", "nearest", "outliers", "unseen", "broken", "sets",
+    "validity", "features", "gower", "l2", "nearest", "outliers", "outliers_flags", "unseen", "broken", "sets",
     "seconds", "calls", "rows", "preparation_seconds", "preparation_rows",
 )  # fmt: skip
 WHOLE = ("calls", "rows", "preparation_rows")
@@ -67,7 +69,6 @@ PEERS = {
     "dice, genetic": ("dice", "genetic"),
 }
 METHODS = (*TDCE, "forty lines", *PEERS)
-REFERENCES = ("the refused rows", "accepted test rows")
 NEEDS = {  # without dependencies, and what is really needed
     "nice": (["NICEx==0.2.3"], ["numpy==1.26.4", "pandas==1.5.3", "scipy==1.11.4"]),
     "dice": (
@@ -269,7 +270,16 @@ class Bench:
 @dataclass(frozen=True)
 class Answers:
     raw: Floats  # (people, options, features), missing where there is none
-    effort: dict[str, float] = field(default_factory=dict)
+    effort: dict[str, float]
+
+    def save(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(path, raw=self.raw, effort=json.dumps(self.effort))
+
+    @classmethod
+    def load(cls, path: Path) -> Answers:
+        with np.load(path) as saved:
+            return cls(saved["raw"], json.loads(str(saved["effort"])))
 
 
 @dataclass(frozen=True)
@@ -277,17 +287,26 @@ class Yardstick:
     bench: Bench
 
     @cached_property
-    def forest(self) -> IsolationForest:
-        """Of categories by their number: with a flag for each, hardly any row would be an outlier."""
-        return IsolationForest(random_state=0).fit(self.bench.train)
+    def flags(self) -> ColumnTransformer:
+        """A flag for each category."""
+        words = ("flags", OneHotEncoder(handle_unknown="ignore", sparse_output=False), ~self.bench.numeric)
+        return ColumnTransformer([words], remainder="passthrough").fit(self.bench.train)
+
+    @cached_property
+    def forests(self) -> tuple[IsolationForest, IsolationForest]:
+        """Of categories as numbers, and of a flag for each, by which hardly any row is an outlier."""
+        train = self.bench.train
+        whole = (IsolationForest(random_state=0).fit(each) for each in (train, self.flags.transform(train)))
+        return tuple(whole)
 
     def place(self, raw: Floats) -> dict[str, float]:
         """How near rows are to real ones."""
-        bench = self.bench
+        bench, (by_codes, by_flags) = self.bench, self.forests
         nearest = [bench.gower(bench.accepted, row[None]).min() for row in raw]
         return {
             "nearest": float(np.mean(nearest)),
-            "outliers": float((self.forest.predict(raw) == -1).mean()),
+            "outliers": float((by_codes.predict(raw) == -1).mean()),
+            "outliers_flags": float((by_flags.predict(self.flags.transform(raw)) == -1).mean()),
         }
 
     def measure(self, answers: Floats) -> dict[str, float]:
@@ -423,19 +442,26 @@ def environment(peer: str, cache: Path) -> Path:
 
 
 def answered(bench: Bench, method: str, options: int, cache: Path) -> Answers:
+    """From the cache, if the same was asked before."""
+    path = cache / "answers" / f"{bench.name}, {method}, {options} of {len(bench.queries)}.npz"
+    if path.exists():
+        return Answers.load(path)
     if method in TDCE:
-        return by_tdce(bench, TDCE[method], options)
-    if method in PEERS:
-        return by_peer(bench, *PEERS[method], options, cache)
-    return by_forty_lines(bench, options)
+        found = by_tdce(bench, TDCE[method], options)
+    elif method in PEERS:
+        found = by_peer(bench, *PEERS[method], options, cache)
+    else:
+        found = by_forty_lines(bench, options)
+    found.save(path)
+    return found
 
 
-def measured(bench: Bench, methods: list[str], known: set[str], cache: Path) -> Iterator[tuple[str, dict[str, float]]]:
-    """Each method that is not known yet, and its metrics."""
+def measured(bench: Bench, methods: list[str], cache: Path) -> Iterator[tuple[str, dict[str, float]]]:
+    """Each method, and its metrics."""
     tests = {"the refused rows": bench.queries, "accepted test rows": bench.test[bench.accepts(bench.test)][:1000]}
-    for name in (name for name in REFERENCES if name not in known):
-        yield name, bench.yardstick.place(tests[name])
-    for method in (method for method in methods if method not in known):
+    for name, rows in tests.items():
+        yield name, bench.yardstick.place(rows) | {"people": len(rows)}
+    for method in methods:
         answers = answered(bench, method, 1, cache)
         values = bench.yardstick.measure(answers.raw[:, 0]) | answers.effort | {"people": len(bench.queries)}
         if not method.startswith("nice"):  # which has one answer only
@@ -454,10 +480,10 @@ def main() -> None:
     torch.set_num_threads(1)
     rows = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=COLUMNS)
     for data in asked.data.split(","):
-        known = set(rows.loc[rows["data"] == data, "method"])
-        for method, values in measured(Bench(data, asked.rows), asked.methods.split(";"), known, asked.cache):
+        for method, values in measured(Bench(data, asked.rows), asked.methods.split(";"), asked.cache):
+            old = (rows["data"] == data) & (rows["method"] == method)
             new = pd.DataFrame([(data, method, *each) for each in values.items()], columns=COLUMNS)
-            rows = pd.concat([rows, new], ignore_index=True)
+            rows = pd.concat([rows[~old], new], ignore_index=True)
             rows.to_csv(asked.out, index=False)
     print(markdown(rows))
 
