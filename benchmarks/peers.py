@@ -14,11 +14,10 @@ All metrics are of returned raw values. validity: the share to which the model s
 changed; gower: the mean over features of the change, by the range in the training table, a category 0 or 1; l2:
 squared, over standardised numbers; nearest: the Gower distance to the nearest training row that the model accepts;
 outliers: the share for which an isolation forest of the training rows says so, with categories as numbers, and with a
-flag for each; unseen: the share with a number that is
-not in the table. Of all answers: broken, the share that changes an immutable feature; sets: of three options, how many
-different sets of features change. Seconds, calls and rows are for 100 people, without preparation (calls: as many as
-there were). Answers are kept in the cache and not asked for again; remove those of tdce there after a change of the
-method. Rows are written to the file as they come.
+flag for each; unseen: the share with a number that is not in the table. Of all answers: broken, the share that changes
+an immutable feature; sets: of three options, how many different sets of features change. Seconds, calls and rows are
+for 100 people, without preparation (calls: as many as there were). Answers are kept in the cache and not asked for
+again; remove those of tdce there after a change of the method. Rows are written to the file as they come.
 """
 
 from __future__ import annotations
