@@ -39,6 +39,13 @@ def test_the_examples_of_the_rules_run(tmp_path, monkeypatch, capsys):
     assert (~touched | (frame["credit_amount"] <= 400 * frame["duration_months"])).all()
 
 
+def test_the_examples_of_the_models_run(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sklearn")
+    names = run(README.parent / "docs" / "models.md", 2, tmp_path, monkeypatch)
+    assert "calls" in capsys.readouterr().out
+    assert names["both"].fitted.outputs[1].name == "score"
+
+
 def test_every_rule_that_is_shown_can_be_given():
     page = (README.parent / "docs" / "rules.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| `([^`]+)` \|", page.partition("## Rules, given")[2], flags=re.MULTILINE)
