@@ -13,9 +13,11 @@ from typer.testing import CliRunner
 import tdce
 from tdce import InputError
 from tdce.cli import app
+from tdce.encoder import Encoder
 from tdce.laws.rules import narrowed, read
+from tdce.limits import Limits
 from tdce.methods import METHODS
-from tdce.schema import Schema
+from tdce.schema import Categorical, Numeric, Schema
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,73 @@ def test_what_follows_from_a_change_follows(explainer, people):
     frame = explainer.explain(people, rules=['if housing == "own" then age >= 50']).to_frame()
     bought = (frame["housing"].to_numpy() == "own") & (people["housing"].to_numpy() != "own")
     assert (frame["age"][bought] >= 50).all()
+
+
+LOAN = Schema((
+    Numeric("loan", 0, 1000, step=1), Numeric("income", 0, 100, step=1), Numeric("rate", 0, 10, step=0.25),
+    Categorical("job", ("none", "some")),
+))  # fmt: skip
+PERSON = {"loan": 40, "income": 10, "rate": 2.0, "job": "some"}
+
+
+def settled(rules: list[str], proposed: dict[str, object], own: dict[str, object] = PERSON) -> dict[str, object]:
+    """What becomes of the features that are proposed to a person."""
+    frame = pd.DataFrame([own, own | proposed])
+    ends = [PERSON | {"loan": 0, "income": 0, "rate": 0.0}, {"loan": 1000, "income": 100, "rate": 10.0, "job": "none"}]
+    encoder = Encoder.fit(pd.DataFrame(ends), LOAN)
+    limits = Limits.of(encoder, frame.head(1), rules=rules)
+    raw = limits.snap(encoder.encode(frame.tail(1)))
+    assert limits.kept(raw).all()
+    return encoder.write(raw, frame.head(1))[[*proposed]].iloc[0].to_dict()
+
+
+@pytest.mark.parametrize(("rule", "proposed", "answer"), [
+    ("loan <= 5 * income", {"loan": 90}, {"loan": 50}),
+    ("loan < 5 * income", {"loan": 90}, {"loan": 49}),
+    ("loan <= 5 * income", {"income": 3}, {"income": 8}),
+    ("loan <= 5 * income", {"income": 3, "loan": 45}, {"income": 9, "loan": 45}),  # the loan stays
+    ("loan <= 5 * income", {"income": 15, "loan": 90}, {"income": 15, "loan": 75}),  # the income stays
+    ("loan + 10 * income >= 135", {"income": 9, "loan": 30}, {"income": 10, "loan": 38}),  # neither alone is enough
+    ("loan * rate <= 123", {"rate": 9.0}, {"rate": 3.0}),  # 3.075 is not on the grid
+    ("loan <= 5 * income or loan <= 60", {"loan": 90, "income": 11}, {"loan": 60, "income": 11}),
+    ('if job == "some" then loan <= 60', {"loan": 90, "job": "some"}, {"loan": 90, "job": "none"}),  # what may follows
+    ('if job == "none" then loan <= 10', {"job": "none"}, {"job": "some"}),  # no number changed: undone
+    ("loan == 4 * income", {"loan": 90}, {"loan": 40}),  # there is no part of the way
+    ("loan <= 5 * income", {"loan": 48}, {"loan": 48}),
+])  # fmt: skip
+def test_a_number_that_breaks_a_rule_comes_back_to_its_border(rule, proposed, answer):
+    assert settled([rule], proposed) == answer
+
+
+@given(st.integers(0, 1000), st.integers(1, 100), st.integers(0, 1000), st.sampled_from([
+    "loan <= 5 * income", "loan >= 3 * income", "loan < 500 or loan > 700", "abs(loan - was(loan)) <= 30",
+    "loan / income <= 7",
+]))  # fmt: skip
+def test_nothing_nearer_to_the_proposal_keeps_the_rule(loan, income, proposed, text):
+    """Every loan between the person's own and the proposed one is tried. Where several stretches of them keep the rule,
+    the end of one of them is found."""
+    rule, own = read(text, LOAN.features), PERSON | {"loan": loan, "income": income}
+    way = np.arange(loan, proposed + np.sign(proposed - loan + 0.5), np.sign(proposed - loan + 0.5))
+    tried = np.tile([float(loan), income, 2.0, 1.0], (len(way), 1))
+    tried[:, 0] = way
+    good = ~rule.broken(tried, np.tile(tried[:1], (len(way), 1)))
+    good[0] = True  # nobody need change
+    last = set(way[good & ~np.append(good[1:], False)].tolist())
+    assert settled([text], {"loan": proposed}, own)["loan"] in (last if not good[-1] else {proposed})
+
+
+def test_decimals_of_32_bits_do_not_cross_a_border_by_rounding():
+    encoder = Encoder.fit(pd.DataFrame({"a": np.linspace(0, 1, 50), "b": np.linspace(0, 1, 50)}),
+                          Schema((Numeric("a", 0, 1), Numeric("b", 0, 1))))  # fmt: skip
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.random(200) * 0.1, "b": rng.random(200)}).astype("float32")
+    limits = Limits.of(encoder, frame, rules=["a <= b / 3"])
+    raw = limits.snap(encoder.encode(frame.assign(a=np.float32(0.9))))
+    written = encoder.write(raw, frame)
+    fine = limits.own[:, 0] <= limits.own[:, 1] / 3
+    np.testing.assert_array_equal(encoder.read(written), raw)
+    np.testing.assert_allclose(raw[fine, 0], limits.own[fine, 1] / 3, rtol=1e-6)
+    assert limits.kept(raw).all()
 
 
 @pytest.mark.parametrize("count", [1, 2])

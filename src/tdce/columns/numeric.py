@@ -44,6 +44,7 @@ SPIKE = 0.05  # of the rows, and so many times an ordinary value's: where a mark
 OUTSTANDING = 5
 APART = 0.2  # of the whole range: so far is a mark from all others, and further than these from each other
 MOST_MARKS = 3
+NARROW = {2: np.float16, 4: np.float32}
 UNKNOWN = re.compile(r"-(1|8|9|99|999)|9[6-9]|99[6-9]|999[6-9]|9{5,}")  # what a mark says that stands for no answer
 
 
@@ -238,6 +239,24 @@ class LearnedNumbers(Learned):
     def nearest_known(self, values: Floats) -> Floats:
         return np.asarray(values.clip(self.scale.raw[0], self.scale.raw[-1]))
 
+    @property
+    def narrow(self) -> bool:
+        """Whether the rows that are asked about hold it in fewer bits."""
+        return pd.api.types.is_float_dtype(self.dtype) and self.dtype.itemsize < 8
+
+    def held(self, values: Floats, own: Floats | None = None) -> Floats:
+        """The values as the rows' dtype gives them back: the nearest that it has; with `own`, on the way there."""
+        if not self.narrow:
+            return values
+        with np.errstate(over="ignore"):
+            cells = pd.Series(values).astype(self.dtype)
+            found = as_numbers(cells)
+            if own is None:
+                return found
+            narrow = cells.to_numpy(dtype=NARROW[self.dtype.itemsize], na_value=np.nan)
+            next_to_it = np.nextafter(narrow, own.astype(narrow.dtype))
+        return np.where(np.abs(found - own) > np.abs(values - own), as_numbers(pd.Series(next_to_it)), found)
+
     def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]:
         (low, high), (bottom, top) = self.scale.raw[[0, -1]], self.ends
         for i in np.flatnonzero((values < low) | (values > high)).tolist():
@@ -276,19 +295,29 @@ class Interval(Choices):
     def allows(self, values: Floats) -> Flags:
         (low, high), column = self.range, self.learned.column
         proposed = (values >= low) & (values <= high) & (column.round(values) == values)
+        proposed &= self.learned.held(values) == values
         return np.asarray(proposed & ~np.isin(values, column.marks))
 
+    def back(self, values: Floats) -> Floats:
+        """On the grid. Between a number and a mark or a missing value there is nothing."""
+        (low, high), column = self.range, self.learned.column
+        inside = np.clip(values, low, np.maximum(low, high))
+        down = inside > self.own
+        found = np.where(down, column.round(inside, "down"), column.round(inside, "up"))
+        found = self.learned.held(found, self.own)
+        on_the_way = np.where(down, (found >= self.own) & (inside <= values), (found <= self.own) & (inside >= values))
+        return np.where(on_the_way & self.allows(found) & ~np.isin(self.own, column.marks), found, self.own)
+
     def snap(self, x: Floats) -> Floats:
-        column, dtype = self.learned.column, self.learned.dtype
+        column = self.learned.column
         (low, high), own = self.range, column.round(self.own)
         rounded = column.round(self.learned.scale.unembed(x[:, 0]))
         snapped = np.clip(rounded, low, np.maximum(low, high))
         stays = (rounded == own) | (snapped == own) | (low > high)
         if column.marks:
             stays |= np.isin(rounded, column.marks) | np.isin(snapped, column.marks)
-        if pd.api.types.is_float_dtype(dtype) and dtype.itemsize < 8:
-            with np.errstate(over="ignore"):
-                snapped = as_numbers(pd.Series(snapped).astype(dtype))  # as a column of fewer bits gives it back
+        if self.learned.narrow:
+            snapped = self.learned.held(snapped)
             stays |= (snapped != column.round(snapped)) | (snapped < low) | (snapped > high)
         if column.missing:
             stays |= np.isnan(self.own) & _says_missing(x)
