@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import tdce
 from tdce import InputError
+from tdce.blame import Answered, guilt
 from tdce.cli import app
 from tdce.encoder import Encoder
 from tdce.laws.rules import narrowed, read
@@ -182,14 +183,82 @@ def test_where_nothing_is_found_the_note_names_the_rule_that_stands_in_the_way(e
     frame = explainer.explain(people, rules=rules, immutable=["housing", "age"]).to_frame()
     stuck = frame[frame["status"] == "infeasible"]
     assert len(stuck) > 5
-    named = "there is an answer without one of the rules 'income == was(income)', 'debt == was(debt)'"
+    named = "these rules together: 'income == was(income)', 'debt == was(debt)'; without any one of them there is one"
     assert stuck["note"].str.contains(named, regex=False).mean() > 0.4
     assert stuck["note"].str.contains("without").all(), "some are so far from a yes that only one of the two would do"
+    assert not stuck["note"].str.contains("age <= 90").any()
     for name in ("income", "debt", "housing"):
         assert (frame[name].to_numpy() == people[name].to_numpy()).all()
     one = explainer.explain(people, rules=["at most 0 changes"]).to_frame()
     assert (one["status"] == "infeasible").all()
     assert one["note"].str.contains("without the rule 'at most 0 changes' there is an answer", regex=False).all()
+
+
+def test_of_two_rules_either_of_which_is_enough_one_is_named(explainer, people):
+    """Without it there would be no answer either, so the note does not say that there is one."""
+    rules = ["at most 0 changes", "income, debt, housing, age together"]
+    note = explainer.explain(people.head(4), rules=rules, immutable=["housing", "age"]).to_frame()["note"]
+    assert note.str.contains("the rule 'income, debt, housing, age together' alone leaves no answer", regex=False).all()
+
+
+def family(blocking: list[set[int]], asked: list[int]) -> Answered:
+    """There is no answer under rules of which some are one of these sets."""
+
+    def answered(at: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        asked.append(len(at))
+        return np.full(len(at), not any(each <= set(np.flatnonzero(kept)) for each in blocking))
+
+    return answered
+
+
+@pytest.mark.parametrize(("blocking", "together", "single"), [
+    ([{0}], {0}, {0}),
+    ([{0, 2}], {0, 2}, {0, 2}),  # only together
+    ([{0}, {1}], {1}, set()),  # either alone
+    ([{0, 1}, {0, 2}], {0, 2}, {0}),  # without the first there is one, without the second alone not
+])  # fmt: skip
+def test_as_few_rules_as_leave_no_answer_by_hand(blocking, together, single):
+    found = guilt(family(blocking, []), np.arange(1), 3)
+    assert (set(np.flatnonzero(found.together[0])), set(np.flatnonzero(found.single[0]))) == (together, single)
+
+
+@given(st.lists(st.sets(st.integers(0, 4), min_size=1), min_size=1, max_size=5), st.integers(1, 9))
+def test_as_few_rules_as_leave_no_answer(blocking, rows):
+    """By trying all there are: no answer under these, and one without any of them."""
+    asked: list[int] = []
+    answered = family(blocking, asked)
+    found = guilt(answered, np.arange(rows), 5)
+    assert len(asked) <= 10
+    assert (found.together == found.together[0]).all()
+    one, everything = np.arange(1), np.ones(5, dtype=bool)
+    assert not answered(one, found.together[0])[0]
+    for i in range(5):
+        without = np.arange(5) != i
+        assert found.single[0, i] == answered(one, everything & without)[0]
+        assert not found.together[0, i] or answered(one, found.together[0] & without)[0]
+
+
+def test_rows_with_the_same_rules_left_are_asked_about_together():
+    asked: list[int] = []
+    each = [family([{0, 1}], asked), family([{2}], asked)]
+
+    def answered(at: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        asked.append(len(at))
+        return np.array([each[row % 2](np.zeros(1), kept)[0] for row in at])
+
+    found = guilt(answered, np.arange(10), 3)
+    assert found.together.tolist() == [[True, True, False], [False, False, True]] * 5
+    assert (
+        len([size for size in asked if size > 1]) == 4
+    )  # three with one rule left out; then the second five once more
+
+
+def test_of_very_many_rules_none_is_named(explainer, people):
+    rules = [*(f"age >= {i}" for i in range(12)), "at most 0 changes"]
+    note = explainer.explain(people.head(2), rules=rules).to_frame()["note"]
+    assert note.str.contains(
+        "the 13 rules stand in the way (which of them is found out for at most 12)", regex=False
+    ).all()
 
 
 @pytest.mark.parametrize(("rules", "words"), [
