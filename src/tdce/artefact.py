@@ -251,9 +251,18 @@ def _agree(content: Content, schema: Schema) -> None:
     if label in schema.names:
         raise InputError(f"its label {label!r} is also a feature of its schema")
     if (content["classifier"]["width"], content["classifier"]["classes"]) != (Space.of(schema).width, len(classes)):
+        _check_marks(content["classifier"]["width"], schema)
         raise InputError("its classifier does not fit its schema and its classes")
     if content["diffusion"]["classes"] != len(classes):
         raise InputError("its diffusion model does not fit its classes")
+
+
+def _check_marks(width: int, schema: Schema) -> None:
+    """Files of the same format from before marks had weights of their own: encoded in fewer columns."""
+    marked = [column for column in schema if column.marks]
+    if marked and width == Space.of(schema).width - sum(column.weights - 2 * column.missing for column in marked):
+        names = listing([column.name for column in marked])
+        raise InputError(f"an older tdce wrote it, for which the marks of {names} were numbers like others")
 
 
 def _method(name: str, settings: dict[str, Any]) -> Method:

@@ -87,7 +87,7 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Values:
-    """Some values of each feature: quantiles of a number among accepted people, every category."""
+    """Some values of each feature: quantiles of a number among accepted people, then its marks; every category."""
 
     feature: Tensor  # (v,) the number of the feature
     rows: Tensor  # (v, width) with the value in the feature's columns
@@ -102,12 +102,17 @@ class Values:
         space, met = task.space, meeting(task, goal)
         accepted, refused = task.people[met], task.people[~met][:SAMPLE]
         feature, rows = [], [torch.zeros(0, space.width)]
+        marked = task.encoder.marked(accepted)
         for i, columns in enumerate(space.places.values() if len(accepted) else ()):
             numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
-            row = torch.zeros(len(LEVELS) if numbers else len(weights), space.width)
+            marks = len(task.encoder.schema.features[i].marks)
+            row = torch.zeros(len(LEVELS) + marks if numbers else len(weights), space.width)
             if numbers:
-                row[:, numbers[0]] = torch.quantile(accepted[:, numbers[0]], torch.tensor(LEVELS))
-                row[:, weights[:1]] = 1.0  # present
+                theirs = accepted[~marked[:, numbers[0]], numbers[0]]
+                if len(theirs):
+                    row[: len(LEVELS), numbers[0]] = torch.quantile(theirs, torch.tensor(LEVELS))
+                row[: len(LEVELS), weights[:1]] = 1.0  # present
+                row[len(LEVELS) :, weights[len(weights) - marks :]] = torch.eye(marks)
             else:
                 row[:, weights] = torch.eye(len(weights))
             feature += [i] * len(row)
@@ -125,8 +130,11 @@ class Values:
         for i, columns in enumerate(space.places.values() if len(self.feature) else ()):
             theirs = self.feature == i
             if columns[0] < space.num:
-                known, effect = self.rows[theirs, columns[0]].numpy(), self.effect[theirs].numpy()
-                found[:, i] = torch.from_numpy(np.interp(x[:, columns[0]].numpy(), known, effect))
+                known, effect = self.rows[theirs], self.effect[theirs]
+                levels = known[: len(LEVELS), columns[0]].numpy(), effect[: len(LEVELS)].numpy()
+                found[:, i] = torch.from_numpy(np.interp(x[:, columns[0]].numpy(), *levels))
+                for mark, its in zip(known[len(LEVELS) :], effect[len(LEVELS) :], strict=True):
+                    found[(x[:, columns[1:]] == mark[list(columns[1:])]).all(dim=1), i] = its
             else:
                 found[:, i] = self.effect[theirs][x[:, list(columns)].argmax(dim=1)]
         return found
