@@ -6,7 +6,7 @@ import lending
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -17,7 +17,6 @@ from tdce.cli import app
 from tdce.encoder import Encoder
 from tdce.laws.rules import narrowed, read
 from tdce.limits import Limits
-from tdce.methods import METHODS
 from tdce.schema import Categorical, Numeric, Schema
 
 
@@ -284,48 +283,6 @@ def test_a_mistake_is_pointed_at(explainer, people, rules, words):
 def test_a_wrong_cost_is_named(explainer, people, costs, words):
     with pytest.raises(InputError, match=words):
         explainer.explain(people, costs=costs)
-
-
-NUMBERS = st.sampled_from(["income", "debt", "age"])
-RULES = st.one_of(
-    st.builds("{} {} {} * {}".format, NUMBERS, st.sampled_from(["<=", ">=", "<", ">"]),
-              st.sampled_from([0.01, 0.5, 1, 3]), NUMBERS),
-    st.builds("{} {} was({})".format, NUMBERS, st.sampled_from(["<=", ">=", "==", "<", ">"]), NUMBERS),
-    st.builds('if housing == "{}" then {} >= {}'.format, st.sampled_from(["own", "rent"]), NUMBERS,
-              st.sampled_from([40, 2000])),
-    st.builds('if {} > {} then housing != "{}"'.format, NUMBERS, st.sampled_from([40, 2000]),
-              st.sampled_from(["own", "rent", "with parents"])),
-    st.builds("at most {} changes".format, st.integers(0, 3)),
-    st.builds("{}, {} together".format, st.sampled_from(["income", "age"]), st.sampled_from(["debt", "housing"])),
-    st.builds("{} in steps of {}".format, NUMBERS, st.sampled_from([5, 100])),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ["tdce", "nice", "face"])  # `test_really_no_method_does` asks the others
-@settings(max_examples=3)
-@given(st.lists(RULES, min_size=1, max_size=3), st.integers(0, 99))
-def test_no_method_breaks_any_rule_in_any_line(explainer, people, name, rules, seed):
-    asked = tdce.Explainer(name, progress="silent")
-    asked.fitted_ = explainer.fitted_
-    rows = people.sample(4, random_state=seed)
-    found = asked.explain(rows, rules=rules, n=2).found
-    features = explainer.schema.features
-    for rule in (read(text, features) for text in rules):
-        for raw in np.moveaxis(found.raw, 1, 0):
-            as_was = (raw[:, list(rule.columns)] == found.own[:, list(rule.columns)]).all(axis=1)
-            assert (as_was | ~rule.broken(raw, found.own)).all(), rule
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
-def test_really_no_method_does(explainer, people, name):
-    asked = tdce.Explainer(name, progress="silent")
-    asked.fitted_ = explainer.fitted_
-    rules = ["debt >= 0.6 * income", "at most 2 changes", 'if housing == "own" then age >= 50']
-    found = asked.explain(people, rules=rules).found
-    for rule in (read(text, explainer.schema.features) for text in rules):
-        as_was = (found.raw[:, 0] == found.own)[:, list(rule.columns)].all(axis=1)
-        assert (as_was | ~rule.broken(found.raw[:, 0], found.own)).all()
 
 
 def test_the_schema_carries_rules_and_costs(explainer, people):
