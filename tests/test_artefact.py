@@ -71,7 +71,7 @@ def test_two_fits_of_the_same_table_give_the_same_bytes(whole, tmp_path):
 
 def test_the_report_keeps_all_but_the_seconds(explainer, whole, tmp_path):
     assert explainer.report["seconds"] > 0
-    assert loaded(whole, tmp_path).report == {k: v for k, v in explainer.report.items() if k != "seconds"}
+    assert loaded(whole, tmp_path).fitted.report == {k: v for k, v in explainer.fitted.report.items() if k != "seconds"}
 
 
 @pytest.mark.parametrize("method", [*METHODS, Wachter(distance="l2", steps=7), TDCEPaper(tau=(0.3, 0.1), steps=None)])

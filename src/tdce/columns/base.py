@@ -171,7 +171,13 @@ class Learned(Protocol):
 class Choices(Protocol):
     """What may be proposed in one column, per row; missing never is."""
 
+    own: Floats  # (n,) the rows' own values
+
     def free(self) -> Flags: ...  # (n,) whether there is any but the row's own value
     def allows(self, values: Floats) -> Flags: ...  # (n,) whether these are among them
     def snap(self, x: Floats) -> Floats: ...  # (n, numbers + weights) -> (n,): one of them, or the row's own value
     def reach(self) -> tuple[Floats, Floats, Flags]: ...  # lowest, highest (n, numbers); which weights may be 1
+
+    def back(self, values: Floats) -> Floats:
+        """(n,) the nearest of them on the way from these values to the row's own, which is the end of the way."""
+        return np.where(self.allows(values), values, self.own)

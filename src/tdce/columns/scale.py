@@ -46,6 +46,10 @@ class Scale:
     def unembed(self, scores: Floats) -> Floats:
         return _interpolate(scores, self.score, self.raw)
 
+    def within(self, values: Floats) -> Floats:
+        """The nearest ones between the lowest and the highest of the table."""
+        return np.asarray(values.clip(self.raw[0], self.raw[-1]))
+
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The raw values beyond which all are encoded alike."""

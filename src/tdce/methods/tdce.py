@@ -163,9 +163,8 @@ class TDCE:
     def halve(self, query: Query, near: Candidates) -> Talk[None]:
         """The numbers on the straight line from the row to where they are, as near as the verdict holds."""
         task, x_cf, at = task_of(self), near.x, near.at
-        number = (torch.arange(task.space.width) < task.space.num) & ~task.encoder.marked(query.x)[
-            at
-        ]  # a mark is whole
+        whole = task.encoder.marked(query.x)[at] | task.encoder.marked(x_cf)  # nothing lies between it and a number
+        number = (torch.arange(task.space.width) < task.space.num) & ~whole
         moved = ((x_cf != query.x[at]) & number).any(dim=1)
         x_cf, at, number = x_cf[moved], at[moved], number[moved]
         own, low, high = query.x[at], torch.zeros(len(at), 1), torch.ones(len(at), 1)
