@@ -2,15 +2,19 @@
 
 import json
 import pickle
+import re
 
 import brought
 import numpy as np
 import pandas as pd
 import pytest
 from brought import KINDS, NUMBERS, learned, rows, rule, served, table
+from fits import small
+from typer.testing import CliRunner
 
 import tdce
 from tdce import AtLeast, Between, Change, InputError, Not, Range
+from tdce.cli import app
 from tdce.models.endpoint import Endpoint
 from tdce.models.frames import Frames
 from tdce.outputs import All, Decided, Output
@@ -510,6 +514,33 @@ def test_flags_and_codes_come_in_the_dtype_of_the_table():
 
 
 # together with the rest
+
+
+def test_an_onnx_file_and_an_endpoint_on_the_command_line(tmp_path, monkeypatch):
+    """The same answers as in Python; no label is needed where the model predicts a number."""
+    pytest.importorskip("skl2onnx")
+    small(monkeypatch)
+    path, runner = brought.onnx_file(tmp_path / "model.onnx"), CliRunner()
+    table().to_csv(tmp_path / "table.csv", index=False)
+    rows(table()).head(9).to_csv(tmp_path / "rows.csv", index=False)
+    saved, out = str(tmp_path / "a.tdce"), str(tmp_path / "out.csv")
+    fit = ["fit", str(tmp_path / "table.csv"), "--out", saved]
+    made = runner.invoke(app, [*fit, "--label", "decision", "--favourable", "yes", "--model", path])
+    assert "The model is right on" in made.output
+    ask = ["explain", saved, str(tmp_path / "rows.csv"), "--out", out]
+    found = runner.invoke(app, [*ask, "--model", path, "--verbose", "--max-model-rows", "50000"])
+    assert re.search(r"The model was asked \d+ times about [\d,]+ rows", found.output.replace("\n", " "))
+    answer = pd.read_csv(out)
+    assert set(answer["status"]) <= {"valid", "already"}
+    assert (brought.logistic().predict(answer[rows(table()).columns]) == "yes").all()
+    assert "which a file never holds: bring it" in str(runner.invoke(app, ask).exception)
+    assert "without one, give a model" in str(runner.invoke(app, fit).exception)
+    with served(lambda frame: 100 * rule(frame)) as (address, _):
+        made = runner.invoke(app, [*fit, "--label", "decision", "--model", address, "--favourable", "at least 60"])
+        found = runner.invoke(app, [*ask, "--model", address, "--target", "70 to 90"])
+    assert (made.exit_code, found.exit_code) == (0, 0)
+    answer = pd.read_csv(out)
+    assert ((100 * rule(answer) >= 70) & (100 * rule(answer) <= 90))[answer["status"] != "best_effort"].all()
 
 
 def test_methods_without_gradients_serve_any_model(explained):
