@@ -18,6 +18,7 @@ from torch import Tensor
 
 from tdce.cells import LARGEST, Flags, Floats, check_table, same
 from tdce.columns import Learned
+from tdce.columns.numeric import LearnedNumbers
 from tdce.errors import InputError, listing
 from tdce.schema import Schema
 from tdce.space import Space
@@ -107,6 +108,12 @@ class Encoder:
             for i, remark in learned.unfamiliar(values):
                 remarks[i].append(f"{name} {remark}")
         return remarks
+
+    def of_range(self, num: Tensor) -> Tensor:
+        """(n, num) encoded numbers -> from 0 to 1: the share of the table's range that lies below each."""
+        scales = (learned.scale for learned in self.columns if isinstance(learned, LearnedNumbers))
+        shares = [scale.of_range(values) for scale, values in zip(scales, num.double().numpy().T, strict=True)]
+        return torch.from_numpy(np.reshape(shares, num.T.shape).T.copy()).to(num.dtype)
 
     def stepped(self, x: Tensor, own: Tensor, steps: int) -> Tensor:
         """(n, width) with every number that differs from the row's own one step of its grid further away, or nearer if

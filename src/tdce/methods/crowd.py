@@ -19,7 +19,7 @@ from tdce.space import Space
 EXACT = 30.0  # how much more an immutable column weighs where people should agree on it
 LEVELS = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)  # quantiles of a number whose effect is measured
 ROWS = 64  # that are compared with all people at a time
-SAMPLE = 128  # refused people by whom the effect of a value is measured
+SAMPLE = 64  # refused people by whom the effect of a value is measured
 SHARE = 0.25  # of a budget, at most, for these effects
 FAR = 10.0  # in log odds: a margin beyond this counts as this
 
@@ -38,7 +38,7 @@ class Crowd:
     def of(cls, task: Task, goal: Goal) -> Crowd:
         def make() -> Crowd:
             x = task.people[meeting(task, goal)]
-            return cls(goal, x, places(task.space, x), values.effects(task.space, x), values)
+            return cls(goal, x, places(task.encoder, x), values.effects(task.space, x), values)
 
         values = Values.of(task, goal)
         return task.once(("crowd", goal, len(values.rows), values.sample), make)
@@ -82,7 +82,7 @@ class Crowd:
     ) -> tuple[Tensor, Tensor]:
         """(n, k, features) how much each of their values helps more than the row's own, on average, and what it would
         cost; one that cannot be taken over helps infinitely little."""
-        own, place = self.values.effects(task.space, x)[:, None], places(task.space, x)[:, None]
+        own, place = self.values.effects(task.space, x)[:, None], places(task.encoder, x)[:, None]
         free = task.space.gathered(task.mutable.float()[None])[0] > 0
         gain = (self.effect[which] - own).masked_fill(~free, -torch.inf)
         theirs = self.place[which]

@@ -68,8 +68,9 @@ class TDCE:
         answer = near.first()
         if query.options == 1:
             return answer
-        different = partial(Candidates.different, count=2 * query.options, begin=answer)
-        others = yield from self.brought_near(query, different(parts.joined(whole)), different)
+        different = partial(Candidates.different, count=3 * query.options, begin=answer)
+        starts = single.cheapest(WEIGHED).joined(parts).joined(whole)
+        others = yield from self.brought_near(query, different(starts), different)
         return near.joined(others).answers(query.options, answer)
 
     def single(self, query: Query, asked: Candidates, margin: Tensor) -> Talk[None]:
@@ -82,8 +83,8 @@ class TDCE:
             if len(values.rows) == 0:
                 continue
             gain = values.effect - values.effects(space, query.x[at])[:, values.feature]  # (n, values)
-            there = places(space, values.rows).gather(1, values.feature[:, None])[:, 0]
-            here = places(space, query.x[at])[:, values.feature]
+            there = places(task.encoder, values.rows).gather(1, values.feature[:, None])[:, 0]
+            here = places(task.encoder, query.x[at])[:, values.feature]
             cost = costs(there != here, here, there) * query.costs.expand(len(free))[values.feature]
             enough = gain >= -margin[at, None]
             key = torch.where(enough, cost, LAST - gain)
