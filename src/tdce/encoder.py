@@ -18,7 +18,6 @@ from torch import Tensor
 
 from tdce.cells import LARGEST, Flags, Floats, check_table, same
 from tdce.columns import Learned
-from tdce.columns.numeric import LearnedNumbers
 from tdce.errors import InputError, listing
 from tdce.schema import Schema
 from tdce.space import Space
@@ -111,8 +110,8 @@ class Encoder:
 
     def of_range(self, num: Tensor) -> Tensor:
         """(n, num) encoded numbers -> from 0 to 1: the share of the table's range that lies below each."""
-        scales = (learned.scale for learned in self.columns if isinstance(learned, LearnedNumbers))
-        shares = [scale.of_range(values) for scale, values in zip(scales, num.double().numpy().T, strict=True)]
+        columns = (learned for learned in self.columns if learned.column.numbers)
+        shares = [learned.of_range(scores) for learned, scores in zip(columns, num.double().numpy().T, strict=True)]
         return torch.from_numpy(np.reshape(shares, num.T.shape).T.copy()).to(num.dtype)
 
     def stepped(self, x: Tensor, own: Tensor, steps: int) -> Tensor:

@@ -12,7 +12,8 @@ import pandas as pd
 from tdce.cells import Name, Value, plain, readable
 from tdce.columns.base import Choices, Column, Learned
 from tdce.columns.categorical import MAX_CATEGORIES, Categorical
-from tdce.columns.numeric import Numeric, step_of
+from tdce.columns.grid import step_of
+from tdce.columns.numeric import Numeric
 from tdce.errors import InputError, shown
 
 __all__ = ["KINDS", "Categorical", "Choices", "Column", "Learned", "Numeric", "changed", "from_entry", "infer"]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, Self, cast
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from tdce.cells import LARGEST, Flags, Floats, Name, Value, is_value, readable, same
 from tdce.errors import InputError, listing, shown
@@ -156,6 +157,10 @@ class Learned(Protocol):
     def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]: ...  # rows with a value that fit never saw
     def arrays(self) -> Arrays: ...  # as `layout` says
     def choices(self, own: Floats) -> Choices: ...  # of rows with these values of their own
+
+    def of_range(self, scores: Floats) -> Floats:
+        """Encoded numbers (n,) -> from 0 to 1: how much of the table's range is below each; here, how many people."""
+        return np.asarray(ndtr(scores))
 
     def nearest_known(self, values: Floats) -> Floats:
         """The values, or the nearest ones that it knows; missing stays missing."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -28,24 +27,13 @@ from tdce.cells import (
     row_of,
 )
 from tdce.columns.base import Arrays, Choices, Column, Learned, Sizes
+from tdce.columns.grid import levels_of, marks_of, step_of
 from tdce.columns.scale import Scale
 from tdce.errors import InputError, is_whole, listing, shown
 
 Direction = Literal["any", "increase", "decrease"]
 FINEST = 1e-100  # of a grid: even the largest number has a count of such steps within a float's range
-NEARLY = 0.99  # of the cells lie on the grid; the odd ones may stay and are never proposed
-MAX_LEVELS = 256
-ROWS_PER_LEVEL = 50
-FEW_LEVELS = 40  # so few whole numbers, in enough rows each, are proposed as they were seen, even if few are missing
-ROWS_PER_FEW = 20
-RARE = 0.001  # of the rows, and at least so many: where a mark may be one
-FEWEST = 20
-SPIKE = 0.05  # of the rows, and so many times an ordinary value's: where a mark may be at the end of the others
-OUTSTANDING = 5
-APART = 0.2  # of the whole range: so far is a mark from all others, and further than these from each other
-MOST_MARKS = 3
 NARROW = {2: np.float16, 4: np.float32}
-UNKNOWN = re.compile(r"-(1|8|9|99|999)|9[6-9]|99[6-9]|999[6-9]|9{5,}")  # what a mark says that stands for no answer
 
 
 @dataclass(frozen=True)
@@ -104,9 +92,9 @@ class Numeric(Column):
         distinct, times = np.unique(values, return_counts=True)
         if distinct.tolist() == [0.0, 1.0]:
             return None
-        (step, on), marks = step_of(distinct, times), _marks_of(distinct, times)
+        (step, on), marks = step_of(distinct, times), marks_of(distinct, times)
         numbers = distinct[on & ~np.isin(distinct, marks)]
-        levels = _levels_of(numbers, step, len(values))
+        levels = levels_of(numbers, step, len(values))
         odd, missing = int(times[~on].sum()), len(present) < len(series)
         low, high = float(numbers[0]), float(numbers[-1])
         return cls(plain(series.name), low, high, step, levels, missing=missing, marks=marks, odd=odd)
@@ -277,6 +265,9 @@ class LearnedNumbers(Learned):
     def ends(self) -> tuple[float, float]:
         return self.scale.ends
 
+    def of_range(self, scores: Floats) -> Floats:
+        return self.scale.of_range(scores)
+
     def knows(self, values: Floats) -> Flags:
         return np.asarray((values == self.scale.within(values)) | np.isin(values, self.column.marks))
 
@@ -388,59 +379,6 @@ class Interval(Choices):
         weights[:, 1 + column.missing :] = np.isin(column.marks, column.proposed)
         weights[np.arange(len(self.own)), self.learned.states(self.own)] = True
         return ends[0][:, None], ends.max(axis=0)[:, None], weights[:, : column.weights]
-
-
-def step_of(distinct: Floats, times: Positions) -> tuple[float | None, Flags]:
-    """The coarsest decimal grid that nearly all cells lie on, with many values also its multiple (5, 25, …), and which
-    of the values do."""
-    everything = np.ones(len(distinct), dtype=bool)
-    for decimals in range(13):
-        units = distinct * 10.0**decimals
-        if np.abs(units).max() > 2.0**52:
-            return 1.0 if (np.rint(distinct) == distinct).all() else None, everything
-        on = np.rint(units) / 10.0**decimals == distinct
-        if times[on].sum() >= NEARLY * times.sum():
-            multiple = int(np.gcd.reduce(np.rint(units[on]).astype(np.int64))) if on.sum() >= 20 else 1
-            return float(Decimal(multiple).scaleb(-decimals)), on
-    return None, everything
-
-
-def _levels_of(distinct: Floats, step: float | None, rows: int) -> tuple[float, ...] | None:
-    """The few values themselves, where a well-filled column leaves most of its grid empty (0, 3103, 5178), or has few
-    whole numbers and gaps between them (-2, -1, 0, 2, 3)."""
-    if step is None or len(distinct) == 0:
-        return None
-    few = step >= 1 and len(distinct) <= FEW_LEVELS and len(distinct) * ROWS_PER_FEW <= rows
-    if few and (np.diff(distinct) > step).any():
-        return tuple(distinct.tolist())
-    if len(distinct) > MAX_LEVELS or len(distinct) * ROWS_PER_LEVEL > rows:
-        return None
-    points_on_grid = round((distinct[-1] - distinct[0]) / step) + 1
-    return tuple(distinct.tolist()) if 2 * len(distinct) < points_on_grid else None
-
-
-def _marks_of(distinct: Floats, times: Positions) -> tuple[float, ...]:
-    """Values that stand for no answer: far from all others or very frequent at an end, and written as marks are."""
-    marks = far_apart(distinct, times)
-    ends = [0, -1] if len(distinct) > 2 else []
-    marks[ends] |= times[ends] >= max(SPIKE * times.sum(), OUTSTANDING * float(np.median(times)))
-    return tuple(v for v in distinct[marks].tolist() if UNKNOWN.fullmatch(f"{v:.15g}"))
-
-
-def far_apart(values: Floats, times: Positions) -> Flags:
-    """Which of a number's values, in order, are a few far beyond all others (-1, 98, 999), and not rare."""
-    far = np.zeros(len(values), dtype=bool)
-    enough = max(RARE * times.sum(), FEWEST)
-    for beyond in range(1, min(MOST_MARKS, len(values) - 2) + 1):
-        ends = (
-            (slice(beyond), values[beyond:], values[beyond - 1]),
-            (slice(-beyond, None), values[:-beyond], values[-beyond]),
-        )
-        for group, inner, outer in ends:
-            gap = min(abs(outer - inner[0]), abs(outer - inner[-1]))
-            if gap > APART * np.ptp(values) and gap > np.ptp(inner) and times[group].sum() >= enough:
-                far[group] = True
-    return far
 
 
 def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
