@@ -20,8 +20,8 @@ from tdce.methods import METHODS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 NAMES = (
-    "Explainer", "Answer", "evaluate", "AtLeast", "Not", "Between", "Schema", "Numeric", "Categorical", "load",
-    "Dataset", "InputError",
+    "Explainer", "Answer", "evaluate", "AtLeast", "Not", "Between", "Range", "Change", "Schema", "Numeric",
+    "Categorical", "load", "Dataset", "InputError",
 )  # fmt: skip
 RETURNED = ("Answer", "Dataset")  # nobody makes one by hand
 WIDTH = 100  # a longer signature has one line per argument

@@ -193,5 +193,5 @@ KINDS = {
 
 def learned(model: Any, frame: pd.DataFrame | None = None, **more: Any) -> tdce.Explainer:
     """A small explainer of the model."""
-    made = tdce.Explainer(model=model, hidden=32, steps=150, progress="silent")
+    made = tdce.Explainer(model=model, hidden=32, steps=80, progress="silent")
     return made.fit(table() if frame is None else frame, **{"label": "decision", "favourable": "yes"} | more)

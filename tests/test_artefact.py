@@ -71,7 +71,7 @@ def test_two_fits_of_the_same_table_give_the_same_bytes(whole, tmp_path):
 
 def test_the_report_keeps_all_but_the_seconds(explainer, whole, tmp_path):
     assert explainer.report["seconds"] > 0
-    assert loaded(whole, tmp_path).report == {k: v for k, v in explainer.report.items() if k != "seconds"}
+    assert loaded(whole, tmp_path).fitted.report == {k: v for k, v in explainer.fitted.report.items() if k != "seconds"}
 
 
 @pytest.mark.parametrize("method", [*METHODS, Wachter(distance="l2", steps=7), TDCEPaper(tau=(0.3, 0.1), steps=None)])
@@ -88,7 +88,7 @@ def test_what_could_not_be_loaded_is_not_saved(explainer, tmp_path):
     fitted = explainer.fitted_
     wrong = {
         "label": ("de", "cision"),
-        "classes": (pd.Timestamp("2026-01-01"), "yes"),
+        "decides": dataclasses.replace(fitted.decides, classes=(pd.Timestamp("2026-01-01"), "yes")),
         "report": fitted.report | {"held_out_loss": {"classifier": np.inf, "diffusion": 1.0}},
         "favourable": "maybe",
     }
@@ -124,9 +124,9 @@ def test_a_byte_more_or_less_is_noticed(whole, tmp_path):
 def test_foreign_older_and_newer_files_are_named(whole, tmp_path):
     content, tensors = mutants.opened(whole)
     old = to_bytes(tensors, {"tdce": json.dumps({"format": 1, "checksum": "0", **content})})
-    new = whole.replace(b'\\"format\\":4', b'\\"format\\":5')
-    assert "format 1, this tdce reads 4 (an older tdce wrote it" in refusal(old, tmp_path)
-    assert "format 5, this tdce reads 4 (a newer tdce wrote it, update this one)" in refusal(new, tmp_path)
+    new = whole.replace(b'\\"format\\":5', b'\\"format\\":6')
+    assert "format 1, this tdce reads 5 (an older tdce wrote it" in refusal(old, tmp_path)
+    assert "format 6, this tdce reads 5 (a newer tdce wrote it, update this one)" in refusal(new, tmp_path)
     assert "not one that tdce wrote" in refusal(to_bytes(tensors, {}), tmp_path)
     assert "damaged or not a tdce artefact" in refusal(b"PK\x03\x04 not this", tmp_path)
     with pytest.raises(InputError, match="there is no file"):
@@ -144,15 +144,24 @@ FORGED = [
     ("classifier width", 8, "does not fit its schema and its classes"),
     ("diffusion tau", [0.5], "diffusion tau is [0.5], not two numbers"),
     ("diffusion tau", [0.0, 0.5], "two numbers from 0.01 to 100"),
-    ("classes", ["no"], "classes is ['no'], not a list of 2 to 50"),
-    ("classes", ["no", "no"], "not a list of 2 to 50 different"),
-    ("classes", ["no", None], "words, numbers or true/false"),
-    ("classes", ["no", "yes", "maybe"], "does not fit its schema and its classes"),
-    ("classes", list(range(51)), "not a list of 2 to 50"),
-    ("favourable", "maybe", "favourable 'maybe' is not one of its classes: no, yes"),
-    ("favourable", [1], "favourable is [1], not a class or null"),
+    ("outputs 0 classes", ["no"], "output classes is ['no'], not a list of 2 to 50"),
+    ("outputs 0 classes", ["no", "no"], "not a list of 2 to 50 different"),
+    ("outputs 0 classes", ["no", None], "words, numbers or true/false"),
+    ("outputs 0 classes", ["no", "yes", "maybe"], "does not fit its schema and its classes"),
+    ("outputs 0 classes", list(range(51)), "not a list of 2 to 50"),
+    ("outputs 0 classes", [], "its output has classes as well as groups of numbers, or neither"),
+    ("outputs 0 edges", [1.0, 0.5], "output edges is [1.0, 0.5], not a list of numbers in order"),
+    ("outputs 0 spread", 0, "output spread is 0, not a number above 0"),
+    ("outputs 0 decides", True, "its classifier does not fit its outputs"),
+    ("outputs", [], "its list of outputs is empty"),
+    ("model", {"models": []}, "it has a classifier as well as a model, or neither"),
+    ("classifier", None, "it has a classifier as well as a model, or neither"),
+    ("favourable", "maybe", "favourable 'maybe' is not a value of the label; known: no, yes"),
+    ("favourable", [1], "favourable is [1], not a class, a range or null"),
+    ("favourable", {"range": [1, 2]}, "favourable Range(low=1, high=2"),
     ("label", "income", "label 'income' is also a feature"),
-    ("label", None, "label is None, not text or a whole number"),
+    ("label", None, "it has a classifier and no label"),
+    ("label", 1.5, "label is 1.5, not text or a whole number"),
     ("method name", "magic", "method name is 'magic', not one of tdce"),
     ("method settings", {}, "method tdce has no 'closeness'"),
     ("method settings closeness", 2, "closeness is 2; it must be a number from 0 to 1"),
@@ -181,7 +190,7 @@ def test_forged_content_is_named_at_once(whole, tmp_path, where, value, words):
     content, tensors = mutants.opened(whole)
     holder, names = content, where.split()
     for name in names[:-1]:
-        holder = holder[name]
+        holder = holder[int(name) if isinstance(holder, list) else name]
     holder[names[-1]] = value
     began = time.process_time()
     assert words in refusal(sealed(content, tensors), tmp_path)

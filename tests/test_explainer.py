@@ -136,10 +136,10 @@ def test_rows_are_encoded_a_block_at_a_time(explainer, monkeypatch):
     monkeypatch.setattr(explaining, "SETTLED", 512)
     encoded, encode = [], Limits.x.func
     monkeypatch.setattr(Limits, "x", property(lambda self: encoded.append(len(self.own)) or encode(self)))
-    explainer.explain(lending.refused(explainer, 110))
+    explainer.explain(lending.refused(explainer, 107))
     assert max(encoded) == 512  # candidates; of the rows themselves 64
     assert 64 in encoded
-    assert 110 not in encoded
+    assert 107 not in encoded
 
 
 def test_another_seed_gives_another_answer(explainer, people):

@@ -1,7 +1,7 @@
 """Laws: those that a table has are found, in words a person would use, and nothing else is."""
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from tdce import InputError
 from tdce.cells import Floats
+from tdce.encoder import Encoder
 from tdce.laws import find as finding
 from tdce.laws.keeping import Keeping
 from tdce.laws.kinds import Determines, Given, Law, Linear, Order, State, from_entry
+from tdce.limits import Limits
 from tdce.schema import Categorical, Schema
 
 MONTHS = {"jan": 31, "feb": 28, "mar": 31, "apr": 30}
@@ -155,28 +157,50 @@ def test_a_law_that_makes_no_sense_is_named(schema, entry, words):
 # --- keeping them --------------------------------------------------------------------------------------------------
 
 
-def anything(column: int, values: Floats, rows: object) -> np.ndarray:
-    return np.ones(len(values), dtype=bool)
+@dataclass(frozen=True)
+class Grid:
+    """Numbers from a lowest to a highest one, in steps that may differ by column; some columns are frozen."""
+
+    own: Floats
+    low: float = -1000
+    high: float = 1000
+    steps: tuple[float, ...] = (1,) * 10
+    frozen: tuple[int, ...] = ()
+
+    def take(self, at: np.ndarray) -> "Grid":
+        return replace(self, own=self.own[at])
+
+    def allows(self, column: int, values: Floats, rows: np.ndarray) -> np.ndarray:
+        inside = (values >= self.low) & (values <= self.high) & (values % self.steps[column] == 0)
+        return inside & (column not in self.frozen)
+
+    def back(self, column: int, values: Floats, rows: np.ndarray) -> Floats:
+        """Looked up in the list of all that there is."""
+        grid = np.arange(self.low, self.high + 1) if self.low <= self.high else np.zeros(0)
+        grid = grid[self.allows(column, grid, rows)]
+        return np.array([nearest(grid, *ends) for ends in zip(values, self.own[rows, column], strict=True)])
 
 
-def nothing(column: int, values: Floats, rows: object) -> np.ndarray:
-    return np.zeros(len(values), dtype=bool)
+def nearest(grid: Floats, start: float, own: float) -> float:
+    between = grid[(grid >= min(start, own)) & (grid <= max(start, own))]
+    return float(between[np.abs(between - start).argmin()]) if len(between) else own
 
 
-def kept(law: Law, own: list[object], proposed: list[object], allows=anything) -> list[object]:
+def kept(law: Law, own: list[object], proposed: list[object], **room: object) -> list[object]:
     """One row of the columns that the law speaks of, in its order: what becomes of a proposal."""
     frame = pd.DataFrame([own, proposed], columns=list(law.columns))
     words = ("x", "y", "X", "Y", "success", "failure")
     features = [replace(f, categories=words) if isinstance(f, Categorical) else f for f in Schema.infer(frame).features]
     raw = np.stack([f.read(frame[f.name]) for f in features], axis=1)
     laws = Keeping.hard([law], features)
-    out = laws.kept(raw[1:], raw[:1], allows)
+    out = laws.kept(raw[1:], raw[:1], Grid(raw[:1], **room))
     assert not laws.broken(out, raw[:1]).any()
     return [f.cells(out[:, i])[0] for i, f in enumerate(features)]
 
 
 ORDER = Order("a", "b")
 SUM = Linear("total", ("a", "b"), (1, 1))
+YEARLY = Linear("yearly", ("monthly",), (12,))
 TOWN = Determines("town", "state", (("x", "X"), ("y", "Y")))
 CALL = Given(State("outcome", ("success",)), State("days", (-1,), but=True), usual=90, otherwise="failure")
 
@@ -205,7 +229,37 @@ def test_what_is_tied_to_a_change_follows_it(law, own, proposed, answer):
     (CALL, ["failure", -1], ["success", -1]),
 ])  # fmt: skip
 def test_a_change_that_nothing_may_follow_is_undone(law, own, proposed):
-    assert kept(law, own, proposed, nothing) == own
+    assert kept(law, own, proposed, low=1, high=0) == own
+
+
+@pytest.mark.parametrize(("law", "own", "proposed", "room", "answer"), [
+    (ORDER, [0, 7], [20, 7], {"steps": (5, 1)}, [5, 7]),  # 7 is not on the grid of a
+    (ORDER, [6, 20], [6, 0], {"steps": (1, 5)}, [6, 10]),
+    (ORDER, [6, 7], [20, 7], {"steps": (5, 1)}, [6, 7]),  # nothing between 6 and 7
+    (SUM, [5, 2, 3], [5, 40, 3], {"low": 0, "high": 20}, [20, 17, 3]),  # the total goes as far as it may
+    (SUM, [5, 2, 3], [5, 40, 3], {"low": 0, "frozen": (0,)}, [5, 5, 0]),  # the other part does
+    (SUM, [5, 2, 3], [5, 40, 3], {"frozen": (0, 2)}, [5, 2, 3]),  # nothing may follow
+    (YEARLY, [24, 2], [100, 2], {}, [96, 8]),  # the nearest that is 12 times something
+    (YEARLY, [24, 2], [24, 9], {"high": 70}, [60, 5]),
+])  # fmt: skip
+def test_a_change_that_nothing_may_follow_whole_comes_back_as_far_as_it_must(law, own, proposed, room, answer):
+    assert kept(law, own, proposed, **room) == answer
+
+
+def test_a_sum_of_cents_follows_to_the_cent():
+    """In floats 0.1 + 0.2 is not 0.3, nor are many others what they are to the cent."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(1, 999, (300, 2)) / 100, columns=["rent", "heating"])
+    frame["housing"] = (frame["rent"] + frame["heating"]).round(2)
+    encoder = Encoder.fit(
+        frame, Schema(Schema.infer(frame).features, (Linear("housing", ("rent", "heating"), (1, 1)),))
+    )
+    proposed = frame.assign(rent=frame["rent"].to_numpy()[::-1])
+    raw = Limits.of(encoder, frame).snap(encoder.encode(proposed))
+    np.testing.assert_array_equal(raw[:, 2], (raw[:, 0] + raw[:, 1]).round(2))
+    fits = (proposed["rent"] + frame["heating"]).between(frame["housing"].min(), frame["housing"].max()).to_numpy()
+    np.testing.assert_array_equal(raw[fits, 0], proposed["rent"][fits])
+    assert fits.mean() > 0.9
 
 
 VALUES = st.integers(0, 4)
@@ -234,20 +288,16 @@ def test_whatever_the_laws_no_change_breaks_one(laws, seed):
     features = Schema.infer(pd.DataFrame({name: range(5) for name in "abcd"})).features
     own, raw = rng.integers(0, 5, (2, 30, 4)).astype(float)
     frozen = rng.random(4) < 0.3
-    raw = np.where(frozen, own, raw)
-
-    def allows(column: int, values: Floats, rows: object) -> np.ndarray:
-        return (values >= 0) & (values <= 4) & ~frozen[column]
-
+    raw, room = np.where(frozen, own, raw), Grid(own, 0, 4, frozen=tuple(np.flatnonzero(frozen)))
     keeping = Keeping.hard(laws, features)
-    out = keeping.kept(raw, own, allows)
+    out = keeping.kept(raw, own, room)
     for law in laws:  # by hand, not by `broken`
         at = ["abcd".index(name) for name in law.columns]
         as_was = (out[:, at] == own[:, at]).all(axis=1)
         assert (as_was | [holds(law, dict(zip("abcd", row, strict=True))) for row in out]).all()
     assert (out[:, frozen] == own[:, frozen]).all()
     assert ((out >= 0) & (out <= 4)).all()
-    again = keeping.kept(out, own, allows)
+    again = keeping.kept(out, own, room)
     np.testing.assert_array_equal(again, out)
 
 

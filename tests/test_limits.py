@@ -64,7 +64,12 @@ def settings(draw: st.DrawFn, feature: Column) -> Column:
     shares = st.sampled_from([-0.5, 0, 0.111, 0.5, 0.52, 1, 1.5])
     low, high = sorted(round(feature.low + span * draw(shares), 4) for _ in "ab")
     direction = draw(st.sampled_from(["any", "increase", "decrease"]))
-    return Numeric(feature.name, low, high, feature.step, feature.levels, direction, immutable, missing)
+    seen = sorted(set(TABLE[feature.name].head(20).astype(float)))
+    marks = draw(st.just(()) | st.lists(st.sampled_from(seen), max_size=2, unique=True).map(tuple))
+    proposed = tuple(mark for mark in marks if draw(st.booleans()))
+    return Numeric(
+        feature.name, low, high, feature.step, feature.levels, direction, immutable, missing, marks, 0, proposed
+    )
 
 
 def rows(name: str, dtype: str, rng: np.random.Generator, wild: bool) -> pd.Series:
@@ -122,10 +127,13 @@ def broken_rule(feature: Column, dtype: Any, own: float, new: float) -> str | No
     if isinstance(feature, Categorical):
         value = feature.categories[int(new)]
         return None if feature.allowed is None or value in feature.allowed else f"{value} is not allowed"
+    if new in feature.marks:
+        return None if new in feature.proposed else "a mark"
     if not feature.low <= new <= feature.high:
         return "out of range"
     if not is_on_grid(feature, new):
         return "off the grid"
+    own = np.nan if own in feature.marks else own  # nothing to compare with
     if new <= own if feature.direction == "increase" else new >= own and feature.direction == "decrease":
         return "wrong direction"
     if pd.api.types.is_integer_dtype(dtype):

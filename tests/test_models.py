@@ -2,15 +2,19 @@
 
 import json
 import pickle
+import re
 
 import brought
 import numpy as np
 import pandas as pd
 import pytest
 from brought import KINDS, NUMBERS, learned, rows, rule, served, table
+from fits import small
+from typer.testing import CliRunner
 
 import tdce
 from tdce import AtLeast, Between, Change, InputError, Not, Range
+from tdce.cli import app
 from tdce.models.endpoint import Endpoint
 from tdce.models.frames import Frames
 from tdce.outputs import All, Decided, Output
@@ -306,8 +310,8 @@ def test_whole_numbers_that_are_categories_stay_whole_numbers():
     assert found["housing"].dtype == np.int64
 
 
-def test_a_category_that_only_the_query_has_is_named_with_the_way_out():
-    explainer = learned(rule)
+def test_a_category_that_only_the_query_has_is_named_with_the_way_out(explained):
+    explainer = explained("function")[2]
     strange = rows(table()).iloc[:2].assign(housing="boat")
     with pytest.raises(InputError, match="'housing' has category 'boat' in row 0, not seen in fit; known: own, rent"):
         explainer.explain(strange)
@@ -342,8 +346,8 @@ def test_values_are_judged_as_they_are_returned():
     assert (model(found) > 0.5).all()
 
 
-def test_ranges_are_kept_and_nothing_found_is_said():
-    explainer = learned(rule)
+def test_ranges_are_kept_and_nothing_found_is_said(explained):
+    explainer = explained("function")[2]
     asked = rows(table())[rule(rows(table())) < 0.01].head(10)
     within = explainer.explain(
         asked, rules=["income <= was(income) + 50", "debt >= was(debt) - 50"], immutable=["housing"]
@@ -435,8 +439,8 @@ def test_a_model_that_is_no_function_of_the_row_is_noticed(model, when):
         learned(model)
 
 
-def test_the_budget_of_rows_is_kept():
-    explainer = learned(rule)
+def test_the_budget_of_rows_is_kept(explained):
+    explainer = explained("function")[2]
     asked = rows(table())[rule(rows(table())) < 0.5].head(20)
     free = explainer.explain(asked)
     for budget in (60, 200, 1000):
@@ -507,3 +511,160 @@ def test_flags_and_codes_come_in_the_dtype_of_the_table():
     pd.testing.assert_frame_equal(Frames.of(schema.features, frame)(raw), frame)
     raw[0] = np.nan
     assert Frames.of(schema.features, frame)(raw)["code"].isna().tolist() == [True] + [False] * 19
+
+
+# together with the rest
+
+
+def test_an_onnx_file_and_an_endpoint_on_the_command_line(tmp_path, monkeypatch):
+    """The same answers as in Python; no label is needed where the model predicts a number."""
+    pytest.importorskip("skl2onnx")
+    small(monkeypatch)
+    path, runner = brought.onnx_file(tmp_path / "model.onnx"), CliRunner()
+    table().to_csv(tmp_path / "table.csv", index=False)
+    rows(table()).head(9).to_csv(tmp_path / "rows.csv", index=False)
+    saved, out = str(tmp_path / "a.tdce"), str(tmp_path / "out.csv")
+    fit = ["fit", str(tmp_path / "table.csv"), "--out", saved]
+    made = runner.invoke(app, [*fit, "--label", "decision", "--favourable", "yes", "--model", path])
+    assert "The model is right on" in made.output
+    ask = ["explain", saved, str(tmp_path / "rows.csv"), "--out", out]
+    found = runner.invoke(app, [*ask, "--model", path, "--verbose", "--max-model-rows", "50000"])
+    assert re.search(r"The model was asked \d+ times about [\d,]+ rows", found.output.replace("\n", " "))
+    answer = pd.read_csv(out)
+    assert set(answer["status"]) <= {"valid", "already"}
+    assert (brought.logistic().predict(answer[rows(table()).columns]) == "yes").all()
+    assert "which a file never holds: bring it" in str(runner.invoke(app, ask).exception)
+    assert "without one, give a model" in str(runner.invoke(app, fit).exception)
+    with served(lambda frame: 100 * rule(frame)) as (address, _):
+        made = runner.invoke(app, [*fit, "--label", "decision", "--model", address, "--favourable", "at least 60"])
+        found = runner.invoke(app, [*ask, "--model", address, "--target", "70 to 90"])
+    assert (made.exit_code, found.exit_code) == (0, 0)
+    answer = pd.read_csv(out)
+    assert ((100 * rule(answer) >= 70) & (100 * rule(answer) <= 90))[answer["status"] != "best_effort"].all()
+
+
+def test_methods_without_gradients_serve_any_model(explained):
+    model, frame, explainer = explained("forest")
+    asked = rows(frame)[model.predict(rows(frame)) == "no"].head(6)
+    for method in ("nice", "face", "cchvae"):
+        other = tdce.Explainer(method, model=model, progress="silent")
+        other.fitted_ = explainer.fitted_
+        found = other.explain(asked).to_frame()
+        valid = found["status"] == "valid"
+        assert (model.predict(found[asked.columns][valid]) == "yes").all()
+        assert valid.mean() > 0.5, method
+    other = tdce.Explainer("wachter", model=model, progress="silent")
+    other.fitted_ = explainer.fitted_
+    with pytest.raises(
+        InputError, match="needs a model with gradients, but this one has none; use cchvae, face or nice"
+    ):
+        other.explain(asked)
+
+
+def test_a_torch_module_leads(explained):
+    model, frame, explainer = explained("torch")
+    other = tdce.Explainer("wachter", model=model, progress="silent")
+    other.fitted_ = explainer.fitted_
+    asked = rows(frame)[~says_yes("torch", model, rows(frame))].head(6)
+    found = other.explain(asked).to_frame()
+    assert (found["status"] == "valid").all()
+
+
+def test_answers_are_measured_whatever_the_model(explained, priced):
+    model, frame, explainer = explained("forest")
+    asked = rows(frame)[model.predict(rows(frame)) == "no"].head(10)
+    measured = tdce.evaluate(explainer, explainer.explain(asked), rows(frame))  # there need be no label
+    assert measured["validity"] == 1
+    assert measured["violations"] == 0
+    _, numbers = priced
+    answer = numbers.explain(rows(table()).iloc[:30], target=Range(high=400))
+    assert tdce.evaluate(numbers, answer, rows(table()))["validity"] == 1
+
+
+def test_a_predicted_number_is_shown_as_one(priced, tmp_path):
+    _, explainer = priced
+    answer = explainer.explain(rows(table()).iloc[:8], target=Range(620, 680))
+    sentence = next(s for s in answer.sentences() if "would be" in s)
+    assert "the answer would be “620 to 680” (" in sentence
+    answer.to_html(tmp_path / "page.html")
+    assert "620 to 680" in (tmp_path / "page.html").read_text()
+
+
+def test_the_model_is_counted_in_the_report(explained):
+    model, frame, _ = explained("logistic")
+    explainer = learned(model)
+    assert explainer.report["model_calls"] == explainer.report["model_rows"] == 0
+    one = explainer.explain(rows(frame).iloc[:5])
+    two = explainer.explain(rows(frame).iloc[5:9])
+    assert explainer.report["model_calls"] == one.model_calls + two.model_calls
+    assert explainer.report["model_rows"] == one.model_rows + two.model_rows
+
+
+def test_classes_in_another_order_are_noticed():
+    swapped = brought.pipeline(brought.LogisticRegression())
+    explainer = learned(lambda frame: 1 - swapped.predict_proba(frame)[:, 1])
+    assert any("are its classes in another order than no, yes?" in hint for hint in explainer.hints)
+    assert not any("another order" in hint for hint in learned(swapped).hints)
+
+
+def test_an_id_that_the_model_asks_for_never_changes():
+    frame = table().assign(customer=np.arange(len(table())) + 10_000)
+    model = brought.make_pipeline(brought.StandardScaler(), brought.LogisticRegression())
+    model.fit(frame[[*NUMBERS, "customer"]], frame["decision"])
+    explainer = learned(model, frame)
+    assert explainer.schema["customer"].immutable
+    asked = rows(frame)[model.predict(frame[[*NUMBERS, "customer"]]) == "no"].head(5)
+    found = explainer.explain(asked).to_frame()
+    assert (found["customer"] == asked["customer"]).all()
+    assert (model.predict(found[[*NUMBERS, "customer"]]) == "yes").all()
+
+
+def test_a_row_has_the_same_answer_in_any_company(explained):
+    for kind in ("histogram", "function", "labels only"):
+        model, frame, explainer = explained(kind)
+        asked = rows(frame)[~says_yes(kind, model, rows(frame))].head(20)
+        together = explainer.explain(asked, n=2).to_frame()
+        for i in (0, 7, 19):
+            alone = explainer.explain(asked.iloc[[i]], n=2).to_frame()
+            pd.testing.assert_frame_equal(alone, together[together["row"] == asked.index[i]], check_exact=True)
+
+
+TARGETS = {
+    "class": {},
+    "threshold": {"threshold": 0.7},
+    "not": {"target": Not("no")},
+    "options": {"n": 3},
+}
+RULES = {
+    "free": {},
+    "frozen": {"immutable": ["housing", "age"]},
+    "rules": {"rules": ["debt <= was(debt)", "at most 2 changes"]},
+    "costs": {"costs": {"income": 5, "debt": 0.5}},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("rule", RULES)
+def test_every_model_with_every_target_under_every_rule(kind, target, rule, explained):
+    model, frame, explainer = explained(kind)
+    asked = rows(frame)[~says_yes(kind, model, rows(frame))].head(10)
+    if kind == "array" and rule == "frozen":
+        pytest.skip("it has no housing")
+    if kind in ("labels only", "svm") and target == "threshold":
+        pytest.skip("it has no probabilities")
+    answer = explainer.explain(asked, **TARGETS[target], **RULES[rule])
+    found = answer.to_frame()
+    valid = found[found["status"] == "valid"]
+    assert len(valid) > 0
+    assert says_yes(kind, model, valid[asked.columns]).all()
+    before = asked.loc[found["row"]].reset_index(drop=True)
+    now = found[asked.columns].reset_index(drop=True)
+    if rule == "frozen":
+        pd.testing.assert_frame_equal(now[["housing", "age"]], before[["housing", "age"]])
+    if rule == "rules":
+        assert (now["debt"] <= before["debt"]).all()
+        assert ((now != before).sum(axis=1) <= 2).all()
+    if target == "threshold":
+        assert (valid["score_after"] >= 0.7).all()

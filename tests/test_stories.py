@@ -8,7 +8,7 @@ import pytest
 from fits import kept
 
 import tdce
-from tdce.schema import Schema
+from tdce.schema import Column, Schema
 
 DAYS = {"jan": 31, "feb": 28, "mar": 31, "apr": 30}
 
@@ -56,10 +56,15 @@ def answers(explainer: tdce.Explainer, people: pd.DataFrame, laws: bool = True, 
     """With laws off: of the same networks with a schema that knows nothing."""
     if not laws:
         asked, fitted = tdce.Explainer(progress="silent"), explainer.fitted
-        columns = tuple(replace(each, column=each.column.plain()) for each in fitted.encoder.columns)
+        columns = tuple(replace(each, column=knowing_nothing(each.column)) for each in fitted.encoder.columns)
         asked.fitted_ = replace(fitted, encoder=replace(fitted.encoder, columns=columns, known=None), memo={})
         explainer = asked
     return explainer.explain(people, closeness=0.9, **options).to_frame()
+
+
+def knowing_nothing(column: Column) -> Column:
+    """Encoded as before: marks may be proposed like any number."""
+    return replace(column, proposed=column.marks) if column.marks else column.plain()
 
 
 def never_called(frame: pd.DataFrame) -> np.ndarray:
@@ -114,6 +119,22 @@ def test_somebody_would_otherwise(explainer, people):
     frame = answers(explainer, people, laws=False)
     before = np.any([story(people) for story in STORIES], axis=0)
     assert (np.any([story(frame) for story in STORIES], axis=0) & ~before).mean() > 0.1
+
+
+def test_who_is_told_of_a_call_gets_all_that_belongs_to_it(explainer, people):
+    """A last campaign that succeeded, for somebody who was never called: its day and its number come with it."""
+    never = people[people["outcome"] == "unknown"].head(40)
+    fixed = [name for name in people.columns if name not in ("days_since_call", "calls", "outcome")]
+    frame = answers(explainer, never, immutable=fixed)
+    called = frame[frame["outcome"] == "success"]
+    assert (called["status"] == "valid").sum() >= 5
+    assert called["days_since_call"].between(1, 399).all()
+    assert called["calls"].between(1, 5).all()
+
+
+def test_nobody_who_was_called_is_told_that_they_never_were(told, people):
+    before = people.loc[told["row"]]
+    assert not ((told["days_since_call"] == -1).to_numpy() & (before["days_since_call"] != -1).to_numpy()).any()
 
 
 def test_nearly_all_have_an_answer_all_the_same(told):

@@ -49,27 +49,39 @@ def aim_of(scene, closeness: float = 0.8) -> Objective:
 
 
 def test_what_a_change_costs_by_hand():
-    """A number that passes 34 % of the people, a category, nothing."""
+    """A number that passes 34 % of the people and a part of the range, a category, nothing."""
     frame = pd.DataFrame({"n": [0.0, 1.0, 2.0], "c": ["a", "b", "c"]})
-    space = Encoder.fit(frame).space
+    encoder = Encoder.fit(frame)
+    space, top = encoder.space, encoder.encode(frame)[2, 0].item()  # 2 is the highest, 1 is at 0
     x = torch.tensor([[0.0, 1, 0, 0]] * 3)
     x_cf = torch.tensor([[1.0, 1, 0, 0], [0.0, 0, 0, 1], [0.0, 1, 0, 0]])
-    found = costs(space.moved(x, x_cf), places(space, x), places(space, x_cf))
-    passed = erf(1 / sqrt(2)) / 2
+    found = costs(space.moved(x, x_cf), places(encoder, x), places(encoder, x_cf))
+    passed = (erf(1 / sqrt(2)) / 2 + (1 / top) / 2) / 2  # from 1 up to 2 is half of the range
     assert found.tolist() == [[pytest.approx(COUNT + (1 - COUNT) * passed), 0], [0, 1], [0, 0]]
 
 
+def test_a_place_in_the_range_by_the_raw_values(scene):
+    """The second route: what is decoded, between the lowest and the highest of the table."""
+    task, x, _ = scene
+    raw, table = task.encoder.unembed(x), lending.table()
+    for i, name in enumerate(("income", "debt", "age")):
+        column = list(task.encoder.schema.names).index(name)
+        low, high = table[name].min(), table[name].max()
+        share = (raw[:, column].clip(low, high) - low) / (high - low)
+        step = 20 / (high - low)  # values are rounded to the grid when they are decoded
+        np.testing.assert_allclose(task.encoder.of_range(x[:, : task.space.num])[:, i], share, atol=step)
+
+
 def test_a_missing_number_is_as_far_as_can_be_from_any_other():
-    space = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0, np.nan]})).space
+    encoder = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0, np.nan]}))
     present, missing = torch.tensor([[2.0, 1, 0]]), torch.tensor([[0.0, 0, 1]])
-    found = costs(space.moved(present, missing), places(space, present), places(space, missing))
+    found = costs(encoder.space.moved(present, missing), places(encoder, present), places(encoder, missing))
     assert found.tolist() == [[1.0]]
 
 
 def test_nobody_at_all_has_no_places_with_or_without_categories():
     for encoder in (toys.encoder("ab"), toys.encoder("ab", c=3), toys.encoder("", c=3)):
-        space = encoder.space
-        assert places(space, torch.zeros(0, space.width)).shape == (0, len(encoder.schema))
+        assert places(encoder, torch.zeros(0, encoder.space.width)).shape == (0, len(encoder.schema))
 
 
 def test_the_energy_is_the_sum_of_the_denoising_errors_of_one_row_after_another(scene):
@@ -357,7 +369,9 @@ def test_what_a_persons_values_gain_and_cost():
     task = five()
     gain, cost = Crowd.of(task, Class(1)).compared(task, torch.tensor([ROW]), torch.tensor([[0]]))
     assert gain[0, 0].tolist() == pytest.approx([4, 2, 1, -torch.inf, 0], abs=1e-4)
-    change = COUNT + (1 - COUNT) * erf(1 / sqrt(2)) / 2
+    of_range = task.encoder.of_range(torch.tensor([[0.0] * 5, [1.0] * 5])).diff(dim=0)[0, 0].item()
+    passed = (erf(1 / sqrt(2)) / 2 + of_range) / 2
+    change = COUNT + (1 - COUNT) * passed
     assert cost[0, 0].tolist() == pytest.approx([change, change, change, 0, change])
 
 

@@ -12,6 +12,7 @@ import tdce
 from tdce.cells import same
 from tdce.methods import METHODS, TDCE, TDCEPaper
 from tdce.methods.objective import Objective
+from tdce.methods.tdce import LITTLE
 from tdce.methods.wayback import WayBack
 from tdce.noise import Noise
 
@@ -46,7 +47,7 @@ def test_everything_is_valid_then_and_no_valid_answer_gets_worse(explainer, name
         total.append(aim.total(aim.cost(x_cf, torch.arange(80)), aim.energy(x_cf, torch.arange(80))))
     clear = torch.from_numpy(plain.status[:, 0] == "valid") & torch.from_numpy(plain.score_after[:, 0] > 0.51)
     assert clear.any()
-    assert (total[1] <= total[0] + 1e-5)[clear].all()
+    assert (total[1] <= total[0] + LITTLE)[clear].all()  # which a step away from the edge may cost
     assert (~same(back.raw[:, 0], back.own)).sum() <= (~same(plain.raw[:, 0], plain.own)).sum() + 80
 
 

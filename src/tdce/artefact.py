@@ -234,7 +234,11 @@ def _agree(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> Non
         raise InputError("it has a classifier as well as a model, or neither")
     if classifier is not None:
         follow(classifier, CLASSIFIER, "classifier")
-        if (classifier["width"], classifier["classes"], len(outputs)) != (Space.of(schema).width, len(classes), 1):
+        if content["label"] is None:
+            raise InputError("it has a classifier and no label")
+        if outputs != (Output(classes=classes),):
+            raise InputError("its classifier does not fit its outputs")
+        if (classifier["width"], classifier["classes"]) != (Space.of(schema).width, len(classes)):
             raise InputError("its classifier does not fit its schema and its classes")
     if content["diffusion"]["classes"] != outputs[0].groups:
         raise InputError("its diffusion model does not fit its classes")

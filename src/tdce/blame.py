@@ -1,21 +1,25 @@
-"""Which rules stand in the way where no answer was found: without one of them there would be one."""
+"""Which rules stand in the way where no answer was found: a smallest set of them that leaves none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import torch
 
-from tdce.cells import Flags, same
+from tdce.cells import Flags, Positions, same
 from tdce.explaining import explain
 from tdce.explanation import Explanation, Question, Status
 from tdce.limits import Limits
 from tdce.methods.interface import Method
 
-MOST = 12  # rules that are left out one at a time
+MOST = 12  # rules of which it is found out which ones stand in the way
+
+Answered = Callable[[Positions, Flags], Flags]
+"""(m,) whether there is an answer for rows at these positions (m,) under these of the rules (rules,) alone."""
 
 
 def blamed(method: Method, rows: pd.DataFrame, limits: Limits, question: Question, found: Explanation) -> Explanation:
@@ -25,29 +29,70 @@ def blamed(method: Method, rows: pd.DataFrame, limits: Limits, question: Questio
     if not rules or len(failed) == 0:
         return found
     without = replace(limits.encoder, known=replace(limits.encoder.schema, rules=()))
-    some = replace(question, goals=question.goals.take(torch.from_numpy(failed)), options=1)
 
-    def answered(kept: Sequence[str]) -> Flags:
-        """(failed,) whether there is an answer under these rules alone."""
-        fewer = Limits.of(without, rows.iloc[failed], limits.immutable, kept)
+    def answered(at: Positions, kept: Flags) -> Flags:
+        some = replace(question, goals=question.goals.take(torch.from_numpy(at)), options=1)
+        fewer = Limits.of(without, rows.iloc[at], limits.immutable, [r for r, k in zip(rules, kept, strict=True) if k])
         return np.asarray(explain(method, fewer, some).status[:, 0] == Status.VALID)
 
-    free = answered(())
-    alone = [free & answered([*rules[:i], *rules[i + 1 :]]) for i in range(len(rules))] if len(rules) <= MOST else []
+    at = failed[answered(failed, np.zeros(len(rules), dtype=bool))]
+    if len(at) == 0:
+        return found
+    said = _said(rules, guilt(answered, at, len(rules))) if len(rules) <= MOST else [_too_many(rules)] * len(at)
     status, note = found.status.copy(), found.note.copy()
-    for k in np.flatnonzero(free):
-        guilty = [rule for rule, without_it in zip(rules, alone, strict=False) if without_it[k]]
-        row = failed[k]
+    for row, words in zip(at, said, strict=True):
         for option in range(note.shape[1]):
-            note[row, option] = "; ".join(filter(None, [_said(guilty, len(rules)), note[row, option]]))
-            if same(found.raw[row, option], found.own[row]).all():
-                status[row, option] = Status.INFEASIBLE
+            note[row, option] = "; ".join(filter(None, [words, note[row, option]]))
+    stuck = same(found.raw[at], found.own[at, None]).all(axis=2)
+    status[at] = np.where(stuck, Status.INFEASIBLE.value, status[at])
     return replace(found, status=status, note=note)
 
 
-def _said(guilty: list[str], rules: int) -> str:
-    if not guilty:
-        return "the rule stands in the way" if rules == 1 else "several rules together stand in the way"
-    if len(guilty) == 1:
-        return f"without the rule {guilty[0]!r} there is an answer"
-    return f"there is an answer without one of the rules {', '.join(map(repr, guilty))}"
+class Guilt(NamedTuple):
+    together: Flags  # (n, rules) with these alone there is no answer; without any one of these there is
+    single: Flags  # (n, rules) without just this one of all rules there is an answer
+
+
+def guilt(answered: Answered, at: Positions, rules: int) -> Guilt:
+    """Of rows that have an answer under no rule and none under all of them. Each rule is left out in turn, for good if
+    there is no answer without it either; rows that have the same rules left are asked about together."""
+    together = np.ones((len(at), rules), dtype=bool)
+    single = np.stack([_answered(answered, at, ~without & together) for without in np.eye(rules, dtype=bool)], axis=1)
+    for i in range(rules):
+        loose = np.flatnonzero(~single[:, i])  # in the other rows it is needed, whatever else is left out
+        fewer = together[loose]
+        fewer[:, i] = False
+        unknown = fewer.sum(axis=1) < rules - 1
+        needed = np.zeros(len(loose), dtype=bool)
+        needed[unknown] = _answered(answered, at[loose[unknown]], fewer[unknown])
+        together[loose, i] = needed
+    return Guilt(together, single)
+
+
+def _answered(answered: Answered, at: Positions, kept: Flags) -> Flags:
+    """(n,) whether rows have an answer, each under rules of its own (n, rules); under none of them all have one."""
+    out = np.ones(len(at), dtype=bool)
+    for some in np.unique(kept[kept.any(axis=1)], axis=0):
+        mine = (kept == some).all(axis=1)
+        out[mine] = answered(at[mine], some)
+    return out
+
+
+def _said(rules: tuple[str, ...], found: Guilt) -> list[str]:
+    """(n,) one remark per row."""
+    names = np.array(rules, dtype=object)
+    pairs = zip(found.together, found.single, strict=True)
+    return [_words(names[together].tolist(), names[single].tolist()) for together, single in pairs]
+
+
+def _words(together: list[str], single: list[str]) -> str:
+    if len(together) == 1:
+        alone = f"the rule {together[0]!r} alone leaves no answer"  # and so does another one
+        return f"without the rule {together[0]!r} there is an answer" if single else alone
+    text = f"there is no answer under these rules together: {', '.join(map(repr, together))}"
+    either = "any one of them" if single == together else " or ".join(map(repr, single))
+    return f"{text}; without {either} there is one" if single else text
+
+
+def _too_many(rules: tuple[str, ...]) -> str:
+    return f"the {len(rules)} rules stand in the way (which of them is found out for at most {MOST})"

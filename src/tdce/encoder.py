@@ -108,11 +108,18 @@ class Encoder:
                 remarks[i].append(f"{name} {remark}")
         return remarks
 
+    def of_range(self, num: Tensor) -> Tensor:
+        """(n, num) encoded numbers -> from 0 to 1: the share of the table's range that lies below each."""
+        columns = (learned for learned in self.columns if learned.column.numbers)
+        shares = [learned.of_range(scores) for learned, scores in zip(columns, num.double().numpy().T, strict=True)]
+        return torch.from_numpy(np.reshape(shares, num.T.shape).T.copy()).to(num.dtype)
+
     def stepped(self, x: Tensor, own: Tensor, steps: int) -> Tensor:
         """(n, width) with every number that differs from the row's own one step of its grid further away, or nearer if
         `steps` is -1."""
         raw, before = self.unembed(x), self.unembed(own)
-        moved = np.nan_to_num(raw - before) * self.space.moved(x, own).numpy()
+        marked = np.stack([np.isin(values, column.marks) for column, values in zip(self.schema, before.T, strict=True)])
+        moved = np.where(marked.T, 0.0, np.nan_to_num(raw - before)) * self.space.moved(x, own).numpy()
         columns = zip(self.schema, raw.T, steps * np.sign(moved).T, strict=True)
         stepped = np.stack([column.stepped(*each) for column, *each in columns], axis=1)
         changed = torch.from_numpy(~same(stepped, raw))[:, self.space.owner]
@@ -122,10 +129,17 @@ class Encoder:
         """(n, width) which numbers of encoded rows are marks, that stand for no number."""
         out = torch.zeros(x.shape, dtype=torch.bool)
         for learned, places in zip(self.columns, self.space.places.values(), strict=True):
-            if len(learned.column.marks):
-                marks = torch.from_numpy(learned.embed(np.array(learned.column.marks))[:, 0]).float()
-                out[:, places[0]] = torch.isin(x[:, places[0]], marks)
+            if marks := len(learned.column.marks):
+                weights = x[:, places[1:]]
+                out[:, places[0]] = weights.argmax(dim=1) >= weights.shape[1] - marks
         return out
+
+    def unmarked(self, raw: Floats) -> Floats:
+        """(n, features) the raw values, with marks as missing: numbers that can be compared."""
+        if not any(column.marks for column in self.schema):
+            return raw
+        columns = zip(self.schema, raw.T, strict=True)
+        return np.stack([np.where(np.isin(values, column.marks), np.nan, values) for column, values in columns], axis=1)
 
     def same(self, x: Tensor, other: Tensor) -> Flags:
         """(n, features): which features of two encoded tensors are equal (in float32)."""

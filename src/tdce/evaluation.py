@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -205,13 +206,19 @@ class Yardstick:
         """(features,) which of them are numbers."""
         return np.array([column.numbers > 0 for column in self.encoder.schema])
 
+    @cached_property
+    def numbers(self) -> Floats:
+        """(rows, features) the training rows with marks as missing."""
+        return self.encoder.unmarked(self.raw)
+
     def standardised(self, raw: Floats) -> Tensor:
-        """(n, num) numbers minus their mean, over their deviation; a missing one is at the mean, one far out is where
-        the encoding ends."""
+        """(n, num) numbers minus their mean, over their deviation; a missing one and a mark are at the mean, one far
+        out is where the encoding ends."""
         columns = [i for i, column in enumerate(self.encoder.schema) if column.numbers]
         low, high = np.array([self.encoder.columns[i].ends for i in columns]).reshape(-1, 2).T
-        mean, deviation = np.nanmean(self.raw[:, columns], axis=0), np.nanstd(self.raw[:, columns], axis=0)
-        scaled = (raw[:, columns].clip(low, high) - mean) / np.where(deviation > 0, deviation, 1.0)
+        learned, raw = self.numbers[:, columns], self.encoder.unmarked(raw)[:, columns]
+        mean, deviation = np.nanmean(learned, axis=0), np.nanstd(learned, axis=0)
+        scaled = (raw.clip(low, high) - mean) / np.where(deviation > 0, deviation, 1.0)
         return torch.from_numpy(np.nan_to_num(scaled))
 
     def whole(self, raw: Floats) -> Tensor:
@@ -271,13 +278,17 @@ class Yardstick:
             "im1_median": im1.median().item(),
             "im2_median": im2.median().item(),
             "sparsity": metrics.sparsity(raw, raw_cf),
-            "gower": metrics.gower(raw, raw_cf, self.numeric, self.raw),
+            "gower": metrics.gower(raw, raw_cf, self.numeric & self._graded(raw, raw_cf), self.numbers),
             "realism": metrics.realism(whole, self.whole(self.raw[self.target])),
             "copies": metrics.copies(raw_cf, self.raw),
         }
         if options.shape[1] > 1:
             values["option_spread"] = metrics.option_spread(raw, options)
         return values | self._against_held_out(raw_cf, whole)
+
+    def _graded(self, raw: Floats, raw_cf: Floats) -> Flags:
+        """(n, features) where neither is missing or a mark: how far it went can be said."""
+        return ~np.isnan(self.encoder.unmarked(raw)) & ~np.isnan(self.encoder.unmarked(raw_cf))
 
     def _against_held_out(self, raw_cf: Floats, whole: Tensor) -> dict[str, float]:
         """Left out where there are no held-out rows of the target class, or too few."""
@@ -286,7 +297,7 @@ class Yardstick:
             return {}
         values = {
             "held_out_distance": metrics.held_out_distance(whole, self.whole(real)),
-            "coherence": metrics.coherence(raw_cf, real, self.numeric),
+            "coherence": metrics.coherence(self.encoder.unmarked(raw_cf), self.encoder.unmarked(real), self.numeric),
         }
         if min(len(real), len(raw_cf)) >= metrics.FEWEST:
             values["two_sample"] = metrics.two_sample(whole, self.whole(real))

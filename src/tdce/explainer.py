@@ -85,6 +85,7 @@ class Explainer:
         self.seed = whole("seed", seed, 0, LAST_SEED)
         self.keep_rows = flag("keep_rows", keep_rows)
         self.progress: Mode = one_of("progress", progress, get_args(Mode))
+        self.asked_ = (0, 0)  # calls of the model by `explain`, and rows
 
     def __repr__(self) -> str:
         method = repr(self.method)
@@ -181,8 +182,10 @@ class Explainer:
         found = explain(ready, limits, question, Progress(self.progress))
         if max_model_rows is None:  # which would ask more
             found = blamed(ready, rows, limits, question, found)
+        judge = task_of(ready).judge
+        self.asked_ = self.asked_[0] + judge.calls, self.asked_[1] + judge.rows
         labels = tuple(label for output in fitted.outputs for label in output.labels())
-        return Answer.of(rows, limits, question, found, labels, task_of(ready).judge)
+        return Answer.of(rows, limits, question, found, labels, judge)
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The explained model's probability of each class, one column per class, to six decimals, as in answers."""
@@ -213,8 +216,10 @@ class Explainer:
     @property
     def report(self) -> dict[str, Any]:
         """Rows, accuracy together with that of always predicting the most common class, calibration error, versions;
-        after `fit` also its seconds, which are not saved."""
-        return self.fitted.report
+        after `fit` also its seconds, which are not saved. `model_calls` and `model_rows`: how often `explain` has asked
+        the model, and about how many rows."""
+        calls, rows = self.asked_
+        return self.fitted.report | {"model_calls": calls, "model_rows": rows}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that was learned to one file: tensors and JSON, no code, under one checksum. The training rows are

@@ -138,8 +138,6 @@ def fit(
     schema, out = _schema(frame, label, schema, names("learn", learn), names("categorical", categorical), asked_for)
     schema = schema.freeze(*immutable)
     noticed = tuple(hints(frame, schema, label, out))
-    for hint in noticed:
-        progress.say(f"Hint: {hint}")
     encoder = Encoder.fit(frame, schema)
     raw = encoder.read(frame)
     x = encoder.embed(raw).float()
@@ -160,7 +158,13 @@ def fit(
         score = torch.from_numpy(said)
         y = decides.outputs[0].group(score)
         favourable = checked_favourable(favourable, decides.outputs)
+        right = None if labels is None else (y == labels).float().mean().item()
+        if right is not None and decides.outputs[0].classes == classes and right < 1 / len(classes):
+            noticed += (f"the model says what {label!r} says in only {100 * right:.0f} % of the rows; are its classes "
+                        f"in another order than {listing(classes)}?",)  # fmt: skip
 
+    for hint in noticed:
+        progress.say(f"Hint: {hint}")
     groups = decides.outputs[0].groups
     diffusion, walk = learned_diffusion(encoder.space, x, y, hidden, tau, steps, seed, progress, groups)
     people = drawn(encoder, diffusion, classes_to_draw(y[train], seed), seed, progress)
@@ -195,14 +199,14 @@ def _schema(
     schema: Schema | None,
     learn: tuple[Name, ...],
     categorical: tuple[Name, ...],
-    asked_for: tuple[Name, ...],  # by the model: learned, whatever they look like
+    asked_for: tuple[Name, ...],  # by the model
 ) -> tuple[Schema, dict[Name, str]]:
     """The schema that is given, or read off the table, and which columns it then leaves out, and why."""
     if schema is None:
-        learn = (*learn, *(name for name in asked_for if name in frame.columns and name != label))
-        return Schema.infer(frame, label, learn=learn, categorical=categorical), carried(
-            frame, label, {*learn, *categorical}
-        )
+        out = carried(frame, label, {*learn, *categorical})
+        needed = [name for name in out if name in asked_for]  # ids that the model asks for: learned, and never changed
+        inferred = Schema.infer(frame, label, learn=(*learn, *needed), categorical=categorical).freeze(*needed)
+        return inferred, {name: why for name, why in out.items() if name not in needed}
     if label in schema.names:
         raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
     for what, some in {"learn": learn, "categorical": categorical}.items():

@@ -88,7 +88,7 @@ class Limits:
         parts = zip(self.choices, self.encoder.parts(x_cf), strict=True)
         raw = np.stack([choices.snap(part) for choices, part in parts], axis=1)
         raw = np.where(self.encoder.same(x_cf, self.x) | self.frozen, self.own, raw)
-        return self.laws.kept(raw, self.own, self._allows)
+        return self.laws.kept(raw, self.own, self)
 
     def reach(self) -> Reach:
         """How far the encoded rows may go: the lowest and highest numbers, and which category weights may be 1."""
@@ -110,11 +110,17 @@ class Limits:
         frozen = f"; immutable: {listing(self.immutable)}" if self.immutable else ""
         return f"no other allowed value for {listing(stuck)}{frozen}"
 
-    def _allows(self, column: int, values: Floats, rows: Positions) -> Flags:
+    def allows(self, column: int, values: Floats, rows: Positions) -> Flags:
         """Whether these values of a column may be proposed to these rows."""
-        whole = self.own[:, column].copy()
-        whole[rows] = values
-        return np.asarray(self.choices[column].allows(whole)[rows] & ~self.frozen[column])
+        return np.asarray(self._choices(column, rows).allows(values) & ~self.frozen[column])
+
+    def back(self, column: int, values: Floats, rows: Positions) -> Floats:
+        """The nearest that may be proposed to these rows on the way from these values of a column to their own."""
+        own = self.own[rows, column]
+        return own if self.frozen[column] else self._choices(column, rows).back(values)
+
+    def _choices(self, column: int, rows: Positions) -> Choices:
+        return self.columns[column].choices(self.own[rows, column])
 
     @property
     def frozen(self) -> Flags:

@@ -108,7 +108,8 @@ def gower(raw: Floats, raw_cf: Floats, numeric: Flags, rows: Floats) -> float:
     """How much changed, over all features alike: the mean over rows and features of Gower's distance. A number counts
     min(1, |x - x_cf| / (q95 - q5)), a category, or a value that was or is missing, 1 if it changed. Lower is better.
 
-    q5 and q95 are quantiles of the training `rows`; where they coincide, the smallest and the largest value.
+    q5 and q95 are quantiles of the training `rows`; where they coincide, the smallest and the largest value. `numeric`
+    may also be (n, features): where a cell and its change are numbers.
     """
     if not len(raw):
         return 0.0

@@ -12,7 +12,8 @@ import pandas as pd
 from tdce.cells import Name, Value, plain, readable
 from tdce.columns.base import Choices, Column, Learned
 from tdce.columns.categorical import MAX_CATEGORIES, Categorical
-from tdce.columns.numeric import Numeric, step_of
+from tdce.columns.grid import step_of
+from tdce.columns.numeric import Numeric
 from tdce.errors import InputError, shown
 
 __all__ = ["KINDS", "Categorical", "Choices", "Column", "Learned", "Numeric", "changed", "from_entry", "infer"]
@@ -53,12 +54,23 @@ def changed(column: Column, settings: Mapping[str, Any]) -> Column:
         raise _unknown(column.name, called)
     kind.check_settings(column.name, settings)
     if isinstance(column, Numeric) and kind is Categorical:
-        column = Categorical(column.name, _grid(column), immutable=column.immutable, missing=column.missing)
+        column = _codes(column)
     elif isinstance(column, Categorical) and kind is Numeric:
         column = replace(_numbers(column), immutable=column.immutable, missing=column.missing)
     elif not isinstance(column, kind):
         raise InputError(f"{column.name!r} is {column.kind} and cannot be turned into {kind.kind}")
     return replace(column, **settings)
+
+
+def _codes(column: Numeric) -> Categorical:
+    """Its numbers and marks as categories; marks are proposed as little as before."""
+    numbers, marks = _grid(column), tuple(map(_short, column.marks))
+    allowed = (*numbers, *map(_short, column.proposed)) if marks else None
+    return Categorical(column.name, (*numbers, *marks), allowed, column.immutable, column.missing)
+
+
+def _short(value: float) -> Value:
+    return int(value) if value.is_integer() else value
 
 
 def _grid(column: Numeric) -> tuple[Value, ...]:
@@ -73,7 +85,7 @@ def _grid(column: Numeric) -> tuple[Value, ...]:
             )
         count = np.arange(int(np.floor(steps + 1e-9)) + 1, dtype=np.float64)
         values = np.unique(column.round(column.low + count * (column.step or 1.0))).tolist()
-    return tuple(int(v) if v.is_integer() else v for v in values)
+    return tuple(_short(v) for v in values if v not in column.marks)
 
 
 def _numbers(column: Categorical) -> Numeric:

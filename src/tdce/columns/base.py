@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, Self, cast
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from tdce.cells import LARGEST, Flags, Floats, Name, Value, is_value, readable, same
 from tdce.errors import InputError, listing, shown
@@ -157,6 +158,10 @@ class Learned(Protocol):
     def arrays(self) -> Arrays: ...  # as `layout` says
     def choices(self, own: Floats) -> Choices: ...  # of rows with these values of their own
 
+    def of_range(self, scores: Floats) -> Floats:
+        """Encoded numbers (n,) -> from 0 to 1: how much of the table's range is below each; here, how many people."""
+        return np.asarray(ndtr(scores))
+
     def nearest_known(self, values: Floats) -> Floats:
         """The values, or the nearest ones that it knows; missing stays missing."""
         return values
@@ -171,7 +176,13 @@ class Learned(Protocol):
 class Choices(Protocol):
     """What may be proposed in one column, per row; missing never is."""
 
+    own: Floats  # (n,) the rows' own values
+
     def free(self) -> Flags: ...  # (n,) whether there is any but the row's own value
     def allows(self, values: Floats) -> Flags: ...  # (n,) whether these are among them
     def snap(self, x: Floats) -> Floats: ...  # (n, numbers + weights) -> (n,): one of them, or the row's own value
     def reach(self) -> tuple[Floats, Floats, Flags]: ...  # lowest, highest (n, numbers); which weights may be 1
+
+    def back(self, values: Floats) -> Floats:
+        """(n,) the nearest of them on the way from these values to the row's own, which is the end of the way."""
+        return np.where(self.allows(values), values, self.own)

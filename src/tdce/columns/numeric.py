@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -28,23 +27,13 @@ from tdce.cells import (
     row_of,
 )
 from tdce.columns.base import Arrays, Choices, Column, Learned, Sizes
+from tdce.columns.grid import levels_of, marks_of, step_of
 from tdce.columns.scale import Scale
 from tdce.errors import InputError, is_whole, listing, shown
 
 Direction = Literal["any", "increase", "decrease"]
 FINEST = 1e-100  # of a grid: even the largest number has a count of such steps within a float's range
-NEARLY = 0.99  # of the cells lie on the grid; the odd ones may stay and are never proposed
-MAX_LEVELS = 256
-ROWS_PER_LEVEL = 50
-FEW_LEVELS = 40  # so few whole numbers, in enough rows each, are proposed as they were seen, even if few are missing
-ROWS_PER_FEW = 20
-RARE = 0.001  # of the rows, and at least so many: where a mark may be one
-FEWEST = 20
-SPIKE = 0.05  # of the rows, and so many times an ordinary value's: where a mark may be at the end of the others
-OUTSTANDING = 5
-APART = 0.2  # of the whole range: so far is a mark from all others, and further than these from each other
-MOST_MARKS = 3
-UNKNOWN = re.compile(r"-(1|8|9|99|999)|9[6-9]|99[6-9]|999[6-9]|9{5,}")  # what a mark says that stands for no answer
+NARROW = {2: np.float16, 4: np.float32}
 
 
 @dataclass(frozen=True)
@@ -60,8 +49,9 @@ class Numeric(Column):
     direction: Direction = "any"
     immutable: bool = False
     missing: bool = False
-    marks: tuple[float, ...] = ()  # numbers that mean a state (-1: never called): kept or left, never proposed
+    marks: tuple[float, ...] = ()  # numbers that mean a state (-1: never called): kept or left as a whole
     odd: int = 0  # cells of the table off the grid
+    proposed: tuple[float, ...] = ()  # marks that may be proposed
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,7 +70,14 @@ class Numeric(Column):
             raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
         if self.levels is not None and not self.levels:
             raise InputError(f"{self.name!r}: levels must name at least one value, or be null")
-        self._settle("marks", tuple(self._number("marks", v) for v in self._several("marks", self.marks)))
+        for key in ("marks", "proposed"):
+            values = tuple(self._number(key, v) for v in self._several(key, getattr(self, key)))
+            self._settle(key, tuple(dict.fromkeys(values)))
+        for mark in self.proposed:
+            if mark not in self.marks:
+                marks = listing([f"{v:.15g}" for v in self.marks]) or "there are none"
+                raise InputError(f"{self.name!r}: proposed {mark:.15g} must be one of its marks ({marks}); numbers "
+                                 "from low to high are proposed anyway")  # fmt: skip
         if not is_whole(self.odd) or self.odd < 0:
             raise InputError(f"{self.name!r}: odd {shown(self.odd)} must be a whole number of cells")
 
@@ -95,9 +92,9 @@ class Numeric(Column):
         distinct, times = np.unique(values, return_counts=True)
         if distinct.tolist() == [0.0, 1.0]:
             return None
-        (step, on), marks = step_of(distinct, times), _marks_of(distinct, times)
+        (step, on), marks = step_of(distinct, times), marks_of(distinct, times)
         numbers = distinct[on & ~np.isin(distinct, marks)]
-        levels = _levels_of(numbers, step, len(values))
+        levels = levels_of(numbers, step, len(values))
         odd, missing = int(times[~on].sum()), len(present) < len(series)
         low, high = float(numbers[0]), float(numbers[-1])
         return cls(plain(series.name), low, high, step, levels, missing=missing, marks=marks, odd=odd)
@@ -111,11 +108,13 @@ class Numeric(Column):
             grid = "whole numbers" if self.step == 1 else f"steps of {self.step:g}"
         odd = f" ({self.odd:,} cells are not)" if self.odd else ""
         marks = f"; a state, not a number: {listing([f'{v:g}' for v in self.marks])}" if self.marks else ""
+        marks += f"; may be proposed: {listing([f'{v:g}' for v in self.proposed])}" if self.proposed else ""
         return f"{self.low:.15g} to {self.high:.15g}, {grid}{odd}{marks}"
 
     def entry(self) -> dict[str, Any]:
         """Without what most columns have none of."""
-        return {key: value for key, value in super().entry().items() if value or key not in ("marks", "odd")}
+        seldom = ("marks", "odd", "proposed")
+        return {key: value for key, value in super().entry().items() if value or key not in seldom}
 
     @property
     def may_change(self) -> str:
@@ -155,7 +154,8 @@ class Numeric(Column):
         if low > high or levels == ():
             return replace(self, immutable=True)
         step = 1.0 if self.step is None else float(Decimal(str(self.step)).as_integer_ratio()[0])  # 2.5 -> 5
-        return replace(self, low=low, high=high, step=step, levels=levels)
+        proposed = tuple(v for v in self.proposed if v.is_integer() and bounds.min <= v <= top)
+        return replace(self, low=low, high=high, step=step, levels=levels, proposed=proposed)
 
     def regular(self, values: Floats) -> Floats:
         if not self.odd:
@@ -167,8 +167,9 @@ class Numeric(Column):
         values = self.low, self.high, *self.marks
         levels = self.levels and tuple(sorted({*self.levels, *self.marks}))
         return replace(
-            self, low=min(values), high=max(values), levels=levels, marks=(), direction="any", immutable=False
-        )
+            self, low=min(values), high=max(values), levels=levels, marks=(), proposed=(), direction="any",
+            immutable=False,
+        )  # fmt: skip
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -200,15 +201,18 @@ class Numeric(Column):
             stepped = known[at.clip(0, len(known) - 1)]
         else:
             stepped = self.round(values + (self.step or 0.0) * np.sign(away))
-        return np.where((away == 0) | (stepped < self.low) | (stepped > self.high) | np.isnan(values), values, stepped)
+        stays = (away == 0) | (stepped < self.low) | (stepped > self.high) | np.isnan(values)
+        return np.where(stays | np.isin(values, self.marks) | np.isin(stepped, self.marks), values, stepped)
 
     @property
     def weights(self) -> int:
-        """(present, missing), if it may be missing."""
-        return 2 * self.missing
+        """(present, missing if it may be, every mark); none if it is always a number."""
+        states = 1 + self.missing + len(self.marks)
+        return states if states > 1 else 0
 
     def learn(self, values: Floats) -> LearnedNumbers:
-        return LearnedNumbers(self, Scale.fit(values))
+        numbers = values[~np.isin(values, self.marks)]
+        return LearnedNumbers(self, Scale.fit(numbers if len(numbers) else np.array([self.low, self.high])))
 
     def layout(self) -> dict[str, tuple[str, Sizes]]:
         return dict.fromkeys(("scale.{}.raw", "scale.{}.score"), ("F64", (f"knots of {self.name!r}",)))
@@ -222,34 +226,75 @@ class Numeric(Column):
 
 @dataclass(frozen=True)
 class LearnedNumbers(Learned):
-    """Encoded as a number on the scale of the table and, if it may be missing, two weights (present, missing)."""
+    """Encoded as a number on the scale of the table's numbers and, if it may be something else, a block of weights:
+    present, missing if it may be, every mark. What is no number has the number 0."""
 
     column: Numeric
     scale: Scale
     dtype: Any = None
 
     def embed(self, values: Floats) -> Floats:
-        missing = np.isnan(values)
-        number = np.where(missing, 0.0, self.scale.embed(values))
-        return np.column_stack([number, ~missing, missing])[:, : 1 + self.column.weights]
+        state = self.states(values)
+        x = np.zeros((len(values), 1 + self.column.weights))
+        x[:, 0] = np.where(np.isnan(values) | (state > 0), 0.0, self.scale.embed(values))
+        if self.column.weights:
+            x[np.arange(len(values)), 1 + state] = 1.0
+        return x
 
     def unembed(self, x: Floats) -> Floats:
         values = self.column.round(self.scale.unembed(x[:, 0]))
-        return np.where(_says_missing(x), np.nan, values) if self.column.missing else values
+        if not self.column.weights:
+            return values
+        state = said(x)
+        values = np.where(np.isin(values, self.column.marks), self.scale.within(values), values)  # it says a number
+        return np.where(state > 0, self.meant(state), values)
+
+    def states(self, values: Floats) -> Positions:
+        """(n,) the place of each cell's weight in the block: 0 for numbers."""
+        state = np.where(np.isnan(values) & self.column.missing, 1, 0)
+        for place, mark in enumerate(self.column.marks, 1 + self.column.missing):
+            state = np.where(values == mark, place, state)
+        return state
+
+    def meant(self, state: Positions) -> Floats:
+        """(n,) the marks at these places of the block; NaN for missing and for numbers."""
+        nameless = [np.nan] * (1 + self.column.missing)
+        return np.array([*nameless, *self.column.marks])[state]
 
     @property
     def ends(self) -> tuple[float, float]:
         return self.scale.ends
 
+    def of_range(self, scores: Floats) -> Floats:
+        return self.scale.of_range(scores)
+
     def knows(self, values: Floats) -> Flags:
-        return np.asarray((values >= self.scale.raw[0]) & (values <= self.scale.raw[-1]))
+        return np.asarray((values == self.scale.within(values)) | np.isin(values, self.column.marks))
 
     def nearest_known(self, values: Floats) -> Floats:
-        return np.asarray(values.clip(self.scale.raw[0], self.scale.raw[-1]))
+        return np.where(np.isin(values, self.column.marks), values, self.scale.within(values))
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the rows that are asked about hold it in fewer bits."""
+        return pd.api.types.is_float_dtype(self.dtype) and self.dtype.itemsize < 8
+
+    def held(self, values: Floats, own: Floats | None = None) -> Floats:
+        """The values as the rows' dtype gives them back: the nearest that it has; with `own`, on the way there."""
+        if not self.narrow:
+            return values
+        with np.errstate(over="ignore"):
+            cells = pd.Series(values).astype(self.dtype)
+            found = as_numbers(cells)
+            if own is None:
+                return found
+            narrow = cells.to_numpy(dtype=NARROW[self.dtype.itemsize], na_value=np.nan)
+            next_to_it = np.nextafter(narrow, own.astype(narrow.dtype))
+        return np.where(np.abs(found - own) > np.abs(values - own), as_numbers(pd.Series(next_to_it)), found)
 
     def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]:
         (low, high), (bottom, top) = self.scale.raw[[0, -1]], self.ends
-        for i in np.flatnonzero((values < low) | (values > high)).tolist():
+        for i in np.flatnonzero(((values < low) | (values > high)) & ~np.isin(values, self.column.marks)).tolist():
             far = "outside" if bottom <= values[i] <= top else "far outside"
             yield i, f"{values[i]:,.10g} is {far} what was learned, {low:,.10g} to {high:,.10g}"
 
@@ -262,10 +307,16 @@ class LearnedNumbers(Learned):
 
 @dataclass(frozen=True)
 class Interval(Choices):
-    """For each row the numbers on the grid from a lowest to a highest one; none if the lowest is above the highest."""
+    """For each row the numbers on the grid from a lowest to a highest one, none if the lowest is above the highest; and
+    the marks that may be proposed."""
 
     learned: LearnedNumbers
     own: Floats
+
+    @cached_property
+    def number(self) -> Floats:
+        """(n,) the rows' own numbers; a mark is none, so that nothing is compared with it."""
+        return np.where(np.isin(self.own, self.learned.column.marks), np.nan, self.own)
 
     @cached_property
     def range(self) -> tuple[Floats, Floats]:
@@ -273,98 +324,61 @@ class Interval(Choices):
         column = self.learned.column
         low, high = np.full_like(self.own, column.low), np.full_like(self.own, column.high)
         if column.direction == "increase":
-            low = np.fmax(low, self.own)
+            low = np.fmax(low, self.number)
         elif column.direction == "decrease":
-            high = np.fmin(high, self.own)
+            high = np.fmin(high, self.number)
         return column.round(low, "up"), column.round(high, "down")
 
     def free(self) -> Flags:
         low, high = self.range
-        return np.asarray((low <= high) & ~((low == high) & (low == self.own)))
+        another = (self.own[:, None] != np.array(self.learned.column.proposed)).any(axis=1)
+        return np.asarray(another | ((low <= high) & ~((low == high) & (low == self.own))))
 
     def allows(self, values: Floats) -> Flags:
         (low, high), column = self.range, self.learned.column
         proposed = (values >= low) & (values <= high) & (column.round(values) == values)
-        return np.asarray(proposed & ~np.isin(values, column.marks))
+        proposed = np.where(np.isin(values, column.marks), np.isin(values, column.proposed), proposed)
+        return np.asarray(proposed & (self.learned.held(values) == values))
+
+    def back(self, values: Floats) -> Floats:
+        """On the grid. Between a number and a mark or a missing value there is nothing."""
+        (low, high), column = self.range, self.learned.column
+        inside = np.clip(values, low, np.maximum(low, high))
+        down = inside > self.number
+        found = np.where(down, column.round(inside, "down"), column.round(inside, "up"))
+        found = self.learned.held(found, self.number)
+        below = (found >= self.number) & (inside <= values)
+        above = (found <= self.number) & (inside >= values)
+        return np.where(np.where(down, below, above) & self.allows(found), found, self.own)
 
     def snap(self, x: Floats) -> Floats:
-        column, dtype = self.learned.column, self.learned.dtype
-        (low, high), own = self.range, column.round(self.own)
+        column = self.learned.column
+        (low, high), own = self.range, column.round(self.number)
         rounded = column.round(self.learned.scale.unembed(x[:, 0]))
         snapped = np.clip(rounded, low, np.maximum(low, high))
         stays = (rounded == own) | (snapped == own) | (low > high)
-        if column.marks:
-            stays |= np.isin(rounded, column.marks) | np.isin(snapped, column.marks)
-        if pd.api.types.is_float_dtype(dtype) and dtype.itemsize < 8:
-            with np.errstate(over="ignore"):
-                snapped = as_numbers(pd.Series(snapped).astype(dtype))  # as a column of fewer bits gives it back
+        if self.learned.narrow:
+            snapped = self.learned.held(snapped)
             stays |= (snapped != column.round(snapped)) | (snapped < low) | (snapped > high)
-        if column.missing:
-            stays |= np.isnan(self.own) & _says_missing(x)
-        return np.where(stays, self.own, snapped)
+        if not column.weights:
+            return np.where(stays, self.own, snapped)
+        state = said(x)
+        mark = self.learned.meant(state)
+        stays |= np.isnan(self.number) & (state > 0)  # the same state, or another one
+        stays = np.where(np.isnan(mark), stays | np.isin(snapped, column.marks), ~self.allows(mark))
+        return np.where(stays, self.own, np.where(np.isnan(mark), snapped, mark))
 
     def reach(self) -> tuple[Floats, Floats, Flags]:
-        (low, high), scale = self.range, self.learned.scale
+        (low, high), scale, column = self.range, self.learned.scale, self.learned.column
         ends = np.clip([low, high], scale.raw[0], scale.raw[-1])
         ends[:, low > high] = np.nan  # nothing may be proposed
-        ends = np.where(np.isnan(ends), self.own, ends)
+        ends = np.where(np.isnan(ends), self.number, ends)
         ends = np.where(np.isnan(ends), 0.0, scale.embed(ends))
-        missing = np.isnan(self.own)
-        weights = np.column_stack([np.ones_like(missing), missing])[:, : self.learned.column.weights]
-        return ends[0][:, None], ends.max(axis=0)[:, None], weights
-
-
-def step_of(distinct: Floats, times: Positions) -> tuple[float | None, Flags]:
-    """The coarsest decimal grid that nearly all cells lie on, with many values also its multiple (5, 25, …), and which
-    of the values do."""
-    everything = np.ones(len(distinct), dtype=bool)
-    for decimals in range(13):
-        units = distinct * 10.0**decimals
-        if np.abs(units).max() > 2.0**52:
-            return 1.0 if (np.rint(distinct) == distinct).all() else None, everything
-        on = np.rint(units) / 10.0**decimals == distinct
-        if times[on].sum() >= NEARLY * times.sum():
-            multiple = int(np.gcd.reduce(np.rint(units[on]).astype(np.int64))) if on.sum() >= 20 else 1
-            return float(Decimal(multiple).scaleb(-decimals)), on
-    return None, everything
-
-
-def _levels_of(distinct: Floats, step: float | None, rows: int) -> tuple[float, ...] | None:
-    """The few values themselves, where a well-filled column leaves most of its grid empty (0, 3103, 5178), or has few
-    whole numbers and gaps between them (-2, -1, 0, 2, 3)."""
-    if step is None or len(distinct) == 0:
-        return None
-    few = step >= 1 and len(distinct) <= FEW_LEVELS and len(distinct) * ROWS_PER_FEW <= rows
-    if few and (np.diff(distinct) > step).any():
-        return tuple(distinct.tolist())
-    if len(distinct) > MAX_LEVELS or len(distinct) * ROWS_PER_LEVEL > rows:
-        return None
-    points_on_grid = round((distinct[-1] - distinct[0]) / step) + 1
-    return tuple(distinct.tolist()) if 2 * len(distinct) < points_on_grid else None
-
-
-def _marks_of(distinct: Floats, times: Positions) -> tuple[float, ...]:
-    """Values that stand for no answer: far from all others or very frequent at an end, and written as marks are."""
-    marks = far_apart(distinct, times)
-    ends = [0, -1] if len(distinct) > 2 else []
-    marks[ends] |= times[ends] >= max(SPIKE * times.sum(), OUTSTANDING * float(np.median(times)))
-    return tuple(v for v in distinct[marks].tolist() if UNKNOWN.fullmatch(f"{v:.15g}"))
-
-
-def far_apart(values: Floats, times: Positions) -> Flags:
-    """Which of a number's values, in order, are a few far beyond all others (-1, 98, 999), and not rare."""
-    far = np.zeros(len(values), dtype=bool)
-    enough = max(RARE * times.sum(), FEWEST)
-    for beyond in range(1, min(MOST_MARKS, len(values) - 2) + 1):
-        ends = (
-            (slice(beyond), values[beyond:], values[beyond - 1]),
-            (slice(-beyond, None), values[:-beyond], values[-beyond]),
-        )
-        for group, inner, outer in ends:
-            gap = min(abs(outer - inner[0]), abs(outer - inner[-1]))
-            if gap > APART * np.ptp(values) and gap > np.ptp(inner) and times[group].sum() >= enough:
-                far[group] = True
-    return far
+        weights = np.zeros((len(self.own), max(1, column.weights)), dtype=bool)
+        weights[:, 0] = True
+        weights[:, 1 + column.missing :] = np.isin(column.marks, column.proposed)
+        weights[np.arange(len(self.own)), self.learned.states(self.own)] = True
+        return ends[0][:, None], ends.max(axis=0)[:, None], weights[:, : column.weights]
 
 
 def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
@@ -381,6 +395,6 @@ def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
     return np.where(np.isnan(values), np.nan, rounded)
 
 
-def _says_missing(x: Floats) -> Flags:
-    """(n, 3) -> (n,) whether the second weight is the larger."""
-    return np.asarray(x[:, 1:].argmax(axis=1) == 1)
+def said(x: Floats) -> Positions:
+    """(n, 1 + weights) -> (n,) the place of the largest weight."""
+    return np.asarray(x[:, 1:].argmax(axis=1))

@@ -46,6 +46,15 @@ class Scale:
     def unembed(self, scores: Floats) -> Floats:
         return _interpolate(scores, self.score, self.raw)
 
+    def of_range(self, scores: Floats) -> Floats:
+        """From 0 to 1: how much of the table's range is below each."""
+        share = (self.raw - self.raw[0]) / (self.raw[-1] - self.raw[0])
+        return _interpolate(scores.clip(self.score[0], self.score[-1]), self.score, share)
+
+    def within(self, values: Floats) -> Floats:
+        """The nearest ones between the lowest and the highest of the table."""
+        return np.asarray(values.clip(self.raw[0], self.raw[-1]))
+
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The raw values beyond which all are encoded alike."""

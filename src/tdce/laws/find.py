@@ -18,7 +18,7 @@ from scipy.special import pdtr
 
 from tdce.cells import Flags, Floats, Positions, Value
 from tdce.columns import Column
-from tdce.columns.numeric import far_apart
+from tdce.columns.grid import far_apart
 from tdce.laws.kinds import SAME, Determines, Given, Law, Linear, Order, State
 
 CHANCE = 0.01  # of any false law of a kind in a table without laws

@@ -1,9 +1,11 @@
-"""Keeping laws: proposals in which features that are tied to each other move together, or not at all."""
+"""Keeping laws: proposals in which features that are tied to each other move together, less far, or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -14,7 +16,16 @@ from tdce.laws.kinds import Bound, Law
 PASSES = 3  # over all laws: keeping one may break another
 
 Allows = Callable[[int, Floats, Positions], Flags]
-"""Whether these values (m,) of a column may be proposed to the rows at these positions."""
+
+
+class Room(Protocol):
+    """What may be proposed to each of some rows."""
+
+    def take(self, at: Positions) -> Self: ...  # to these rows
+    def allows(
+        self, column: int, values: Floats, rows: Positions
+    ) -> Flags: ...  # (m,) these, to rows at positions (m,)
+    def back(self, column: int, values: Floats, rows: Positions) -> Floats: ...  # see `Choices.back`
 
 
 @dataclass(frozen=True)
@@ -40,14 +51,18 @@ class Keeping:
         changed = ~same(raw, own)
         return np.stack([law.broken(raw, own) & changed[:, law.columns].any(axis=1) for law in self.laws], axis=1)
 
-    def kept(self, raw: Floats, own: Floats, allows: Allows) -> Floats:
-        """The rows with every law kept: what is tied to a change follows it if it may, else the change is undone."""
+    def kept(self, raw: Floats, own: Floats, room: Room) -> Floats:
+        """The rows with every law kept: what is tied to a change follows it if it may; else a changed number comes back
+        as far as it must; else the change is undone."""
         at = np.flatnonzero(self.broken(raw, own).any(axis=1))
         if len(at) == 0:
             return raw
-        some = self._followed(raw[at], own[at], lambda column, values, rows: allows(column, values, at[rows]))
-        out = raw.copy()
-        out[at] = self._undone(some, own[at])
+        out, some, mine, room = raw.copy(), raw[at], own[at], room.take(at)
+        for _ in range(PASSES):
+            some = self._eased(self._followed(some, mine, room.allows), mine, room)
+            if not self.broken(some, mine).any():
+                break
+        out[at] = self._undone(some, mine)
         return out
 
     def lawful(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> Floats:
@@ -72,6 +87,19 @@ class Keeping:
                     raw[at[good], column] = values[good]
         return raw
 
+    def _eased(self, raw: Floats, own: Floats, room: Room) -> Floats:
+        raw = raw.copy()
+        for law in self.laws:
+            at = np.flatnonzero(law.broken(raw, own) & ~same(raw, own)[:, law.columns].all(axis=1))
+            if len(at) == 0:
+                continue
+            proposed, mine, most = raw[at], own[at], np.full(len(at), -1.0)
+            for way in law.eased(proposed, mine, partial(room.back, rows=at)):
+                left = _left(way, proposed, mine)[:, law.columns].sum(axis=1)
+                better = ~law.broken(way, mine) & (left > most)
+                raw[at[better]], most[better] = way[better], left[better]
+        return raw
+
     def _undone(self, raw: Floats, own: Floats) -> Floats:
         """Each turn undoes a change in every row that breaks a law, so there is an end: the person's own row."""
         while True:
@@ -81,3 +109,9 @@ class Keeping:
             if not back.any():
                 return raw
             raw = np.where(back, own, raw)
+
+
+def _left(raw: Floats, proposed: Floats, own: Floats) -> Floats:
+    """(n, features) the share of each proposed change that is left in these rows."""
+    share = np.abs(raw - own) / np.maximum(np.abs(proposed - own), 1e-300)
+    return np.where(same(raw, proposed), 1.0, np.nan_to_num(share).clip(max=1.0))

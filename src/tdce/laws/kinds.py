@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
+from itertools import permutations
 from typing import Any, ClassVar, Protocol, Self, cast
 
 import numpy as np
@@ -14,6 +15,8 @@ from tdce.columns import Column
 from tdce.errors import InputError, is_whole, listing, shown
 
 SAME = 1e-9  # of the largest number: two that differ by less differ by rounding
+Back = Callable[[int, Floats], Floats]
+"""Of a column and values (n,): the nearest that may be proposed on the way from these to the person's own."""
 ENDING = {"missing": "is missing", "present": "is not missing"}
 
 
@@ -75,6 +78,11 @@ class Bound(Protocol):
         """Of rows that break it, with the features that differ from the person's: ways to keep it, the best first. Each
         is one column and its values (n,), NaN in rows for which it is no way."""
 
+    def eased(self, raw: Floats, own: Floats, back: Back) -> Iterator[Floats]:
+        """Of rows that break it and that nothing mends: ways to keep it with changed numbers nearer to the person's
+        own, each the whole rows. Every new value is one that `back` gives."""
+        yield from ()
+
     def undone(self, raw: Floats, own: Floats) -> Flags:
         """(n, features) which changes are taken back in rows that break it and that nothing mends: at least one."""
         return ~same(raw, own) & np.isin(np.arange(raw.shape[1]), self.columns)
@@ -118,6 +126,12 @@ class _Order(Bound):
         first, second = self.columns
         low, high = raw[:, self.columns].T
         return [(first, np.where(changed[:, first], high, np.nan)), (second, np.where(changed[:, second], low, np.nan))]
+
+    def eased(self, raw: Floats, own: Floats, back: Back) -> Iterator[Floats]:
+        """Where the other is off the grid: as near to it as may be."""
+        changed = ~same(raw, own)
+        for mine, other in (self.columns, self.columns[::-1]):
+            yield _with(raw, mine, np.where(changed[:, mine], back(mine, raw[:, other]), raw[:, mine]))
 
 
 @dataclass(frozen=True)
@@ -184,7 +198,24 @@ class _Linear(Bound):
         follow = [(first, np.where(changed[:, first] & ~changed[:, parts].all(axis=1), np.nan, terms.sum(axis=1)))]
         for part, factor in sorted(zip(parts, self.factors.tolist(), strict=True), key=lambda each: -abs(each[1])):
             follow.append((part, np.where(changed[:, part], np.nan, raw[:, part] + gap / factor)))
-        return [*follow, (first, terms.sum(axis=1))]
+        return [*follow, (first, np.where(changed[:, parts].any(axis=1), terms.sum(axis=1), np.nan))]
+
+    def eased(self, raw: Floats, own: Floats, back: Back) -> Iterator[Floats]:
+        """One number follows another that changed as far as it may, that one comes back to where it fits, and the first
+        follows it there."""
+        changed = ~same(raw, own)
+        for changing, follower in permutations(self.columns, 2):
+            way = raw
+            for column in (follower, changing, follower):
+                way = _with(way, column, back(column, self._needed(way, column)))
+            yield np.where(changed[:, [changing]], way, raw)
+
+    def _needed(self, raw: Floats, column: int) -> Floats:
+        """(n,) what a number has to be, with all others as they are."""
+        factors = np.array([-1.0, *self.factors])
+        place = self.columns.index(column)
+        terms = raw[:, self.columns] * factors
+        return np.asarray(raw[:, column] - terms.sum(axis=1) / factors[place])
 
 
 @dataclass(frozen=True)
@@ -368,6 +399,12 @@ def _number(features: Sequence[Column], name: Name) -> int:
     if features[place].numbers == 0:
         raise InputError(f"a law compares {name!r} as a number, but its kind is {features[place].kind}")
     return place
+
+
+def _with(raw: Floats, column: int, values: Floats) -> Floats:
+    out = raw.copy()
+    out[:, column] = values
+    return out
 
 
 def _raw(column: Column, values: Sequence[Value | None]) -> Floats:

@@ -11,7 +11,7 @@ Besides expressions (`expression.py`) there are
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -23,11 +23,12 @@ from tdce.columns.numeric import Direction
 from tdce.errors import InputError, shown
 from tdce.laws.expression import Expression
 from tdce.laws.grammar import Parser
-from tdce.laws.kinds import Bound
+from tdce.laws.kinds import Back, Bound
 
 AT_MOST = re.compile(r"at\s+most\s+(\S+)\s+changes?(?:\s+of\s+(.+))?", re.DOTALL | re.IGNORECASE)
 TOGETHER = re.compile(r"(.+?)\s+together", re.DOTALL | re.IGNORECASE)
 STEPS = re.compile(r"(.+?)\s+in\s+steps\s+of\s+(\S+)", re.DOTALL | re.IGNORECASE)
+HALVINGS = 30  # of a change, to find how much of it a rule leaves
 TRIED = 50  # categories of a column by which a broken rule may be mended
 
 
@@ -112,6 +113,22 @@ class Stated(Rule):
             for column, count in zip(self.columns, self.choices, strict=True)
             for value in range(min(count, TRIED))
         ]
+
+    def eased(self, raw: Floats, own: Floats, back: Back) -> Iterator[Floats]:
+        """One number comes back as far as it must, or all of them by the same share."""
+        numbers = [column for column, count in zip(self.columns, self.choices, strict=True) if count == 0]
+        for columns in [[column] for column in numbers] + [numbers] * (len(numbers) > 1):
+            yield self._pulled(raw, own, columns, back)
+
+    def _pulled(self, raw: Floats, own: Floats, columns: list[int], back: Back) -> Floats:
+        """The rows with as much of the change in these columns as it leaves, found by halving."""
+        kept, broken = np.zeros(len(raw)), np.ones(len(raw))
+        for _ in range(HALVINGS):
+            middle = (kept + broken) / 2
+            good = ~self.broken(_part(raw, own, columns, middle), own)
+            kept, broken = np.where(good, middle, kept), np.where(good, broken, middle)
+        beyond, within = (_on_grid(_part(raw, own, columns, share), columns, back) for share in (broken, kept))
+        return np.where(self.broken(beyond, own)[:, None], within, beyond)  # the border itself may be on the grid
 
     def narrowed(self, features: Sequence[Column]) -> tuple[Column, ...]:
         low, high = np.array([column.bounds for column in features]).T
@@ -200,6 +217,21 @@ class Steps(Rule):
         if isinstance(column, Numeric) and column.levels is None and (column.step is None or column.step < self.step):
             out[place] = replace(column, step=self.step)
         return tuple(out)
+
+
+def _part(raw: Floats, own: Floats, columns: list[int], share: Floats) -> Floats:
+    """The rows with a share (n,) of the change in these columns; missing is no number to come from or to go to."""
+    out, mine = raw.copy(), own[:, columns]
+    part = mine + share[:, None] * (raw[:, columns] - mine)
+    out[:, columns] = np.where(np.isnan(part), raw[:, columns], part)
+    return out
+
+
+def _on_grid(raw: Floats, columns: list[int], back: Back) -> Floats:
+    out = raw.copy()
+    for column in columns:
+        out[:, column] = back(column, raw[:, column])
+    return out
 
 
 def _steps(text: str, match: re.Match[str], features: Sequence[Column]) -> Rule:

@@ -11,6 +11,7 @@ from tdce.methods.objective import Objective
 
 MARGIN = 0.02  # in log odds: an answer is not on the very edge of a verdict
 SPREAD = 1.0  # how much worse an option may be if it changes entirely other features than those before it
+AGAIN = 100.0  # the same features once more only if there are no others
 
 
 class Candidates:
@@ -128,7 +129,7 @@ class Candidates:
         for _ in range(count):
             alike = torch.maximum(alike, _overlap(changed, space.moved(last, self.query.x)[:, None]))
             total = total.masked_fill((x == last[:, None]).all(dim=2), torch.inf)  # never the same line twice
-            score, which = (total + SPREAD * alike).min(dim=1, keepdim=True)
+            score, which = (total + SPREAD * alike + AGAIN * (alike == 1)).min(dim=1, keepdim=True)
             picked.append(table.gather(1, which).clamp_min(0))
             found.append(score.isfinite())
             last = torch.where(found[-1], x.gather(1, which[:, :, None].expand(-1, -1, x.shape[2]))[:, 0], last)

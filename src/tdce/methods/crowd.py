@@ -19,7 +19,7 @@ from tdce.space import Space
 EXACT = 30.0  # how much more an immutable column weighs where people should agree on it
 LEVELS = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)  # quantiles of a number whose effect is measured
 ROWS = 64  # that are compared with all people at a time
-SAMPLE = 128  # refused people by whom the effect of a value is measured
+SAMPLE = 64  # refused people by whom the effect of a value is measured
 SHARE = 0.25  # of a budget, at most, for these effects
 FAR = 10.0  # in log odds: a margin beyond this counts as this
 
@@ -38,7 +38,7 @@ class Crowd:
     def of(cls, task: Task, goal: Goal) -> Crowd:
         def make() -> Crowd:
             x = task.people[meeting(task, goal)]
-            return cls(goal, x, places(task.space, x), values.effects(task.space, x), values)
+            return cls(goal, x, places(task.encoder, x), values.effects(task.space, x), values)
 
         values = Values.of(task, goal)
         return task.once(("crowd", goal, len(values.rows), values.sample), make)
@@ -82,7 +82,7 @@ class Crowd:
     ) -> tuple[Tensor, Tensor]:
         """(n, k, features) how much each of their values helps more than the row's own, on average, and what it would
         cost; one that cannot be taken over helps infinitely little."""
-        own, place = self.values.effects(task.space, x)[:, None], places(task.space, x)[:, None]
+        own, place = self.values.effects(task.space, x)[:, None], places(task.encoder, x)[:, None]
         free = task.space.gathered(task.mutable.float()[None])[0] > 0
         gain = (self.effect[which] - own).masked_fill(~free, -torch.inf)
         theirs = self.place[which]
@@ -91,7 +91,7 @@ class Crowd:
 
 @dataclass(frozen=True)
 class Values:
-    """Some values of each feature: quantiles of a number among accepted people, every category."""
+    """Some values of each feature: quantiles of a number among accepted people, then its marks; every category."""
 
     feature: Tensor  # (v,) the number of the feature
     rows: Tensor  # (v, width) with the value in the feature's columns
@@ -114,13 +114,17 @@ class Values:
     def _chosen(cls, task: Task, goal: Goal) -> Values:
         space, accepted = task.space, task.people[meeting(task, goal)]
         feature, rows = [], [torch.zeros(0, space.width)]
+        marked = task.encoder.marked(accepted)
         for i, columns in enumerate(space.places.values() if len(accepted) else ()):
             numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
-            known = _levels(accepted[:, numbers[0]]) if numbers else torch.zeros(0)
-            row = torch.zeros(len(known) if numbers else len(weights), space.width)
+            row = torch.zeros(len(weights), space.width)
             if numbers:
-                row[:, numbers[0]] = known
-                row[:, weights[:1]] = 1.0  # present
+                marks = len(task.encoder.schema.features[i].marks)
+                known = _levels(accepted[~marked[:, numbers[0]], numbers[0]])
+                row = torch.zeros(len(known) + marks, space.width)
+                row[: len(known), numbers[0]] = known
+                row[: len(known), weights[:1]] = 1.0  # present
+                row[len(known) :, weights[len(weights) - marks :]] = torch.eye(marks)
             else:
                 row[:, weights] = torch.eye(len(weights))
             feature += [i] * len(row)
@@ -142,15 +146,21 @@ class Values:
         for i, columns in enumerate(space.places.values() if len(self.feature) else ()):
             theirs = self.feature == i
             if columns[0] < space.num:
-                known, effect = self.rows[theirs, columns[0]].numpy(), self.effect[theirs].numpy()
-                found[:, i] = torch.from_numpy(np.interp(x[:, columns[0]].numpy(), known, effect))
+                known, effect = self.rows[theirs], self.effect[theirs]
+                level = (known[:, columns[1:2]] == 1).all(dim=1)  # present, not a mark
+                levels = known[level, columns[0]].numpy(), effect[level].numpy()
+                found[:, i] = torch.from_numpy(np.interp(x[:, columns[0]].numpy(), *levels))
+                for mark, its in zip(known[~level], effect[~level], strict=True):
+                    found[(x[:, columns[1:]] == mark[list(columns[1:])]).all(dim=1), i] = its
             else:
                 found[:, i] = self.effect[theirs][x[:, list(columns)].argmax(dim=1)]
         return found
 
 
 def _levels(values: Tensor) -> Tensor:
-    """Quantiles of the values, and of the different ones: nearly all of them may be 0."""
+    """Quantiles of the values, and of the different ones: nearly all of them may be 0. Of none, 0."""
+    if len(values) == 0:
+        return torch.zeros(1)
     number = values.double().numpy()
     found = np.concatenate([np.quantile(each, LEVELS) for each in (number, np.unique(number))])
     return torch.from_numpy(np.unique(found.astype(np.float32)))

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tdce.cells import Floats
 from tdce.diffusion.model import TabularDiffusion
+from tdce.encoder import Encoder
 from tdce.laws.keeping import Keeping
 from tdce.methods.interface import Query, Task
 from tdce.noise import Draws, Noise
@@ -22,11 +23,14 @@ SOFT = 0.5  # the cost of breaking a law that nearly all rows of the table keep
 ROWS = 16_384  # candidates that are denoised at a time
 
 
-def places(space: Space, x: Tensor) -> Tensor:
-    """(n, width) -> (n, features): the share of people below a number, which no long tail distorts (encoded numbers are
-    normal scores), and the rank of a category. Two that differ by 1 or more are as far apart as can be."""
+def places(encoder: Encoder, x: Tensor) -> Tensor:
+    """(n, width) -> (n, features): of a number the mean of the share of people below it and the share of the table's
+    range below it, so that neither a long tail nor a crowd distorts it (encoded numbers are normal scores); of a
+    category its rank. Two that differ by 1 or more are as far apart as can be."""
+    space = encoder.space
     num, cat = space.split(x)
-    return space.gathered(space.join(torch.special.ndtr(num), cat * torch.tensor(space.ranks, dtype=x.dtype)))
+    place = (torch.special.ndtr(num) + encoder.of_range(num)) / 2
+    return space.gathered(space.join(place, cat * torch.tensor(space.ranks, dtype=x.dtype)))
 
 
 def costs(moved: Tensor, place: Tensor, place_cf: Tensor) -> Tensor:
@@ -61,7 +65,7 @@ class Objective:
 
     def __init__(self, task: Task, query: Query, noise: Noise, closeness: float, y: Tensor) -> None:
         self.space, self.diffusion, self.closeness = task.space, task.diffusion, closeness
-        self.x, self.place = query.x, places(task.space, query.x)
+        self.x, self.place = query.x, places(task.encoder, query.x)
         self.y = y  # (n,) the class that each row is to get
         self.weight = query.costs.expand(len(task.space.places))
         self.draws = draws(self.space, Noise(query.x, noise.seed, noise.part, SMOOTH))
@@ -71,7 +75,7 @@ class Objective:
         """(m,) of candidates (m, width) of the rows at `at`."""
         full = even(torch.arange(len(at)))  # so that few candidates are added up like many
         moved = self.space.moved(self.x[at[full]], x_cf[full])
-        each = costs(moved, self.place[at[full]], places(self.space, x_cf[full]))
+        each = costs(moved, self.place[at[full]], places(self.encoder, x_cf[full]))
         cost = (each * self.weight).sum(dim=1)[: len(at)]
         return cost + SOFT * self._broken(x_cf, at) if self.soft.laws else cost
 

@@ -68,8 +68,9 @@ class TDCE:
         answer = near.first()
         if query.options == 1:
             return answer
-        different = partial(Candidates.different, count=2 * query.options, begin=answer)
-        others = yield from self.brought_near(query, different(parts.joined(whole)), different)
+        different = partial(Candidates.different, count=3 * query.options, begin=answer)
+        starts = single.cheapest(WEIGHED).joined(parts).joined(whole)
+        others = yield from self.brought_near(query, different(starts), different)
         return near.joined(others).answers(query.options, answer)
 
     def single(self, query: Query, asked: Candidates, margin: Tensor) -> Talk[None]:
@@ -82,8 +83,8 @@ class TDCE:
             if len(values.rows) == 0:
                 continue
             gain = values.effect - values.effects(space, query.x[at])[:, values.feature]  # (n, values)
-            there = places(space, values.rows).gather(1, values.feature[:, None])[:, 0]
-            here = places(space, query.x[at])[:, values.feature]
+            there = places(task.encoder, values.rows).gather(1, values.feature[:, None])[:, 0]
+            here = places(task.encoder, query.x[at])[:, values.feature]
             cost = costs(there != here, here, there) * query.costs.expand(len(free))[values.feature]
             enough = gain >= -margin[at, None]
             key = torch.where(enough, cost, LAST - gain)
@@ -163,9 +164,8 @@ class TDCE:
     def halve(self, query: Query, near: Candidates) -> Talk[None]:
         """The numbers on the straight line from the row to where they are, as near as the verdict holds."""
         task, x_cf, at = task_of(self), near.x, near.at
-        number = (torch.arange(task.space.width) < task.space.num) & ~task.encoder.marked(query.x)[
-            at
-        ]  # a mark is whole
+        whole = task.encoder.marked(query.x)[at] | task.encoder.marked(x_cf)  # nothing lies between it and a number
+        number = (torch.arange(task.space.width) < task.space.num) & ~whole
         moved = ((x_cf != query.x[at]) & number).any(dim=1)
         x_cf, at, number = x_cf[moved], at[moved], number[moved]
         own, low, high = query.x[at], torch.zeros(len(at), 1), torch.ones(len(at), 1)
