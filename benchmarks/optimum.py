@@ -9,7 +9,8 @@ each feature all values that no split of any tree tells apart are one choice, th
 into one leaf of each tree, and the leaves' values must add up to enough. Leaf values are rounded in favour of
 acceptance, so the proven bound holds; the answer is then put to the model itself, and its cost is computed anew by the
 method's own code. Laws, rules and costs of the user's are left out. Rows are written to the file as they come, and what
-is there is not computed again.
+is there is not computed again: remove the file after a change of the cost, and the answers in it after one of the
+method.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ class Setting:
     def cost(self, own: Floats, raw: Floats) -> Floats:
         """(n, features) by the method's own code."""
         space, x, x_cf = self.encoder.space, *(self.encoder.embed(each).float() for each in (own, raw))
-        return costs(space.moved(x, x_cf), places(space, x), places(space, x_cf)).double().numpy()
+        return costs(space.moved(x, x_cf), places(self.encoder, x), places(self.encoder, x_cf)).double().numpy()
 
     def choices(self, limits: Limits) -> list[Choice]:
         """Of the one person whose limits these are."""
