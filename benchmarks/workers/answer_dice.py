@@ -9,7 +9,7 @@ import pandas as pd
 from raiutils.exceptions import UserConfigValidationException
 from wire import Worker
 
-SECONDS = 60  # for one person
+SECONDS = 20  # for one person, by the clock
 
 
 class TooLateError(Exception):
