@@ -12,12 +12,13 @@ and the model's.
 
 All metrics are of returned raw values. validity: the share to which the model says yes. Of these: features that
 changed; gower: the mean over features of the change, by the range in the training table, a category 0 or 1; l2:
-squared, over standardised numbers; nearest: the Gower distance to the nearest training row that the model accepts;
-outliers: the share for which an isolation forest of the training rows says so, with categories as numbers, and with a
-flag for each; unseen: the share with a number that is not in the table. Of all answers: broken, the share that changes
-an immutable feature; sets: of three options, how many different sets of features change. Seconds, calls and rows are
-for 100 people, without preparation (calls: as many as there were). Answers are kept in the cache and not asked for
-again; remove those of tdce there after a change of the method. Rows are written to the file as they come.
+squared, over standardised numbers, and its median, which a few people with extreme numbers do not decide; nearest: the
+Gower distance to the nearest training row that the model accepts; outliers: the share for which an isolation forest of
+the training rows says so, with categories as numbers, and with a flag for each; unseen: the share with a number that is
+not in the table. Of all answers: broken, the share that changes an immutable feature; sets: of three options, how many
+different sets of features change. Seconds, calls and rows are for 100 people, without preparation (calls: as many as
+there were). Answers are kept in the cache and not asked for again; remove those of tdce there after a change of the
+method, and all of them after one of the tables or models. Rows are written to the file as they come.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ import wire  # noqa: E402
 
 COLUMNS = ["data", "method", "metric", "value"]
 SHOWN = (
-    "validity", "features", "gower", "l2", "nearest", "outliers", "outliers_flags", "unseen", "broken", "sets",
-    "seconds", "calls", "rows", "preparation_seconds", "preparation_rows",
+    "validity", "features", "gower", "l2", "l2_median", "nearest", "outliers", "outliers_flags", "unseen", "broken",
+    "sets", "seconds", "calls", "rows", "preparation_seconds", "preparation_rows",
 )  # fmt: skip
 WHOLE = ("calls", "rows", "preparation_rows")
 OPTIONS = 3
@@ -317,11 +318,13 @@ class Yardstick:
         seen = np.stack([among(values, known) for values, known in zip(answers.T, bench.train.T, strict=True)], axis=1)
         unseen = moved & ~seen
         good, its_own = answers[valid], own[valid]
+        apart = (((good - its_own) / deviation) ** 2).sum(axis=1)
         return {
             "validity": float(valid.mean()),
             "features": float(moved[valid].sum(axis=1).mean()),
             "gower": float(bench.gower(good, its_own).mean()),
-            "l2": float((((good - its_own) / deviation) ** 2).sum(axis=1).mean()),
+            "l2": float(apart.mean()),
+            "l2_median": float(np.median(apart)),
             **self.place(good),
             "unseen": float(unseen.any(axis=1)[valid].mean()),
             "broken": float((moved & bench.immutable).any(axis=1)[there].mean()),
