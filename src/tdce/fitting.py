@@ -203,9 +203,11 @@ def _schema(
 ) -> tuple[Schema, dict[Name, str]]:
     """The schema that is given, or read off the table, and which columns it then leaves out, and why."""
     if schema is None:
+        inferred = Schema.infer(frame, label, learn=learn, categorical=categorical)
         out = carried(frame, label, {*learn, *categorical})
         needed = [name for name in out if name in asked_for]  # ids that the model asks for: learned, and never changed
-        inferred = Schema.infer(frame, label, learn=(*learn, *needed), categorical=categorical).freeze(*needed)
+        if needed:
+            inferred = Schema.infer(frame, label, learn=(*learn, *needed), categorical=categorical).freeze(*needed)
         return inferred, {name: why for name, why in out.items() if name not in needed}
     if label in schema.names:
         raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
