@@ -1,0 +1,16 @@
+"""NICE (package NICEx) answers the people of a task; run by peers.py. It knows no immutable features."""
+
+import numpy as np
+from nice import NICE
+from wire import Worker
+
+worker = Worker()
+task = worker.task
+words = np.flatnonzero(~task["numeric"]).tolist()
+numbers = np.flatnonzero(task["numeric"]).tolist()
+nice = NICE(
+    worker.scores, task["train"], words, numbers, task["label"], optimization=str(task["setting"]), justified_cf=True
+)
+worker.ready()
+favourable = [int(task["favourable"])]
+worker.done([nice.explain(person[None].copy(), favourable) for person in task["people"]])
