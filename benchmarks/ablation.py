@@ -55,16 +55,24 @@ class Untold(Parrot):
         return self.real.errors(x, t, normal, gumbel)
 
 
-class WholePeople(TDCE):
-    """Without parts of people: it starts from whole ones alone."""
+class NoSingle(TDCE):
+    """Without single changes that are tried outright."""
+
+    def single(self, query, asked, margin):  # type: ignore[no-untyped-def]
+        return
+        yield
+
+
+class NoParts(TDCE):
+    """Without parts of people."""
 
     def parts(self, query, asked, margin):  # type: ignore[no-untyped-def]
         return
         yield
 
 
-class Parts(TDCE):
-    """Without whole people, except where parts will not do."""
+class NoWhole(TDCE):
+    """Without whole people, except where nothing else will do."""
 
     def whole_people(self, query, asked, rows, count):  # type: ignore[no-untyped-def]
         if count != self.people:
@@ -81,8 +89,9 @@ def variants(task: Task) -> dict[str, tuple[Method, Task]]:
         "random row, as few changes": (TDCE(), replace(task, diffusion=parrot)),
         "class not told": (TDCE(), replace(task, diffusion=untold)),
         "real people": (TDCE(), replace(task, people=task.x)),
-        "whole people only": (WholePeople(), task),
-        "parts only": (Parts(), task),
+        "no single changes": (NoSingle(), task),
+        "no parts": (NoParts(), task),
+        "no whole people": (NoWhole(), task),
         "nice": (METHODS["nice"](), task),
     }
 

@@ -16,6 +16,7 @@ from tdce.encoder import Encoder
 from tdce.fitting import Fitted
 from tdce.methods import METHODS
 from tdce.models.classifier import Classifier
+from tdce.models.model import OnEncoded
 from tdce.plausibility import reference
 from tdce.progress import Progress
 from tdce.schema import Schema
@@ -54,8 +55,9 @@ def untrained(frame: pd.DataFrame, classes: int, hidden: int) -> tdce.Explainer:
     made = tdce.Explainer(hidden=hidden, progress="silent")
     typical = reference(encoder, diffusion, raw, y, classes, 0, Progress("silent"))
     made.fitted_ = Fitted(
-        encoder, "y", tuple(range(classes)), None, classifier, diffusion, raw, y, raw, typical, {"seed": 0}
-    )
+        encoder, "y", None, classifier, diffusion, raw, y, raw, typical,
+        OnEncoded(classifier, encoder.embed, tuple(range(classes))), {"seed": 0},
+    )  # fmt: skip
     return made
 
 

@@ -177,7 +177,7 @@ def priced():
         ("620 to 680", lambda before, after: (after >= 620) & (after <= 680)),
         ("-10 %", lambda before, after: after <= 0.9 * before + 1e-6),
     ],
-    ids=str,
+    ids=lambda each: str(each) if isinstance(each, str | Range | Change) else "",
 )
 def test_a_predicted_number(target, holds, priced):
     rate, explainer = priced
@@ -386,7 +386,7 @@ def test_a_model_is_given_what_it_asks_for():
         ({}, "a model under the name of each output"),
         ({1: rule}, "a model under the name of each output"),
     ],
-    ids=str,
+    ids=["number", "class", "pickle", "missing", "empty", "unnamed"],
 )
 def test_what_is_no_model_is_refused(model, words):
     with pytest.raises(InputError, match=words):

@@ -173,7 +173,7 @@ def fit(
 
     if score is None:
         assert classifier is not None
-        quality = _quality(classifier(x[test]), y[test])
+        quality = _quality(classifier, x[test], y[test])
     else:
         quality = _agreement(score[test], decides.outputs[0], labels if labels is None else labels[test], classes)
     report = {
@@ -203,9 +203,11 @@ def _schema(
 ) -> tuple[Schema, dict[Name, str]]:
     """The schema that is given, or read off the table, and which columns it then leaves out, and why."""
     if schema is None:
+        inferred = Schema.infer(frame, label, learn=learn, categorical=categorical)
         out = carried(frame, label, {*learn, *categorical})
         needed = [name for name in out if name in asked_for]  # ids that the model asks for: learned, and never changed
-        inferred = Schema.infer(frame, label, learn=(*learn, *needed), categorical=categorical).freeze(*needed)
+        if needed:
+            inferred = Schema.infer(frame, label, learn=(*learn, *needed), categorical=categorical).freeze(*needed)
         return inferred, {name: why for name, why in out.items() if name not in needed}
     if label in schema.names:
         raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
@@ -293,8 +295,13 @@ def _plan(plan: Plan, rows: int) -> Plan:
     return replace(plan, batch=batch, steps=min(plan.steps, max(200, 200 * rows // batch)))
 
 
-def _quality(logits: Tensor, y: Tensor) -> dict[str, float | None]:
-    """On rows that took no part in training; calibration error over ten bins of the top probability."""
+def _quality(classifier: Classifier, x: Tensor, y: Tensor) -> dict[str, float | None]:
+    """On rows that took no part in training."""
+    return _rated(classifier(x), y)
+
+
+def _rated(logits: Tensor, y: Tensor) -> dict[str, float | None]:
+    """How often the top class is right, and the calibration error over ten bins of its probability."""
     p = logits.softmax(dim=1)
     top, right = p.amax(dim=1), (p.argmax(dim=1) == y).float()
     bins = (top * 10).long().clamp(max=9)
@@ -318,4 +325,4 @@ def _agreement(
     if labels is None or output.classes != classes:
         return {"accuracy": None, "commonest_class": None, "calibration_error": None, "test_rows": len(score)}
     right = (output.group(score) == labels).float().mean().item()
-    return _quality(score[:, : len(classes)].log(), labels) | {"accuracy": round(right, 4)}
+    return _rated(score[:, : len(classes)].log(), labels) | {"accuracy": round(right, 4)}

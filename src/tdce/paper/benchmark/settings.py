@@ -19,7 +19,7 @@ DATA = (*PAPER_DATA, "german")
 PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "law": "paper", "german": "full"}
 
 OURS = "tdce"
-DIAL = tuple(f"{OURS}@{closeness:g}" for closeness in (0, 0.25, 0.5, 0.75, 1))
+DIAL = tuple(f"{OURS}@{closeness:g}" for closeness in (0, 0.25, 0.5, 1))  # besides the default, 0.75
 """`tdce` from typical of the target class to as close as possible."""
 
 BASELINES = ("wachter", "cchvae", "revise", "clue", "face", "counternet")
