@@ -36,7 +36,7 @@ FINEST = 2.0**-8  # of a deviation
 
 @dataclass(frozen=True)
 class TDCE:
-    """Ask about parts of accepted people and about whole ones, bring the best of both nearer."""
+    """Ask about single changes, parts of accepted people and whole ones, bring the best nearer."""
 
     edition: ClassVar[int] = 4  # raised when its answers change
     random: ClassVar[bool] = False
