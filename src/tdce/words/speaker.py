@@ -111,7 +111,8 @@ class Speaker:
         """`loan term 24 months instead of 36`, or with its verb: `lower the amount to 3,200 € instead of …`"""
         verb = self._chosen(self._words(feature).verb)
         key = "point" if not verb or "{" in verb else f"do{self._open(verb)}"
-        return self.text(key, label=self.label(feature), change=self._change(feature, before, after), verb=verb)
+        label = self.title(feature) if key == "point" else self.label(feature)
+        return self.text(key, label=label, change=self._change(feature, before, after), verb=verb)
 
     def sentence(self, line: Line) -> str:
         """`The answer would be “good” if the loan ran 24 months instead of 36 and the amount were 3,200 € …`"""
@@ -129,13 +130,15 @@ class Speaker:
             return f"{self.sentence(line)} {self.text('promise')}"
         ranks = {feature: rank for rank, (feature, _) in enumerate(line.reasons)}
         named = sorted(self.changes(line), key=lambda change: ranks.get(change[0], len(ranks)))
-        points = [self.text("point", label=self.label(name), change=self._change(name, *cells))
-                  for name, *cells in named[:MOST]]  # fmt: skip
+        points = [
+            self.text("letter_point", label=self.title(name), change=self._change(name, before, after))
+            for name, before, after in named[:MOST]
+        ]
         if len(named) > MOST:
             points.append(self.text("points_more", count=len(named) - MOST))
         if hidden := self.unnamed(line):
             points.append(self.text("points_too" if points else "points_alone", count=hidden))
-        values = {"target": self.target(line), "points": self.messages.listed(points)}
+        values = {"target": self.target(line), "points": "; ".join(points)}
         if (outcome := self._outcome(line)) and line.status == Status.VALID:
             said = self.text("letter_outcome", outcome=outcome, **values)
         else:
