@@ -130,7 +130,7 @@ def test_every_status_has_a_german_sentence(line, german):
         ((Wanted("between", "x", 0.0, 0.705),), "“x” at 0 % to 70.5 %", "„x“ mit 0 % bis 70,5 %"),
         ((Wanted("at_least", None, low=1620.5),), "at least 1,620.5", "mindestens 1.620,5"),
         ((Wanted("at_most", "rate_in_percent", high=8),), "rate in percent at most 8", "rate in percent höchstens 8"),
-        ((Wanted("range", None, 620, 680),), "620 to 680", "620 bis 680"),
+        ((Wanted("range", None, 620, 680),), "between 620 and 680", "zwischen 620 und 680"),
         ((Wanted("class", "yes"), Wanted("at_most", "rate", high=8)), "“yes” and rate at most 8",
          "„yes“ und rate höchstens 8"),
     ],
@@ -381,13 +381,13 @@ REMARKS = (
 def test_notes_name_nothing_that_is_barred():
     line = said(status="infeasible", remarks=REMARKS)
     assert speaker(schema=barred(named=False)).note(line) == (
-        "no other allowed value for the term; there is no answer under these rules together: a rule that is not named "
+        "no other allowed value for term; there is no answer under these rules together: a rule that is not named "
         "here, “at most 2 changes”; without a rule that is not named here there is one; the model was asked about "
         "12,345 rows, as max_model_rows allows"
     )
     german = speaker("de").note(line)
-    assert german.startswith("kein anderer zulässiger Wert für die Laufzeit, der Betrag; unveränderlich: der Betrag")
-    assert "der Betrag 99.999 € liegt weit außerhalb des Gelernten, 0 € bis 5.000 €" in german
+    assert german.startswith("kein anderer zulässiger Wert für Laufzeit, Betrag; unveränderlich: Betrag")
+    assert "Betrag 99.999 € liegt weit außerhalb des Gelernten, 0 € bis 5.000 €" in german
     alone = said(status="infeasible", remarks=(Remark("stuck", ("amount",)),))
     assert speaker(schema=barred(named=False)).note(alone) == "no other allowed value for what may change"
 

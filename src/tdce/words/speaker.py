@@ -274,7 +274,7 @@ class _Spoken(Namer):
         self.speaker = speaker
 
     def columns(self, names: Iterable[Name]) -> list[str]:
-        return [self.speaker.label(name) for name in names if self.speaker.may_name(name)]
+        return [self.speaker.title(name) for name in names if self.speaker.may_name(name)]
 
     def rule(self, rule: str) -> str | None:
         barred = (str(name) for name in self.speaker.words if not self.speaker.may_name(name))
