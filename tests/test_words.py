@@ -10,6 +10,7 @@ import lending
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +18,10 @@ import tdce
 from tdce import InputError
 from tdce.columns.words import Words
 from tdce.explanation import Line
-from tdce.goal import Wanted
-from tdce.reasons import ranked
+from tdce.goal import Between, Class, Goals, Not, Wanted
+from tdce.judge import Judge
+from tdce.outputs import All, Output, Range
+from tdce.reasons import losses, margin, ranked
 from tdce.remarks import Remark
 from tdce.report.page import page
 from tdce.schema import Categorical, Numeric, Schema
@@ -148,9 +151,6 @@ def test_a_predicted_number_is_not_a_percentage():
 
 
 def test_goals_say_what_they_want_as_their_text_does():
-    from tdce.goal import Between, Class, Not
-    from tdce.outputs import All, Output, Range
-
     rate = Output("rate")
     goals = [Class(1), Not(0), Between(1, 0.5, 0.7)]
     for goal in goals:
@@ -321,15 +321,42 @@ def test_where_one_thing_changed_the_model_is_not_asked_again(explainer, monkeyp
     assert single.reasons()["loss"].notna().all()
 
 
-def test_without_a_budget_for_reasons_the_columns_are_in_their_order(explainer):
+class Sum:
+    """A model that predicts the sum of its features."""
+
+    outputs = (Output(),)
+
+    def score(self, raw):
+        return raw.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("budget", [None, 2, 1])
+def test_losses_are_one_call_that_keeps_to_the_budget(budget):
+    own = np.array([[1.0, 1.0]])  # 2, and 10 are wanted: a margin of -8
+    raw = np.array([[[5.0, 7.0], [1.0, 10.0], [5.0, 7.0], [1.0, 1.0]]])  # 12, 11, 12 and 2
+    judge, goals = Judge(Sum(), budget), Goals.all(Range(low=10), 1)
+    found = losses(judge, own, raw, goals, np.array([-8.0]), np.array([[2.0, 1.0, 2.0, -8.0]]))
+    nan = math.nan
+    several = [4.0, 6.0] if budget is None else [nan, nan]  # 1 + 7 is 4 less than 12, 5 + 1 is 6 less
+    np.testing.assert_array_equal(found, [[several, [nan, 9.0], several, [nan, nan]]])
+    assert (judge.calls, judge.rows) == ((1, 2) if budget is None else (0, 0))
+
+
+def test_a_model_that_is_certain_gives_a_loss_that_is_a_number():
+    score = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.3, 0.7]], dtype=torch.double)
+    found = margin(score, Goals.all(Class(1), 3))
+    assert found.tolist() == pytest.approx([-13.815510, 13.815510, math.log(0.7 / 0.3)], abs=1e-5)
+
+
+def test_a_budget_that_is_used_up_leaves_no_reasons_and_breaks_no_promise(explainer):
     people = lending.refused(explainer, 20)
-    answer = explainer.explain(people, closeness=0.0, max_model_rows=60)
-    assert answer.model_rows <= 60
-    several = [line for (line,) in answer.lines if len(line.changes) > 1]
-    unasked = [line for line in several if all(math.isnan(loss) for _, loss in line.reasons)]
-    for line in unasked:
-        assert [name for name, _ in line.reasons] == [name for name, *_ in line.changes]
-    assert len(unasked) == len(several)
+    for budget in (60, 300, 1000, 3000):
+        answer = explainer.explain(people, closeness=0.0, max_model_rows=budget)
+        assert answer.model_rows <= budget
+        for (line,) in answer.lines:
+            assert {name for name, _ in line.reasons} == {name for name, *_ in line.changes}
+            if all(math.isnan(loss) for _, loss in line.reasons):
+                assert [name for name, _ in line.reasons] == [name for name, *_ in line.changes]
 
 
 # What must not be named
@@ -613,9 +640,6 @@ def test_a_missing_message_is_named():
 
 
 def test_every_remark_that_goals_make_has_a_message():
-    from tdce.goal import Between, Class
-    from tdce.outputs import All, Output, Range
-
     for goal in (Class(0), Between(0, 0.1, 0.2), Range(low=1), All(((Class(0), 0, 2),), Output())):
         for key in (f"nothing_{goal.nearer}", f"only_raises_{goal.shows}", f"only_lowers_{goal.shows}"):
             assert key in catalogue("en").messages
