@@ -169,9 +169,9 @@ def test_goals_say_what_they_want_as_their_text_does():
         ("wait until", "if you were to wait until the amount 3,200 € instead of 4,800 €.",
          "wait until the amount 3,200 € instead of 4,800 €"),
         ("you waited until {label} was {after}", "if you waited until the amount was 3,200 €.",
-         "amount 3,200 € instead of 4,800 €"),
+         "amount: 3,200 € instead of 4,800 €"),
         ({"de": "{label} von {before} auf {after} sänke"}, "if the amount von 4,800 € auf 3,200 € sänke.",
-         "amount 3,200 € instead of 4,800 €"),
+         "amount: 3,200 € instead of 4,800 €"),
     ],
 )  # fmt: skip
 def test_a_verb_is_how_the_change_is_spoken(verb, sentence, bullet):

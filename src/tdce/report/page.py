@@ -47,7 +47,7 @@ def _shown(line: Line, speaker: Speaker) -> dict[str, Any]:
         "changes": [
             (speaker.title(name), speaker.value(name, old), speaker.value(name, new)) for name, old, new in named
         ],
-        "unnamed": speaker.text("unnamed_too" if named else "unnamed_alone", count=hidden) if hidden else "",
+        "unnamed": speaker.text("points_too" if named else "points_alone", count=hidden) if hidden else "",
         "before": line.before,
         "after": line.after,
         "number": line.number,
