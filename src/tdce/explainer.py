@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import replace
 from typing import Any, Self, get_args
 
 import pandas as pd
@@ -179,7 +181,7 @@ class Explainer:
         )
         question = Question(goals, n, seed, closeness, rules, prices)
         ready = method.fit(task)
-        found = explain(ready, limits, question, Progress(self.progress))
+        found = explain(ready, limits, question, Progress(self.progress), reasons=True)
         if max_model_rows is None:  # which would ask more
             found = blamed(ready, rows, limits, question, found)
         judge = task_of(ready).judge
@@ -207,6 +209,19 @@ class Explainer:
     @property
     def schema(self) -> Schema:
         return self.fitted.encoder.schema
+
+    def with_words(self, words: Mapping[Name, Any], outcomes: Mapping[str, Any] | None = None) -> Self:
+        """A copy that speaks of these columns in other words, `{"income": {"label": "the pay"}}`, and of what the model
+        says; nothing is learned again. docs/words.md says what words there are."""
+        schema = self.schema
+        for name, said in words.items():
+            schema = schema.change(name, words=said)
+        if outcomes is not None:
+            schema = replace(schema, outcomes=outcomes)
+        encoder, made = self.fitted.encoder, copy(self)
+        columns = tuple(replace(each, column=column) for each, column in zip(encoder.columns, schema, strict=True))
+        made.fitted_ = replace(self.fitted, encoder=replace(encoder, columns=columns, known=schema))
+        return made
 
     @property
     def hints(self) -> tuple[str, ...]:
