@@ -248,6 +248,14 @@ def test_reasons_have_the_persons_own_values():
     assert speaker().reasons(line) == ["Amount: 4,800 €", "Term: 36 months", "Phone: not known"]
 
 
+def test_what_an_audience_may_not_see_takes_no_place_among_the_four_reasons():
+    changes = (AMOUNT, TERM, ("phone", None, True), ("housing", "rent", "own"), ("rate", 0.1, 0.2))
+    line = said(*changes, reasons=[(name, 5.0 - i) for i, (name, *_) in enumerate(changes)])
+    assert [
+        len(speaker(audience=who, schema=barred(seen_by="analyst")).reasons(line)) for who in ("applicant", "analyst")
+    ] == [4, 4]
+
+
 def test_reasons_are_ranked_by_their_loss_and_ties_by_the_column():
     nan = math.nan
     assert ranked([("a", 1.0), ("b", 2.0), ("c", 1.0), ("d", -1.0)]) == [

@@ -144,7 +144,9 @@ class Answer:
         """The principal reasons, at most four per line: row, option, rank (from 1), feature, loss: the margin to the
         goal, in log odds, that giving this change back would cost (NaN: the budget did not suffice to ask). Features
         that the schema says must not be named are not among them."""
-        cells = [(r, o, rank, *each) for (r, o), some in self._reasons.items() for rank, each in enumerate(some, 1)]
+        cells = [
+            (r, o, rank, *each) for (r, o), some in self._reasons.items() for rank, each in enumerate(some[:MOST], 1)
+        ]
         row, option, rank, feature, loss = zip(*cells, strict=True) if cells else ((),) * 5
         return pd.DataFrame(
             {
@@ -201,7 +203,7 @@ class Answer:
         for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):
             if named[c]:
                 found.setdefault((r, o), []).append((self.features[c], float(losses[r, o, c])))
-        return {at: ranked(some)[:MOST] for at, some in found.items()}
+        return {at: ranked(some) for at, some in found.items()}
 
     @cached_property
     def _changed(self) -> tuple[Positions, ...]:

@@ -68,7 +68,7 @@ class Line(NamedTuple):
     changes: list[tuple[Name, Any, Any]]  # feature, value before, value after
     note: str  # for scripts, as in `Answer.to_frame`
     number: bool = False  # whether before and after are predicted numbers, not probabilities
-    reasons: Sequence[tuple[Name, float]] = ()  # changed features, at most four, the one that counts most first, with
+    reasons: Sequence[tuple[Name, float]] = ()  # changed features, the one that counts most first, with
     # the margin that giving it back would cost (NaN: not asked); none that must not be named
     remarks: tuple[Remark, ...] = ()  # what the note says
     wanted: tuple[Wanted, ...] = ()  # what the target says

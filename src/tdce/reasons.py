@@ -13,7 +13,7 @@ from tdce.goal import Goals, logit
 from tdce.judge import Judge, rounded
 
 MOST = 4
-"""Principal reasons of one line."""
+"""Principal reasons of one line, and points in a letter."""
 
 SURE = -logit(1e-6)  # the margin of a model that is certain, as far as six decimals show
 

@@ -17,14 +17,13 @@ from tdce.columns.words import NONE, Said, Words, key_of
 from tdce.errors import one_of
 from tdce.explanation import Line, Status
 from tdce.goal import Wanted
+from tdce.reasons import MOST
 from tdce.schema import Schema
 from tdce.words.catalogue import Catalogue, catalogue
 from tdce.words.notes import Namer, mentions, note
 from tdce.words.writing import dated, decimal, money, share, year
 
 Audience = Literal["applicant", "analyst"]
-MOST = 4
-"""Points in a letter, and principal reasons."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +147,7 @@ class Speaker:
     def reasons(self, line: Line) -> list[str]:
         """What counted most against the wanted answer, at most four: each feature with the value that it has now."""
         own = {feature: before for feature, before, _ in line.changes}
-        named = [feature for feature, _ in line.reasons if self.may_name(feature)]
+        named = [feature for feature, _ in line.reasons if self.may_name(feature)][:MOST]
         return [
             self.text("reason", label=_capital(self.title(name)), value=self.value(name, own[name])) for name in named
         ]
