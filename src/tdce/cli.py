@@ -29,6 +29,7 @@ from tdce.words.catalogue import catalogue as messages
 
 if TYPE_CHECKING:
     from tdce.answer import Answer
+    from tdce.explainer import Explainer
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -58,6 +59,10 @@ Wanted = Annotated[
 ]
 Language = Annotated[str, typer.Option(help="The language of a page: en, de, or with a region, de-CH")]
 Whom = Annotated[Literal["applicant", "analyst"], typer.Option(help="Who reads a page; an analyst may see more")]
+RealTable = Annotated[Path | None, typer.Option("--table", help="The table that was learned")]
+Robust = Annotated[
+    int, typer.Option(min=0, help="Answers that nearly all of so many models accept that are trained again on --table")
+]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
@@ -141,6 +146,8 @@ def explain(
     threshold: Threshold = None,
     model: Decider = None,
     max_model_rows: Budget = None,
+    robust: Robust = 0,
+    table: RealTable = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Say how often the model was asked")] = False,
     language: Language = "en",
     audience: Whom = "applicant",
@@ -156,7 +163,7 @@ def explain(
     names = explainer.schema.names
     answer = explainer.explain(
         frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold,
-        max_model_rows,
+        max_model_rows, _retrained(explainer, robust, table, dialect),
     )  # fmt: skip
     if out.name.lower().endswith(PAGE):
         answer.to_html(out, language=language, audience=audience)
@@ -180,6 +187,8 @@ def evaluate(
     closeness: Closeness = None,
     threshold: Threshold = None,
     model: Decider = None,
+    robust: Robust = 0,
+    retrain: Annotated[int, typer.Option(min=0, help="Train so many models again on --table: do answers hold?")] = 0,
     sep: Sep = ",",
     decimal: Decimal = ".",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
@@ -198,9 +207,10 @@ def evaluate(
     real = None if table is None else read_table(table, explainer.schema, dialect)
     names = explainer.schema.names
     answer = explainer.explain(
-        frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold
+        frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold, None,
+        _retrained(explainer, robust, table, dialect),
     )  # fmt: skip
-    found = measured(explainer, answer, real)
+    found = measured(explainer, answer, real, retrain)
     if not found:
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
     fitted = explainer.fitted
@@ -402,6 +412,15 @@ def _print_hints(hints: list[str]) -> None:
 def _console_for_tables() -> Console:
     """As wide as the terminal; in a file or a pipe wide enough that nothing is cut."""
     return Console() if sys.stdout.isatty() else Console(width=200)
+
+
+def _retrained(explainer: Explainer, models: int, table: Path | None, dialect: Dialect) -> Any:
+    """The committee that is to accept the answers as well; None: none is asked for."""
+    if models == 0:
+        return None
+    if table is None:
+        raise InputError("--robust trains models again, which takes the table that was learned: --table FILE")
+    return explainer.retrain(read_table(table, explainer.schema, dialect), models)
 
 
 def _summary(answer: Answer) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -14,18 +14,18 @@ from torch import Tensor
 
 from tdce import metrics
 from tdce.answer import Answer
-from tdce.cells import Flags, Floats, Positions, plain
+from tdce.cells import Flags, Floats, Positions
 from tdce.encoder import Encoder
-from tdce.errors import InputError, listing, shown
+from tdce.errors import InputError, listing, whole
 from tdce.explainer import Explainer
 from tdce.explaining import explain
 from tdce.explanation import Explanation, Status
-from tdce.fitting import Fitted, parts
+from tdce.fitting import parts
 from tdce.judge import Judge
 from tdce.limits import Limits
 from tdce.models.autoencoder import Autoencoder
-from tdce.targets import class_number
 
+UNSEEN_SEED = 100_001  # of models that no answer was asked to convince
 EDITION = 4  # raised when the same counterfactuals come to be measured differently
 
 PAPER = ("l2", "diversity", "instability", "js", "im1", "im2", "validity")
@@ -50,6 +50,7 @@ MEANING = {
     "copies": ("low", "share of counterfactuals that are identical to a training row"),
     "plausibility": ("high", "share of real people of the target class who are less typical by the diffusion model"),
     "violations": ("low", "share of rows that break a limit, a law or a rule"),
+    "retrained": ("high", "share of models, trained again on resampled rows, that still accept a valid answer"),
     "option_spread": ("high", "how much a row's options differ in the features they change: 1 minus their overlap"),
 }
 """Each metric's good direction and its meaning."""
@@ -58,7 +59,9 @@ OVER_ALL = ("validity", "violations")
 """Taken over all rows that needed an answer; the others over those that became valid."""
 
 
-def evaluate(explainer: Explainer, answer: Answer, table: pd.DataFrame | None = None) -> dict[str, float]:
+def evaluate(
+    explainer: Explainer, answer: Answer, table: pd.DataFrame | None = None, retrain: int = 0
+) -> dict[str, float]:
     """The paper's metrics and some more (docs/metrics.md), over the first option of every row that needed one: validity
     and violations over all of these, everything else over those that became valid.
 
@@ -68,10 +71,15 @@ def evaluate(explainer: Explainer, answer: Answer, table: pd.DataFrame | None = 
     are used, or its synthetic people if it was loaded without training rows; the metrics of held-out rows are left out.
     Of a model that the user brought, the target class is what the model says, and there need be no label.
 
+    With `retrain`, so many models are trained again on rows drawn from the table (`Explainer.retrain`), and `retrained`
+    is the share of the valid answers that such a model still accepts.
+
     The first call trains three small autoencoders per target class; every call also explains the nearest training
     rows, for the instability.
     """
-    fitted, question = explainer.fitted, answer.question
+    fitted, question, retrain = explainer.fitted, answer.question, whole("retrain", retrain, 0, 1000)
+    if retrain and table is None:
+        raise InputError("retrain trains models again, which takes the table that was learned; give it, too")
     if fitted.encoder.schema.names != answer.features:
         raise InputError(f"the answer is about other columns ({listing(answer.features)}) than this explainer "
                          f"({listing(fitted.encoder.schema.names)}); give the explainer that made it")  # fmt: skip
@@ -90,7 +98,13 @@ def evaluate(explainer: Explainer, answer: Answer, table: pd.DataFrame | None = 
         again = replace(question, goals=question.goals.take(of_target), options=1)
         found, found_near = answer.found.take(at), explain(method, near, again)
         groups.append((found, yardstick.measure(limits.take(at), found, near.own, found_near)))
-    return _together(groups)
+    measured = _together(groups)
+    valid = answer.found.status[:, 0] == Status.VALID
+    if retrain and table is not None and valid.any():
+        committee = explainer.retrain(table, retrain, UNSEEN_SEED)
+        accepting = committee.accepting(answer.found.raw[valid, 0], question.goals.take(torch.from_numpy(valid)))
+        measured["retrained"] = float(accepting.double().mean()) / retrain
+    return measured
 
 
 class Rows(NamedTuple):
@@ -112,24 +126,12 @@ def _rows_of(explainer: Explainer, table: pd.DataFrame | None) -> Rows:
             raw, y = fitted.people, Judge(fitted.model).predict(fitted.people).numpy()
         return Rows(raw, y, raw[:0], y[:0])
     raw = fitted.encoder.read(table)
-    y = Judge(fitted.model).predict(raw).numpy() if fitted.classifier is None else class_numbers(fitted, table)
+    y = Judge(fitted.model).predict(raw).numpy() if fitted.classifier is None else fitted.class_numbers(table)
     if len(raw) != fitted.report["rows"]:
         return Rows(raw, y, raw, y)
     learned, stopping, test = (part.numpy() for part in parts(len(raw), fitted.report["seed"]))
     held = np.union1d(stopping, test)
     return Rows(raw[learned], y[learned], raw[held], y[held])
-
-
-def class_numbers(fitted: Fitted, table: pd.DataFrame) -> Positions:
-    """(rows,) of the table's label column."""
-    if fitted.label not in table.columns:
-        raise InputError(f"there is no label column {shown(fitted.label)}; the table has: {listing(table.columns)}")
-    cells = [plain(cell) for cell in table[fitted.label]]
-    known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is another class
-    for cell in cells:
-        if (key := (isinstance(cell, bool), cell)) not in known:
-            known[key] = class_number(cell, fitted.classes, f"{fitted.label}:")
-    return np.array([known[isinstance(cell, bool), cell] for cell in cells], dtype=np.int64)
 
 
 def _yardstick(explainer: Explainer, target: int, rows: Rows) -> Yardstick:

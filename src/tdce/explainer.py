@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, Self, get_args
 
 import pandas as pd
+import torch
 
 from tdce import artefact
 from tdce.answer import Answer
 from tdce.blame import blamed
-from tdce.cells import Name
+from tdce.cells import Name, check_table
+from tdce.committee import Committee, given_again, retrained
 from tdce.errors import (
     LAST_SEED,
     TAU_RANGE,
@@ -33,7 +35,7 @@ from tdce.errors import (
 )
 from tdce.explaining import explain
 from tdce.explanation import Question
-from tdce.fitting import Fitted, fit
+from tdce.fitting import CLASSIFIER, Fitted, fit, plan_for
 from tdce.goal import STANDOFF
 from tdce.judge import Judge, rounded
 from tdce.limits import Limits
@@ -42,6 +44,7 @@ from tdce.methods.interface import task_of
 from tdce.models.bringing import givens
 from tdce.options import MOST_OPTIONS
 from tdce.progress import Mode, Progress
+from tdce.robust import explain_robustly
 from tdce.schema import Schema
 from tdce.targets import goals_of
 
@@ -138,6 +141,7 @@ class Explainer:
         closeness: float | None = None,
         threshold: float | None = None,
         max_model_rows: int | None = None,
+        robust: Committee | Sequence[Any] | None = None,
     ) -> Answer:
         """What would have to be different for the model to say `target` (by default the favourable class).
 
@@ -154,6 +158,8 @@ class Explainer:
         - `threshold`: the probability from which on the answer counts as the target; None: the target must be the most
           probable class.
         - `max_model_rows`: the model is asked about at most so many rows; then the best so far is returned.
+        - `robust`: what `retrain` made, or a list of models that you trained again: nine in ten of them are to accept
+          an answer as well; where none is found that they accept, the answer of the model alone is given.
         """
         fitted = self.fitted
         if not isinstance(rows, pd.DataFrame):
@@ -175,19 +181,39 @@ class Explainer:
         rules = texts("rules", rules)
         limits = Limits.of(fitted.encoder, rows, names("immutable", immutable), rules)
         prices = {**self.schema.costs, **self.schema.checked_costs({} if costs is None else costs)}
-        task = fitted.task(limits.immutable, max_model_rows)
+        committee = self._committee(robust)
+        if committee is not None and max_model_rows is not None:
+            raise InputError("max_model_rows does not go with robust, which asks several models; leave one of them out")
+        task = fitted.task(limits.immutable, max_model_rows, committee)
         goals = goals_of(
             target, threshold, fitted.favourable, fitted.outputs, len(rows), lambda: task.judge.score(limits.own)
         )
         question = Question(goals, n, seed, closeness, rules, prices)
         ready = method.fit(task)
-        found = explain(ready, limits, question, Progress(self.progress), reasons=True)
+        if committee is None:
+            found = explain(ready, limits, question, Progress(self.progress), reasons=True)
+        else:
+            alone = method.fit(replace(task, judge=Judge(fitted.model, max_model_rows)))
+            found = explain_robustly(ready, alone, committee, limits, question, Progress(self.progress))
         if max_model_rows is None:  # which would ask more
             found = blamed(ready, rows, limits, question, found)
         judge = task_of(ready).judge
+        if committee is not None:
+            other = task_of(alone).judge
+            judge.calls, judge.rows = judge.calls + other.calls, judge.rows + other.rows
         self.asked_ = self.asked_[0] + judge.calls, self.asked_[1] + judge.rows
         labels = tuple(label for output in fitted.outputs for label in output.labels())
         return Answer.of(rows, limits, question, found, labels, judge)
+
+    def retrain(self, table: pd.DataFrame, models: int = 10, seed: int = 1) -> Committee:
+        """Models of the same kind, each trained on rows drawn from the table with replacement and from another start:
+        for `explain(..., robust=…)`. A model of yours must be an estimator with `fit`; `table` has the label."""
+        fitted, count = self.fitted, whole("models", models, 1, 1000)
+        check_table(table)
+        return retrained(
+            fitted.model, fitted.encoder, table, fitted.label, lambda: torch.from_numpy(fitted.class_numbers(table)),
+            count, whole("seed", seed, 0, LAST_SEED - count), plan_for(CLASSIFIER, len(table)), Progress(self.progress),
+        )  # fmt: skip
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The explained model's probability of each class, one column per class, to six decimals, as in answers."""
@@ -259,6 +285,13 @@ class Explainer:
         )  # fmt: skip
         explainer.fitted_ = saved.fitted if explainer.models is None else saved.fitted.with_model(explainer.models)
         return explainer
+
+    def _committee(self, robust: Any) -> Committee | None:
+        if robust is None or isinstance(robust, Committee):
+            return robust
+        if not isinstance(robust, list | tuple):
+            raise InputError(f"robust is {shown(robust)}; it must be what Explainer.retrain makes, or a list of models")
+        return given_again(self.fitted.model, self.fitted.encoder, robust)
 
     @property
     def fitted(self) -> Fitted:

@@ -67,7 +67,7 @@ def explain(
     `reasons`, the model is also asked what each change is worth."""
     task, own, goals = task_of(method), limits.own, question.goals
     judge = task.judge
-    first = judge(own, goals)
+    first = judge.alone(own, goals)
     before, already = rounded(goals.shown(first.score)).numpy(), first.met.numpy()
     chance = rounded(goals.chance(first.score)).numpy()
     free = np.zeros(len(own), dtype=bool)
@@ -163,7 +163,7 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
         for i in range(judged.raw.shape[1]):
             score = judged.score[:, i]
             shown, chance = (rounded(each)[: len(own)].numpy() for each in (goals.shown(score), goals.chance(score)))
-            raw, met = judged.raw[: len(own), i], judged.met[: len(own), i].numpy()
+            raw, met = judged.raw[: len(own), i], goals.met(score)[: len(own)].numpy()
             worse = ~met & (chance <= start.chance)  # than nothing: not proposed
             far = margin_of(score, goals)[: len(own)].numpy()
             draws.append(_Found(np.where(worse[:, None], own, raw), np.where(worse, start.shown, shown), met, far))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -55,6 +55,15 @@ class Explanation:
             self.own[at], self.raw[at], self.status[at], self.score_before[at], self.score_after[at],
             self.plausibility[at], self.remarks[at], None if self.loss is None else self.loss[at],
         )  # fmt: skip
+
+    def put(self, at: Positions, other: Explanation) -> Explanation:
+        """With another explanation in the place of these rows."""
+        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        for name, whole in parts.items():
+            if whole is not None:
+                parts[name] = whole.copy()
+                parts[name][at] = getattr(other, name)
+        return Explanation(**parts)
 
 
 class Line(NamedTuple):

@@ -10,12 +10,14 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 from torch import Tensor, nn
 
 from tdce.carried import carried
-from tdce.cells import Floats, Name, Value, check_table, is_value, ordered, plain, readable
+from tdce.cells import Floats, Name, Positions, Value, check_table, is_value, ordered, plain, readable
+from tdce.committee import Committee
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing, names, shown
@@ -91,6 +93,17 @@ class Fitted:
         """Of the first output; none if it is a number."""
         return self.outputs[0].classes
 
+    def class_numbers(self, table: pd.DataFrame) -> Positions:
+        """(rows,) of the table's label column."""
+        if self.label not in table.columns:
+            raise InputError(f"there is no label column {shown(self.label)}; the table has: {listing(table.columns)}")
+        cells = [plain(cell) for cell in table[self.label]]
+        known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is another class
+        for cell in cells:
+            if (key := (isinstance(cell, bool), cell)) not in known:
+                known[key] = class_number(cell, self.classes, f"{self.label}:")
+        return np.array([known[isinstance(cell, bool), cell] for cell in cells], dtype=np.int64)
+
     @property
     def guide(self) -> Guide | None:
         """What has gradients: the classifier, or a torch module that was given."""
@@ -99,9 +112,12 @@ class Fitted:
         own = self.decides.models[0].own
         return own if isinstance(own, nn.Module) and len(self.outputs) == 1 else None
 
-    def task(self, immutable: Iterable[Name] = (), budget: int | None = None) -> Task:
-        """The task of explaining the model while these features stay, with at most so many rows shown to it."""
-        mutable, judge = ~self.encoder.space.mask(immutable), Judge(self.model, budget)
+    def task(
+        self, immutable: Iterable[Name] = (), budget: int | None = None, committee: Committee | None = None
+    ) -> Task:
+        """The task of explaining the model while these features stay, with at most so many rows shown to it, in answers
+        that nearly all of a committee accept."""
+        mutable, judge = ~self.encoder.space.mask(immutable), Judge(self.model, budget, committee)
         return Task(
             self.encoder, judge, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
             self.x_people, self.typical, self.memo, self.scored,
@@ -149,7 +165,7 @@ def fit(
         y, score = labels, None
         classifier = Classifier(encoder.space.width, len(classes), hidden, seed=seed)
         history = classifier.fit(
-            x[train], y[train], x[held_out], y[held_out], _plan(CLASSIFIER, len(train)), seed, progress
+            x[train], y[train], x[held_out], y[held_out], plan_for(CLASSIFIER, len(train)), seed, progress
         )
         decides = OnEncoded(classifier, encoder.embed, classes)
     else:
@@ -232,7 +248,7 @@ def learned_diffusion(
     """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
     train, held_out, _ = parts(len(x), seed)
     diffusion = TabularDiffusion(space, hidden, classes=classes or int(y.max()) + 1, tau=tau, seed=seed)
-    plan = _plan(Plan(steps=steps), len(train))
+    plan = plan_for(Plan(steps=steps), len(train))
     return diffusion, diffusion.fit(x[train], x[held_out], plan, seed, progress, (y[train], y[held_out]))
 
 
@@ -289,7 +305,7 @@ def parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     return order[2 * size :], order[:size], order[size : 2 * size]
 
 
-def _plan(plan: Plan, rows: int) -> Plan:
+def plan_for(plan: Plan, rows: int) -> Plan:
     """Fewer steps for small tables: some 200 passes over the rows are plenty."""
     batch = min(plan.batch, max(32, rows // 4))
     return replace(plan, batch=batch, steps=min(plan.steps, max(200, 200 * rows // batch)))

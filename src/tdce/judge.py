@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tdce.cells import Floats, Positions
+from tdce.committee import Committee
 from tdce.goal import Goals
 from tdce.models.model import Model
 
@@ -26,8 +27,9 @@ class Verdict(NamedTuple):
 class Judge:
     """Asks the model about many rows at once, about each different row once per call, and counts."""
 
-    def __init__(self, model: Model, budget: int | None = None) -> None:
+    def __init__(self, model: Model, budget: int | None = None, committee: Committee | None = None) -> None:
         self.model = model
+        self.committee = committee  # models that are to say the same, nearly all of them
         self.budget = budget  # of rows that are paid for; None: no end
         self.kept = 0  # of the budget, for verdicts on what is returned
         self.short = False  # whether something was not asked because the budget was used up
@@ -46,6 +48,16 @@ class Judge:
         a later turn are then refused unasked."""
         if turn is not None and len(raw) > self.left:
             return self._some(raw, goals, turn)
+        verdict = self.alone(raw, goals)
+        if self.committee is None or not verdict.met.any():
+            return verdict
+        at = verdict.met.nonzero().squeeze(1)
+        theirs = self.committee.margin(raw[at.numpy()], goals.take(at))
+        margin = verdict.margin.index_copy(0, at, torch.minimum(verdict.margin[at], theirs))
+        return Verdict(verdict.score, margin >= 0, margin)
+
+    def alone(self, raw: Floats, goals: Goals) -> Verdict:
+        """By the model itself, whatever a committee says."""
         p = self.score(raw)
         return Verdict(p, goals.met(p), goals.margin(p))
 

@@ -125,7 +125,7 @@ def _estimator(model: Any, package: str) -> Given:
         number = True
 
     def asked(method: Any) -> Callable[[pd.DataFrame], Any]:
-        return method if columns is not None or width is None else lambda frame: method(_array(frame))
+        return method if columns is not None or width is None else lambda frame: method(array(frame))
 
     return Given(
         package, type(model).__name__, asked(says), () if number else classes,
@@ -164,7 +164,7 @@ def _regresses(model: Any) -> bool:
     return kind == "regressor"
 
 
-def _array(frame: pd.DataFrame) -> Any:
+def array(frame: pd.DataFrame) -> Any:
     """All numbers as one array of numbers, else of objects."""
     numbers = all(pd.api.types.is_numeric_dtype(dtype) for dtype in frame.dtypes)
     return frame.to_numpy(dtype=np.float64 if numbers else object)

@@ -18,7 +18,7 @@ from tdce.cells import Floats, Name
 from tdce.data import Dataset, load
 from tdce.diffusion.model import TabularDiffusion
 from tdce.errors import InputError
-from tdce.evaluation import Yardstick, class_numbers
+from tdce.evaluation import Yardstick
 from tdce.explainer import Explainer
 from tdce.explaining import explain
 from tdce.explanation import Explanation, Question, Status
@@ -132,7 +132,7 @@ class Bench:
     def diffusion(self, tau: float) -> TabularDiffusion:
         """The table's diffusion model trained again, with one temperature at all times."""
         frame, settings = self.data.part("train"), self.explainer
-        x, y = self.fitted.encoder.encode(frame).float(), torch.from_numpy(class_numbers(self.fitted, frame))
+        x, y = self.fitted.encoder.encode(frame).float(), torch.from_numpy(self.fitted.class_numbers(frame))
         return learned_diffusion(
             self.fitted.encoder.space, x, y, settings.hidden, (tau, tau), settings.steps, self.seed, Progress("silent")
         )[0]
