@@ -12,7 +12,7 @@ import pytest
 
 import tdce
 from tdce import InputError
-from tdce.evaluation import MEANING, PAPER, Yardstick, evaluate
+from tdce.evaluation import PAPER, Yardstick, evaluate
 from tdce.explainer import Explainer
 from tdce.judge import Judge
 from tdce.methods import METHODS, TDCE, Wachter

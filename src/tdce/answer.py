@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -17,8 +17,12 @@ from tdce.errors import file_path
 from tdce.explanation import Explanation, Line, Question
 from tdce.judge import Judge
 from tdce.limits import Limits
-from tdce.report.page import page
+from tdce.population import Population
+from tdce.report.context import Context
+from tdce.report.page import Plain, page
+from tdce.report.view import View
 from tdce.report.words import sentence
+from tdce.schema import Schema
 from tdce.tables import check_writable, write_whole
 
 
@@ -29,13 +33,14 @@ class Answer:
 
     rows: pd.DataFrame  # as the user gave them
     written: pd.DataFrame  # as they would have to be, one line per option
-    features: tuple[Name, ...]
+    schema: Schema
     immutable: tuple[Name, ...]
     question: Question
     found: Explanation
     target: NDArray[Any]  # (rows,) what is wanted, as people read it
     model_calls: int  # how often the model was asked
     model_rows: int  # about how many different rows, over all calls
+    context: Context | None = None  # what a report says about the explainer
 
     @classmethod
     def of(
@@ -46,6 +51,7 @@ class Answer:
         found: Explanation,
         classes: Sequence[Value],
         judge: Judge,
+        context: Context | None = None,
     ) -> Self:
         names, repeated = limits.encoder.schema.names, np.repeat(np.arange(len(rows)), question.options)
         written = limits.encoder.write(
@@ -53,9 +59,13 @@ class Answer:
         )
         wanted = np.array([goal.wanted(classes) for goal in question.goals.kinds], dtype=object)
         return cls(
-            rows.copy(), written, names, limits.immutable, question, found, wanted[question.goals.which.numpy()],
-            judge.calls, judge.rows,
+            rows.copy(), written, limits.encoder.schema, limits.immutable, question, found, wanted[question.goals.which.numpy()],
+            judge.calls, judge.rows, context,
         )  # fmt: skip
+
+    @property
+    def features(self) -> tuple[Name, ...]:
+        return self.schema.names
 
     @property
     def options(self) -> int:
@@ -130,11 +140,32 @@ class Answer:
         """One sentence per line of the answer."""
         return [sentence(line) for options in self.lines for line in options]
 
-    def to_html(self, path: str | os.PathLike[str], title: str = "What would have to be different") -> None:
-        """Write one self-contained page: the changes of every row, in words and as a table."""
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        title: str = "",
+        *,
+        metrics: Mapping[str, float] | None = None,
+        population: Population | None = None,
+    ) -> None:
+        """Write a report, one self-contained page: a summary, a card for each person, and what changes over all.
+
+        - `metrics`: what `tdce.evaluate` measured; without, the page leaves them out.
+        - `population`: the people beside whom everybody is shown, as `Explainer.population(table)` counts them; by
+          default the training rows if the explainer keeps them, or else its synthetic people.
+        """
         where = file_path("path", path)
         check_writable(where, endings=None)
-        write_whole(where, page(self.rows[list(self.features)], self.lines, title).encode())
+        speaker = Plain()
+        barred = frozenset[Name]()
+        beside = self.context.population if population is None and self.context is not None else population
+        view = View(
+            self.rows, self.written, self.schema, self.question, self.found, self.immutable, self.target, self.context,
+            beside, barred,
+        )  # fmt: skip
+        asked = self.model_calls, self.model_rows
+        text = page(view, self.lines, speaker, title or speaker.text("report_title"), asked, metrics)
+        write_whole(where, text.encode())
 
     @cached_property
     def _changed(self) -> tuple[Positions, ...]:
