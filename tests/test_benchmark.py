@@ -17,6 +17,7 @@ from tdce.explainer import Explainer
 from tdce.judge import Judge
 from tdce.methods import METHODS, TDCE, Wachter
 from tdce.methods.wayback import WayBack
+from tdce.metrics import MEANING
 from tdce.paper.benchmark import Setting, run
 from tdce.paper.benchmark.cell import Bench, Cell, Measured
 from tdce.paper.benchmark.fingerprint import of_cell

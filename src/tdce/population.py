@@ -17,7 +17,7 @@ from tdce.metrics import spans
 from tdce.outputs import Output
 
 FEWEST = 5  # real people of a class in a bin; fewer are not shown
-BINS = 24  # of a number, about
+BINS = 18  # of a number, about
 CATEGORIES = 30  # bins of a column with more: the most common ones, and all others in the last
 WIDTHS = (1.0, 2.0, 2.5, 5.0, 10.0)  # of bins, times a power of ten
 

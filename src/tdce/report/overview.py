@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import pandas as pd
 from tdce.cells import Flags, Name
 from tdce.columns import Column
 from tdce.report.view import View
+from tdce.words.speaker import Speaker, spoken
+from tdce.words.writing import decimal
 
 TOGETHER = 12  # features whose pairs are shown
 MOST_GROUPS = 12  # of a column; the others are one group
@@ -23,7 +26,7 @@ def totals(view: View) -> dict[str, Any]:
     return _measures(view, np.ones(len(view.rows), dtype=bool))
 
 
-def feature_changes(view: View, speaker: Any) -> list[dict[str, Any]]:
+def feature_changes(view: View, speaker: Speaker) -> list[dict[str, Any]]:
     """Features by how often the first option changes them: how often, by how much, with which other one."""
     first = view.changed[:, 0]
     people = int(first.any(axis=1).sum())
@@ -33,7 +36,7 @@ def feature_changes(view: View, speaker: Any) -> list[dict[str, Any]]:
         if who.any():
             found.append(
                 {
-                    "label": speaker.label(column.name),
+                    "label": speaker.title(column.name),
                     "people": int(who.sum()),
                     "share": who.sum() / people,
                     "how": _how(view, i, column, who, speaker),
@@ -43,15 +46,15 @@ def feature_changes(view: View, speaker: Any) -> list[dict[str, Any]]:
     return sorted(found, key=lambda each: -each["people"])
 
 
-def pairs(view: View, speaker: Any) -> tuple[list[str], list[list[int]]]:
+def pairs(view: View, speaker: Speaker) -> tuple[list[str], list[list[int]]]:
     """The features that change most, and how many people change both of each two of them."""
     first = view.changed[:, 0]
     most = sorted((i for i, _ in view.shown if first[:, i].any()), key=lambda i: -int(first[:, i].sum()))[:TOGETHER]
     counts = first[:, most].T.astype(np.int64) @ first[:, most].astype(np.int64)
-    return [speaker.label(view.schema.names[i]) for i in most], counts.tolist()
+    return [speaker.title(view.schema.names[i]) for i in most], counts.tolist()
 
 
-def by_group(view: View, speaker: Any) -> list[dict[str, Any]]:
+def by_group(view: View, speaker: Speaker) -> list[dict[str, Any]]:
     """For every column of the input that makes groups: its groups, and how the people in each fare."""
     found = []
     for name in view.rows.columns:
@@ -62,8 +65,18 @@ def by_group(view: View, speaker: Any) -> list[dict[str, Any]]:
             continue
         lines = [{"name": text, "few": int(who.sum()) < FEWEST, **_measures(view, who)} for text, who in groups]
         known = name in view.schema.names
-        found.append({"label": speaker.label(name) if known else str(name).replace("_", " "), "lines": lines})
+        found.append({"label": speaker.title(name) if known else spoken(name), "lines": lines})
     return found
+
+
+def count(speaker: Speaker, number: int) -> str:
+    return decimal(speaker.messages, number)
+
+
+def _amount(column: Column, number: float, speaker: Speaker) -> str:
+    """A difference: of dates and years a plain number."""
+    plain = column.words.format in ("date", "year")
+    return decimal(speaker.messages, number) if plain else speaker.value(column.name, number)
 
 
 def _measures(view: View, who: Flags) -> dict[str, Any]:
@@ -82,7 +95,7 @@ def _measures(view: View, who: Flags) -> dict[str, Any]:
     }
 
 
-def _how(view: View, i: int, column: Column, who: Flags, speaker: Any) -> str:
+def _how(view: View, i: int, column: Column, who: Flags, speaker: Speaker) -> str:
     """The median step of a number, up and down; the most common new category."""
     own, new = view.found.own[who, i], view.found.raw[who, 0, i]
     if column.numbers and not np.isin(np.concatenate([own, new]), column.marks).any():
@@ -90,25 +103,29 @@ def _how(view: View, i: int, column: Column, who: Flags, speaker: Any) -> str:
         said = []
         for text, some in (("up", step[step > 0]), ("down", -step[step < 0])):
             if len(some):
-                said.append(f"{text} by {speaker.amount(column.name, float(np.median(some)))} (median of {len(some):,})")
+                amount, people = _amount(column, float(np.median(some)), speaker), count(speaker, len(some))
+                said.append(speaker.text(f"report_{text}", amount=amount, people=people))
         if said:
             return "; ".join(said)
     names = view.rows[column.name].to_numpy(dtype=object)[who], view.written[column.name].iloc[:: view.question.options]
     now, then = names[0], names[1].to_numpy(dtype=object)[who]
-    (before, after), count = Counter(
+    (before, after), times = Counter(
         (speaker.value(column.name, a), speaker.value(column.name, b)) for a, b in zip(now, then, strict=True)
     ).most_common(1)[0]
-    return f"most often {before} → {after} ({count:,})"
+    return speaker.text("report_most_often", before=before, after=after, people=count(speaker, times))
 
 
-def _partner(view: View, i: int, first: Flags, who: Flags, speaker: Any) -> str:
+def _partner(view: View, i: int, first: Flags, who: Flags, speaker: Speaker) -> str:
     """The feature that most often changes too."""
     others = [(int((who & first[:, j]).sum()), -j) for j, _ in view.shown if j != i]
-    count, which = max(others, default=(0, 0))
-    return f"{speaker.label(view.schema.names[-which])} ({count:,})" if count else "alone"
+    people, which = max(others, default=(0, 0))
+    if not people:
+        return speaker.text("report_alone")
+    feature = speaker.title(view.schema.names[-which])
+    return speaker.text("report_partner", feature=feature, people=count(speaker, people))
 
 
-def _groups(view: View, name: Name, speaker: Any) -> list[tuple[str, Flags]]:
+def _groups(view: View, name: Name, speaker: Speaker) -> list[tuple[str, Flags]]:
     """Numbers in quarters; categories, the common ones first. None where almost everybody is a group of their own."""
     column = view.rows[name]
     if isinstance(column, pd.DataFrame):
@@ -124,10 +141,10 @@ def _groups(view: View, name: Name, speaker: Any) -> list[tuple[str, Flags]]:
     if numeric and known.nunique() >= QUARTILES_FROM:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         edges = np.unique(np.quantile(numbers[~missing], [0, 0.25, 0.5, 0.75, 1], method="lower"))
-        for k, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+        for k, (low, high) in enumerate(pairwise(edges)):
             who = (numbers <= high) & ((numbers >= low) if k == 0 else (numbers > low))
             inside = numbers[who]
-            found.append((f"{text(inside.min())} to {text(inside.max())}", who))
+            found.append((speaker.text("report_range", low=text(inside.min()), high=text(inside.max())), who))
     else:
         try:
             counts = known.value_counts()
@@ -141,5 +158,5 @@ def _groups(view: View, name: Name, speaker: Any) -> list[tuple[str, Flags]]:
             found.append((text(value), np.asarray(~missing & (cells == value), dtype=bool)))
         rest = ~missing & ~np.any([who for _, who in found], axis=0) if found else np.zeros(len(column), dtype=bool)
         if rest.any():
-            found.append((f"{len(counts) - len(common):,} others", rest))
-    return found + ([("not known", missing)] if missing.any() else [])
+            found.append((speaker.text("report_others", number=count(speaker, len(counts) - len(common))), rest))
+    return found + ([(speaker.text("not_known"), missing)] if missing.any() else [])

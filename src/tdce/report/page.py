@@ -7,18 +7,22 @@ import gzip
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tdce.explanation import Line, Status
+from tdce.explanation import Line
 from tdce.goal import Class, Not
 from tdce.metrics import MEANING
 from tdce.report import overview, plots
 from tdce.report.people import STATUSES, people
 from tdce.report.view import View
+from tdce.words.speaker import Speaker
+from tdce.words.writing import decimal
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -27,34 +31,34 @@ CLASSES = 4  # that a drawing tells apart
 FREE, EACH = 1 << 20, 900  # bytes: a page with more than a megabyte and so many per person is packed
 SORTS = ("row", "before", "after", "few", "many", "effort", "typical")
 SPOKEN = (  # by the script, of the messages
-    "one", "count", "printed", "row", "option", "threshold", "plausibility", "below", "alike", "shares", "unnamed", "note", "caption",
-    "percent", "now", "then", "to", "of",
+    "one", "count", "printed", "row", "option", "threshold", "plausibility", "below", "alike", "shares", "unnamed",
+    "note", "caption", "percent", "now", "then", "to", "of",
 )  # fmt: skip
 
 
 def page(
     view: View,
     lines: Sequence[Sequence[Line]],
-    speaker: Any,
-    title: str,
-    calls: tuple[int, int],
+    speaker: Speaker,
+    title: str | None = None,
     metrics: Mapping[str, float] | None = None,
 ) -> str:
     """The whole page: a summary, the people, what changes over all of them, groups and metrics."""
     from jinja2 import Environment, StrictUndefined  # only here: only a page needs it
     from markupsafe import Markup
 
-    shown = people(view, lines, speaker)
+    shown, figures = people(view, lines, speaker), Figures(speaker)
     classes = _classes(view)
     for (i, _), feature in zip(view.shown, shown["features"], strict=True):
         feature["changed"] = bool(view.changed[:, :, i].any())
         if "share" in feature:
             feature["share"] = [feature["share"][k] for k in classes[:2]]
     population = view.population
-    shown["classes"] = [] if population is None else [population.classes[k] for k in classes[:2]]
-    words = {name: speaker.text(f"report_{name}") for name in SPOKEN}
+    shown["classes"] = [] if population is None else [_quoted(speaker, population.classes[k]) for k in classes[:2]]
+    messages = speaker.messages.messages  # whose places the script fills
+    words = {name: messages[f"report_{name}"] for name in SPOKEN}
     number = any(line.number for options in lines for line in options)
-    words["score"] = speaker.text("report_score_number" if number else "report_score")
+    words["score"] = messages["report_score_number" if number else "report_score"]
     words["feature"] = speaker.text("report_feature_name")
     words["statuses"] = {status: speaker.status(status) for status in STATUSES}
     data, kind = _block({"people": shown, "words": words}, len(view.rows))
@@ -68,27 +72,29 @@ def page(
     names, together = overview.pairs(view, speaker)
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     return environment.from_string(_file("page.html")).render(
-        title=title,
+        title=title or speaker.text("report_title"),
         language=speaker.language,
-        t=_spoken(speaker, people=f"{int(view.changed[:, 0].any(axis=1).sum()):,}", version=version("tdce")),
+        t=speaker.text,
+        people=figures.count(int(view.changed[:, 0].any(axis=1).sum())),
+        version=version("tdce"),
         style=Markup(style),
         script=Markup(script),
         script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
         data=Markup(data),
         data_type=kind,
-        tiles=_tiles(totals, speaker),
-        facts=_facts(view, speaker, calls),
+        tiles=_tiles(totals, speaker, figures),
+        facts=_facts(view, lines, speaker, figures),
         statuses=[(i, speaker.status(status)) for i, status in enumerate(STATUSES)],
         sorts=[(key, speaker.text(f"report_sort_{key}")) for key in SORTS],
-        population=population and _legend(view, classes, speaker),
+        population=population and _legend(view, classes, speaker, figures),
         plots=[(place, drawing(i)) for place, (i, _) in enumerate(view.shown) if "at" in shown["features"][place]],
         changes=changes,
         pairs=(names, together),
         pairs_most=max((n for row in together for n in row), default=1),
-        percent=speaker.percent,
-        count=speaker.count,
+        percent=figures.percent,
+        count=figures.count,
         groups=[
-            {**group, "lines": [{**line, "cells": _cells(line, speaker)} for line in group["lines"]]}
+            {**group, "lines": [{**line, "cells": _cells(line, figures)} for line in group["lines"]]}
             for group in overview.by_group(view, speaker)
         ],
         group_columns=[
@@ -96,20 +102,34 @@ def page(
             for name in ("people", "already", "valid", "changes", "effort", "plausibility")
         ],
         metrics=[
-            (name, speaker.decimal(value), MEANING[name][0], MEANING[name][1]) for name, value in (metrics or {}).items()
+            (name, figures.precise(value), MEANING[name][0], MEANING[name][1])
+            for name, value in (metrics or {}).items()
         ],
-        **_plane(view, speaker),
+        **_plane(view, speaker, figures),
     )
 
 
-def _spoken(speaker: Any, **values: str) -> Any:
-    def text(key: str) -> str:
-        said = speaker.text(key)
-        for name, value in values.items():
-            said = said.replace(f"{{{name}}}", value)
-        return str(said)
+@dataclass(frozen=True)
+class Figures:
+    """Numbers of a report, as its language writes them."""
 
-    return text
+    speaker: Speaker
+
+    def count(self, number: int) -> str:
+        return decimal(self.speaker.messages, number)
+
+    def percent(self, share: float) -> str:
+        return self.speaker.score(share, False)
+
+    def decimal(self, number: float) -> str:
+        return decimal(self.speaker.messages, round(number, 2), "#,##0.00")
+
+    def precise(self, number: float) -> str:
+        return decimal(self.speaker.messages, number, digits=3)
+
+
+def _quoted(speaker: Speaker, text: str) -> str:
+    return speaker.text("quoted", text=text)
 
 
 def _block(content: dict[str, Any], rows: int) -> tuple[str, str]:
@@ -134,27 +154,30 @@ def _classes(view: View) -> list[int]:
     return order[:CLASSES]
 
 
-def _legend(view: View, classes: list[int], speaker: Any) -> dict[str, Any]:
+def _legend(view: View, classes: list[int], speaker: Speaker, figures: Figures) -> dict[str, Any]:
     assert view.population is not None
-    names = [speaker.text("report_said", name=view.population.classes[k]) for k in classes]
+    quoted = partial(_quoted, speaker)
+    names = [speaker.text("report_said", name=quoted(view.population.classes[k])) for k in classes]
     key = "report_real" if view.population.real else "report_synthetic"
-    return {"legend": names, "said": speaker.text(key, people=speaker.count(view.population.people))}
+    return {"legend": names, "said": speaker.text(key, people=figures.count(view.population.people))}
 
 
-def _tiles(totals: dict[str, Any], speaker: Any) -> list[dict[str, str]]:
-    shown = [(speaker.count(totals["people"]), speaker.text("report_tile_people"))]
+def _tiles(totals: dict[str, Any], speaker: Speaker, figures: Figures) -> list[dict[str, str]]:
+    shown = [(figures.count(totals["people"]), speaker.text("report_tile_people"))]
     if totals["validity"] is not None:
-        asked = speaker.count(totals["asked"])
-        shown.append((speaker.percent(totals["validity"]), speaker.text("report_tile_valid", asked=asked)))
+        asked = figures.count(totals["asked"])
+        shown.append((figures.percent(totals["validity"]), speaker.text("report_tile_valid", asked=asked)))
     for key in ("changes", "effort"):
         if totals[key] is not None:
-            shown.append((speaker.decimal(totals[key]), speaker.text(f"report_tile_{key}")))
+            shown.append((figures.decimal(totals[key]), speaker.text(f"report_tile_{key}")))
     if totals["plausibility"] is not None:
-        shown.append((speaker.percent(totals["plausibility"]), speaker.text("report_tile_plausibility")))
+        shown.append((figures.percent(totals["plausibility"]), speaker.text("report_tile_plausibility")))
     return [{"value": value, "text": text} for value, text in shown]
 
 
-def _facts(view: View, speaker: Any, calls: tuple[int, int]) -> list[tuple[str, str, str]]:
+def _facts(
+    view: View, lines: Sequence[Sequence[Line]], speaker: Speaker, figures: Figures
+) -> list[tuple[str, str, str]]:
     """Name, value and kind of each fact that is known."""
     context, question = view.context, view.question
     fit = {} if context is None else context.fit
@@ -168,26 +191,32 @@ def _facts(view: View, speaker: Any, calls: tuple[int, int]) -> list[tuple[str, 
         fact("model", context.model)
         fact("label", context.label)
     if fit.get("accuracy") is not None:
-        shares = {"share": speaker.percent(fit["accuracy"]), "commonest": speaker.percent(fit["commonest_class"])}
-        fact("accuracy", speaker.text("report_accuracy", rows=speaker.count(fit["test_rows"]), **shares))
+        shares = {"share": figures.percent(fit["accuracy"]), "commonest": figures.percent(fit["commonest_class"])}
+        fact("accuracy", speaker.text("report_accuracy", rows=figures.count(fit["test_rows"]), **shares))
     if fit:
-        fact("learned", speaker.text("report_learned", rows=speaker.count(fit["rows"]), seed=fit["seed"]))
-    size = {"rows": speaker.count(len(view.rows)), "columns": view.rows.shape[1], "options": question.options}
+        fact("learned", speaker.text("report_learned", rows=figures.count(fit["rows"]), seed=fit["seed"]))
+    size = {"rows": figures.count(len(view.rows)), "columns": view.rows.shape[1], "options": question.options}
     fact("rows", speaker.text("report_rows", **size))
-    fact("wanted", ", ".join(dict.fromkeys(map(str, view.wanted.tolist()))))
+    fact("wanted", ", ".join(dict.fromkeys(speaker.target(options[0]) for options in lines)))
     counts = {status: int((view.found.status == status).sum()) for status in STATUSES}
-    fact("status", ", ".join(f"{speaker.count(n)} {speaker.status(s)}" for s, n in counts.items() if n))
+    fact("status", ", ".join(f"{figures.count(n)} {speaker.status(s)}" for s, n in counts.items() if n))
     settings = {} if context is None else dict(context.settings)
     closeness = settings.pop("closeness", None) if question.closeness is None else question.closeness
     if context is not None:
         fact("method", ", ".join([context.method, *(f"{key} {value}" for key, value in settings.items())]))
-    fact("settings", speaker.text("report_settings", seed=question.seed, closeness="–" if closeness is None else closeness))
-    names = [speaker.label(name) for name in view.immutable if name not in view.barred]
+    fact(
+        "settings",
+        speaker.text("report_settings", seed=question.seed, closeness="–" if closeness is None else closeness),
+    )
+    names = [speaker.title(name) for name in view.immutable if name not in view.barred]
     fact("immutable", ", ".join(names))
     fact("rules", "; ".join(rule for rule in (*view.schema.rules, *question.rules) if view.silent(rule)))
-    costs = [f"{speaker.label(name)} {cost:g}" for name, cost in question.costs.items() if name not in view.barred]
+    costs = [f"{speaker.title(name)} {cost:g}" for name, cost in question.costs.items() if name not in view.barred]
     fact("costs", ", ".join(costs))
-    fact("calls", speaker.text("report_calls", calls=speaker.count(calls[0]), rows=speaker.count(calls[1])))
+    fact(
+        "calls",
+        speaker.text("report_calls", calls=figures.count(view.asked_model[0]), rows=figures.count(view.asked_model[1])),
+    )
     fact("fitted", fit.get("fitted", ""))
     if context is not None and context.origin is not None:
         fact("file", context.origin.name)
@@ -199,15 +228,15 @@ def _facts(view: View, speaker: Any, calls: tuple[int, int]) -> list[tuple[str, 
     return found
 
 
-def _cells(line: dict[str, Any], speaker: Any) -> list[str]:
+def _cells(line: dict[str, Any], figures: Figures) -> list[str]:
     ways = {
-        "people": speaker.count, "already": speaker.count, "validity": speaker.percent, "changes": speaker.decimal,
-        "effort": speaker.decimal, "plausibility": speaker.percent,
+        "people": figures.count, "already": figures.count, "validity": figures.percent, "changes": figures.decimal,
+        "effort": figures.decimal, "plausibility": figures.percent,
     }  # fmt: skip
     return ["–" if line[key] is None else way(line[key]) for key, way in ways.items()]
 
 
-def _plane(view: View, speaker: Any) -> dict[str, Any]:
+def _plane(view: View, speaker: Speaker, figures: Figures) -> dict[str, Any]:
     """The map, and the same in figures."""
     from markupsafe import Markup
 
@@ -218,71 +247,12 @@ def _plane(view: View, speaker: Any) -> dict[str, Any]:
     shares = (0.25, 0.5, 0.75)
     cells = [
         (name, [way(float(np.quantile(of, q))) for q in shares] + [way(float(of.mean()))])
-        for name, of, way in ((across, effort, speaker.decimal), (upwards, plausible, speaker.percent))
+        for name, of, way in ((across, effort, figures.decimal), (upwards, plausible, figures.percent))
     ]
-    columns = [speaker.text("report_quartile", share=speaker.percent(q)) for q in shares]
+    columns = [speaker.text("report_quartile", share=figures.percent(q)) for q in shares]
     table = {"columns": [*columns, speaker.text("report_mean")], "lines": cells}
     return {"plane": Markup(plots.plane(effort, plausible, across, upwards)), "plane_table": table}
 
 
 def _file(name: str) -> str:
     return files("tdce.report").joinpath(name).read_text(encoding="utf-8")
-
-
-class Plain:
-    language = "en"
-
-    def __init__(self):
-        import tomllib
-
-        self.messages = tomllib.loads(_file("en.toml"))
-
-    def text(self, key, **values):
-        out = self.messages[key]
-        for k, v in values.items():
-            out = out.replace("{" + k + "}", str(v))
-        return out
-
-    def label(self, name):
-        from tdce.report.words import spoken
-
-        return spoken(name)
-
-    def value(self, name, cell):
-        from tdce.report.words import value
-
-        return value(cell)
-
-    amount = value
-
-    def headline(self, line):
-        from tdce.report.words import headline
-
-        return headline(line)
-
-    def typical(self, p):
-        from tdce.report.words import typical
-
-        return typical(p)
-
-    def score(self, v, number):
-        from tdce.report.words import score
-
-        return score(v, number)
-
-    def status(self, status):
-        return {
-            Status.VALID: "would be accepted",
-            Status.BEST_EFFORT: "not reached",
-            Status.ALREADY: "already accepted",
-            Status.INFEASIBLE: "nothing may change",
-        }[Status(status)]
-
-    def percent(self, share):
-        return f"{100 * share:.0f} %"
-
-    def count(self, n):
-        return f"{n:,}"
-
-    def decimal(self, x):
-        return f"{x:.3g}"

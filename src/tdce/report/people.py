@@ -14,43 +14,51 @@ from tdce.explanation import Line, Status
 from tdce.population import Spread
 from tdce.report.borders import borders
 from tdce.report.view import View
+from tdce.words.speaker import Speaker
 
 STATUSES = tuple(status.value for status in Status)
 
 
-def people(view: View, lines: Sequence[Sequence[Line]], speaker: Any) -> dict[str, Any]:
+def people(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> dict[str, Any]:
     """All that cards show, sort and search; a value is the number of its text in its column."""
     flat = [line for options in lines for line in options]
-    found, (rows, options) = view.found, view.found.status.shape
-    features, changes = [], [list[int]() for _ in flat]
+    found = view.found
+    features, changes = [], [list[tuple[int, int]]() for _ in flat]
     for place, (i, column) in enumerate(view.shown):
         feature, after, where = _feature(view, i, column, speaker)
         features.append(feature)
-        for line, code in zip(where, after, strict=True):
-            changes[line] += place, code
+        for at, code in zip(where, after, strict=True):
+            changes[at].append((place, code))
+    places = {column.name: place for place, (_, column) in enumerate(view.shown)}
+    for line, some in zip(flat, changes, strict=True):  # what counts most comes first
+        ranks = {places[name]: rank for rank, (name, _) in enumerate(line.reasons) if name in places}
+        some.sort(key=lambda change: ranks.get(change[0], len(ranks)))
     hidden = [i for i, name in enumerate(view.schema.names) if name in view.barred]
     number = any(line.number for line in flat)
     scale = _scale(view, number)
     return {
-        "options": options,
+        "options": view.question.options,
         "label": [label if isinstance(label, str) else _label(label) for label in view.rows.index],
         "features": features,
         "status": "".join(str(STATUSES.index(status)) for status in found.status.reshape(-1).tolist()),
         "before": _scores(found.score_before, number, scale, speaker),
         "after": _scores(found.score_after.reshape(-1), number, scale, speaker),
-        "borders": [_marks(borders(goal, _classes(view)), number, scale, speaker) for goal in view.question.goals.kinds],
-        "goal": _coded([str(each) for each in view.wanted.tolist()]) | {"kind": view.question.goals.which.tolist()},
+        "borders": [
+            _marks(borders(goal, _classes(view)), number, scale, speaker) for goal in view.question.goals.kinds
+        ],
+        "goal": _coded([speaker.target(options[0]) for options in lines])
+        | {"kind": view.question.goals.which.tolist()},
         "headline": _coded([_start(speaker.headline(line)) for line in flat]),
         "typical": _coded([_start(speaker.typical(line.plausibility)) for line in flat]),
         "plausibility": [None if np.isnan(p) else round(1000 * p) for p in found.plausibility.reshape(-1).tolist()],
         "effort": [round(each, 2) for each in view.effort.reshape(-1).tolist()],
-        "note": _coded([view.note(line.note) if line.status != Status.INFEASIBLE else "" for line in flat]),
-        "changes": changes,
+        "note": _coded(["" if line.status == Status.INFEASIBLE else speaker.note(line) for line in flat]),
+        "changes": [[number for change in some for number in change] for some in changes],
         "unnamed": view.changed[:, :, hidden].sum(axis=2).reshape(-1).tolist() if hidden else [],
     }
 
 
-def _feature(view: View, i: int, column: Column, speaker: Any) -> tuple[dict[str, Any], list[int], list[int]]:
+def _feature(view: View, i: int, column: Column, speaker: Speaker) -> tuple[dict[str, Any], list[int], list[int]]:
     """A feature's texts and everybody's own value; the new values, and the lines that they belong to."""
     where = np.flatnonzero(view.changed[:, :, i].reshape(-1))
     cells = [*view.rows[column.name], *view.written[column.name].iloc[where]]
@@ -59,7 +67,7 @@ def _feature(view: View, i: int, column: Column, speaker: Any) -> tuple[dict[str
     texts = [speaker.value(column.name, cells[at]) for at in first.tolist()]
     rows = len(view.rows)
     feature: dict[str, Any] = {
-        "label": speaker.label(column.name),
+        "label": speaker.title(column.name),
         "number": column.numbers > 0,
         "texts": texts,
         "now": codes[:rows].tolist(),
@@ -69,7 +77,7 @@ def _feature(view: View, i: int, column: Column, speaker: Any) -> tuple[dict[str
     return feature, codes[rows:].tolist(), where.tolist()
 
 
-def _beside(spread: Spread, column: Column, values: Floats, speaker: Any) -> dict[str, Any]:
+def _beside(spread: Spread, column: Column, values: Floats, speaker: Speaker) -> dict[str, Any]:
     """Where the values stand among people, and how many of each class are below a number, or say the same."""
     values = np.where(np.isin(values, column.marks), np.nan, values)
     at, places = spread.bin(values), spread.place(values)
@@ -88,13 +96,15 @@ def _beside(spread: Spread, column: Column, values: Floats, speaker: Any) -> dic
     }
 
 
-def _scores(score: Floats, number: bool, scale: tuple[float, float], speaker: Any) -> dict[str, Any]:
+def _scores(score: Floats, number: bool, scale: tuple[float, float], speaker: Speaker) -> dict[str, Any]:
     """Texts, places on the scale and everybody's number of them."""
-    values, codes = np.unique(np.round(score, 3) if not number else score, return_inverse=True)
-    return _marks(values.tolist(), number, scale, speaker) | {"codes": codes.tolist()}
+    values, codes = np.unique(score, return_inverse=True)
+    marks = _marks(values.tolist(), number, scale, speaker)
+    which, known = pd.factorize(pd.Series(list(zip(marks["texts"], marks["at"], strict=True)), dtype=object))
+    return {"texts": [text for text, _ in known], "at": [at for _, at in known], "codes": which[codes].tolist()}
 
 
-def _marks(values: list[float], number: bool, scale: tuple[float, float], speaker: Any) -> dict[str, Any]:
+def _marks(values: list[float], number: bool, scale: tuple[float, float], speaker: Speaker) -> dict[str, Any]:
     low, high = scale
     at = [round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 1) for value in values]
     return {"texts": [speaker.score(value, number) for value in values], "at": at}
@@ -132,5 +142,3 @@ def _start(text: str) -> str:
 def _plain(value: float) -> float | int:
     value = round(value, 9)
     return int(value) if value.is_integer() else value
-
-

@@ -76,9 +76,9 @@ def _drawn(fig: Figure) -> list[ET.Element]:
     """What is inside the svg element: without ids, which would appear twice in a page, and with the page's colours."""
     from matplotlib import rc_context
 
-    settings = {
-        "svg.fonttype": "none", "svg.hashsalt": "tdce", "font.family": "sans-serif", "font.size": 11, "axes.edgecolor": SOFT,
-        "text.color": INK, "axes.labelcolor": INK, "xtick.color": SOFT, "ytick.color": SOFT, "path.simplify": True,
+    settings: Any = {
+        "svg.fonttype": "none", "svg.hashsalt": "tdce", "font.family": "sans-serif", "font.size": 11,
+        "axes.edgecolor": SOFT, "text.color": INK, "axes.labelcolor": INK, "xtick.color": SOFT, "ytick.color": SOFT, "path.simplify": True,
     }  # fmt: skip
     with rc_context(settings), StringIO() as file:
         for axes in fig.axes:  # made before these settings held

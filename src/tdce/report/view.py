@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tdce.cells import Flags, Floats, Name, same
 from tdce.columns import Column
@@ -18,6 +15,7 @@ from tdce.metrics import spans
 from tdce.population import Population
 from tdce.report.context import Context
 from tdce.schema import Schema
+from tdce.words.notes import mentions
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,10 +28,10 @@ class View:
     question: Question
     found: Explanation
     immutable: tuple[Name, ...]
-    wanted: NDArray[Any]  # (rows,) as people read it
     context: Context | None
     population: Population | None
     barred: frozenset[Name]  # features that this reader may not see
+    asked_model: tuple[int, int]  # how often, and about how many rows
 
     @property
     def shown(self) -> list[tuple[int, Column]]:
@@ -86,8 +84,4 @@ class View:
 
     def silent(self, text: str) -> bool:
         """Whether a text names nothing that is barred."""
-        return not any(re.search(rf"(?<!\w){re.escape(str(name))}(?!\w)", text) for name in self.barred)
-
-    def note(self, text: str) -> str:
-        """The remarks of a note that name nothing that is barred."""
-        return "; ".join(part for part in text.split("; ") if self.silent(part))
+        return not any(mentions(text, str(name)) for name in self.barred)
