@@ -221,7 +221,7 @@ function start({ people, words }) {
       }
       return row;
     }));
-    const caption = make("caption", {}, say(words.caption, { label: people.label[i] }));
+    const caption = make("caption", {}, make("span", {}, say(words.caption, { label: people.label[i] })));
     const table = make("table", {}, caption, make("thead", {}, head), body);
     const region = make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption.textContent }, table);
     region.hidden = $("values").getAttribute("aria-pressed") !== "true";

@@ -78,7 +78,8 @@ def _drawn(fig: Figure) -> list[ET.Element]:
 
     settings: Any = {
         "svg.fonttype": "none", "svg.hashsalt": "tdce", "font.family": "sans-serif", "font.size": 11,
-        "axes.edgecolor": SOFT, "text.color": INK, "axes.labelcolor": INK, "xtick.color": SOFT, "ytick.color": SOFT, "path.simplify": True,
+        "axes.edgecolor": SOFT,
+        "text.color": INK, "axes.labelcolor": INK, "xtick.color": SOFT, "ytick.color": SOFT, "path.simplify": True,
     }  # fmt: skip
     with rc_context(settings), StringIO() as file:
         for axes in fig.axes:  # made before these settings held
