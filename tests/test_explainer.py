@@ -212,10 +212,9 @@ def test_the_words_say_what_the_frame_says(explainer, people):
     for label, text in zip(rows.index, sentences, strict=True):
         own = changes[changes["row"] == label]
         assert len(own) > 0
-        for _, _, feature, _, after in own.itertuples(index=False):
-            assert f"{feature} were {speaker.value(feature, after)} instead of " in text.replace("“", "").replace(
-                "”", ""
-            )
+        for _, _, feature, before, after in own.itertuples(index=False):
+            change = f"{feature} were {speaker.value(feature, after)} instead of {speaker.value(feature, before)}"
+            assert change in text.replace("“", "").replace("”", "")
 
 
 def test_the_page_shows_the_notes(explainer, people, tmp_path):

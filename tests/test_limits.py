@@ -361,10 +361,8 @@ def test_a_remark_says_why_nothing_can_change() -> None:
     schema = Schema((Numeric("age", 20, 60, 1, direction="increase"), Categorical("housing", HOUSING, ("rent",))))
     encoder = Encoder.fit(frame, schema)
     assert Limits.of(encoder, frame, ["age", "housing"]).remarks() == [Remark("all_immutable")]
-    assert Limits.of(encoder, frame, ["age"]).remarks() == [
-        Remark("stuck", ("housing",)),
-        Remark("immutable", ("age",)),
-    ]
+    said = [Remark("stuck", ("housing",)), Remark("immutable", ("age",))]
+    assert Limits.of(encoder, frame, ["age"]).remarks() == said
     assert Limits.of(encoder, frame).remarks() == [Remark("stuck", ("age", "housing"))]
     assert Limits.of(encoder, frame).free().tolist() == [[True, True], [False, False]]
 

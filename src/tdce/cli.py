@@ -10,7 +10,7 @@ import signal
 import sys
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -25,6 +25,7 @@ from tdce.hints import hints
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 from tdce.tables import WRITABLE, Dialect, check_writable, read_table, write_table, write_whole
+from tdce.words.catalogue import catalogue as messages
 
 if TYPE_CHECKING:
     from tdce.answer import Answer
@@ -55,6 +56,8 @@ Wanted = Annotated[
     str | None,
     typer.Option(help="The wanted label (default: the favourable one), or 'at least 620', '+500', 'not bad'"),
 ]
+Language = Annotated[str, typer.Option(help="The language of a page: en, de, or with a region, de-CH")]
+Whom = Annotated[Literal["applicant", "analyst"], typer.Option(help="Who reads a page; an analyst may see more")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
@@ -140,11 +143,14 @@ def explain(
     model: Decider = None,
     max_model_rows: Budget = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Say how often the model was asked")] = False,
+    language: Language = "en",
+    audience: Whom = "applicant",
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
     """Say for each row what would have to be different."""
     check_writable(out, (*WRITABLE, PAGE))
+    messages(language)  # an unknown one is named before the work
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
     frame = read_table(rows, explainer.schema, dialect)
@@ -154,7 +160,7 @@ def explain(
         max_model_rows,
     )  # fmt: skip
     if out.name.lower().endswith(PAGE):
-        answer.to_html(out)
+        answer.to_html(out, language=language, audience=audience)
     else:
         write_table(out, answer.to_frame(), dialect)
     asked = f" The model was asked {answer.model_calls:,} times about {answer.model_rows:,} rows." if verbose else ""
@@ -182,8 +188,8 @@ def report(
         bool | None, typer.Option("--metrics/--no-metrics", help="Measure too (default: up to 1,000 rows)")
     ] = None,
     title: Annotated[str | None, typer.Option(help="The headline of the page")] = None,
-    audience: Annotated[str, typer.Option(help="Who reads it: analyst or applicant")] = "analyst",
-    language: Annotated[str, typer.Option(help="en, de, or with a region: de-CH")] = "en",
+    language: Language = "en",
+    audience: Whom = "analyst",
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
@@ -193,12 +199,11 @@ def report(
     synthetic ones.
     """
     from tdce.evaluation import evaluate as measured
-    from tdce.words.speaker import Audience, Speaker
 
     check_writable(out, (PAGE,))
+    messages(language)
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
-    readers: Audience = Speaker.of(explainer.schema, language, audience).audience  # type: ignore[arg-type]
     frame = read_table(rows, explainer.schema, dialect)
     real = None if table is None else read_table(table, explainer.schema, dialect)
     names = explainer.schema.names
@@ -214,7 +219,7 @@ def report(
                 raise
             left_out = f" Metrics are left out: {error}."
     answer.to_html(
-        out, title, language, readers, metrics=found, population=None if real is None else explainer.population(real)
+        out, title, language, audience, metrics=found, population=None if real is None else explainer.population(real)
     )
     Console().print(
         f"{_summary(answer)}{left_out} Written: {out} (open it in a browser)", highlight=False, soft_wrap=True

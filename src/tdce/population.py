@@ -9,7 +9,7 @@ from typing import Self
 
 import numpy as np
 
-from tdce.cells import Floats, Name, Positions
+from tdce.cells import Floats, Name, Positions, Value
 from tdce.columns import Categorical, Column, Numeric
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
@@ -70,12 +70,12 @@ class Population:
 
     real: bool
     people: int
-    classes: tuple[str, ...]  # what the model says of them
+    classes: tuple[Value, ...]  # what the model says of them
     sizes: tuple[int, ...]  # of the classes
     spreads: tuple[Spread, ...]  # one for each feature
 
     @classmethod
-    def of(cls, encoder: Encoder, raw: Floats, y: Positions, classes: tuple[str, ...], real: bool) -> Self:
+    def of(cls, encoder: Encoder, raw: Floats, y: Positions, classes: tuple[Value, ...], real: bool) -> Self:
         """Of raw values (n, features) and class numbers (n,)."""
         unmarked = encoder.unmarked(raw)
         every = zip(encoder.schema, unmarked.T, spans(unmarked).tolist(), strict=True)
@@ -90,10 +90,10 @@ class Population:
         raise InputError(f"this population has no feature {name!r}; it has: {listing(s.name for s in self.spreads)}")
 
 
-def said(output: Output) -> tuple[str, ...]:
+def said(output: Output) -> tuple[Value, ...]:
     """What the model may say: its classes, or the groups of its number."""
     if output.classes:
-        return tuple(map(str, output.classes))
+        return output.classes
     edges = [f"{edge:,.4g}" if abs(edge) < 1e4 else f"{edge:,.0f}" for edge in output.edges]
     between = [f"{low} to {high}" for low, high in pairwise(edges)]
     return (f"up to {edges[0]}", *between, f"above {edges[-1]}") if edges else ("any",)

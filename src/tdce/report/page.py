@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -54,7 +53,7 @@ def page(
         if "share" in feature:
             feature["share"] = [feature["share"][k] for k in classes[:2]]
     population = view.population
-    shown["classes"] = [] if population is None else [_quoted(speaker, population.classes[k]) for k in classes[:2]]
+    shown["classes"] = [] if population is None else [speaker.outcome(population.classes[k]) for k in classes[:2]]
     messages = speaker.messages.messages  # whose places the script fills
     words = {name: messages[f"report_{name}"] for name in SPOKEN}
     number = any(line.number for options in lines for line in options)
@@ -128,10 +127,6 @@ class Figures:
         return decimal(self.speaker.messages, number, digits=3)
 
 
-def _quoted(speaker: Speaker, text: str) -> str:
-    return speaker.text("quoted", text=text)
-
-
 def _block(content: dict[str, Any], rows: int) -> tuple[str, str]:
     """The data as JSON that no browser can take for markup; packed where it would be heavy."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -156,8 +151,7 @@ def _classes(view: View) -> list[int]:
 
 def _legend(view: View, classes: list[int], speaker: Speaker, figures: Figures) -> dict[str, Any]:
     assert view.population is not None
-    quoted = partial(_quoted, speaker)
-    names = [speaker.text("report_said", name=quoted(view.population.classes[k])) for k in classes]
+    names = [speaker.text("report_said", name=speaker.outcome(view.population.classes[k])) for k in classes]
     key = "report_real" if view.population.real else "report_synthetic"
     return {"legend": names, "said": speaker.text(key, people=figures.count(view.population.people))}
 

@@ -75,6 +75,10 @@ class Speaker:
         parts = [self._wanted(each) for each in line.wanted or (Wanted("class", line.target),)]
         return self.messages.listed(parts)
 
+    def outcome(self, of: Any) -> str:
+        """An answer of the model, in quotation marks: by the schema's word for it, or as it is."""
+        return self.text("quoted", text=self._chosen(self.outcomes.get(key_of(of), "")) or of)
+
     def score(self, number: float, predicted: bool) -> str:
         """A probability in percent, or a predicted number."""
         if not predicted:
@@ -111,7 +115,8 @@ class Speaker:
         """`loan term 24 months instead of 36`, or with its verb: `lower the amount to 3,200 € instead of …`"""
         verb = self._chosen(self._words(feature).verb)
         key = "point" if not verb or "{" in verb else f"do{self._open(verb)}"
-        return self.text(key, label=self.label(feature), change=self._change(feature, before, after), verb=verb)
+        label = self.title(feature) if key == "point" else self.label(feature)
+        return self.text(key, label=label, change=self._change(feature, before, after), verb=verb)
 
     def sentence(self, line: Line) -> str:
         """`The answer would be “good” if the loan ran 24 months instead of 36 and the amount were 3,200 € …`"""
@@ -129,13 +134,15 @@ class Speaker:
             return f"{self.sentence(line)} {self.text('promise')}"
         ranks = {feature: rank for rank, (feature, _) in enumerate(line.reasons)}
         named = sorted(self.changes(line), key=lambda change: ranks.get(change[0], len(ranks)))
-        points = [self.text("point", label=self.label(name), change=self._change(name, *cells))
-                  for name, *cells in named[:MOST]]  # fmt: skip
+        points = [
+            self.text("letter_point", label=self.title(name), change=self._change(name, before, after))
+            for name, before, after in named[:MOST]
+        ]
         if len(named) > MOST:
             points.append(self.text("points_more", count=len(named) - MOST))
         if hidden := self.unnamed(line):
             points.append(self.text("points_too" if points else "points_alone", count=hidden))
-        values = {"target": self.target(line), "points": self.messages.listed(points)}
+        values = {"target": self.target(line), "points": "; ".join(points)}
         if (outcome := self._outcome(line)) and line.status == Status.VALID:
             said = self.text("letter_outcome", outcome=outcome, **values)
         else:
@@ -233,8 +240,7 @@ class Speaker:
 
     def _wanted(self, each: Wanted) -> str:
         if each.kind in ("class", "not", "between"):
-            said = self._chosen(self.outcomes.get(key_of(each.of), "")) or each.of
-            of = self.text("quoted", text=said)
+            of = self.outcome(each.of)
             low, high = (end and share(self.messages, end) for end in (each.low, each.high))
             return self.text(f"wanted_{each.kind}", of=of, low=low or self.score(0.0, False), high=high)
         low, high = (None if end is None else decimal(self.messages, end) for end in (each.low, each.high))
