@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Mapping
+from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self, get_args
@@ -44,7 +46,7 @@ from tdce.methods.settings import kinds
 from tdce.models.bringing import givens
 from tdce.models.model import Model, OnFrames
 from tdce.options import MOST_OPTIONS
-from tdce.population import Population, said
+from tdce.population import Population, answers_of
 from tdce.progress import Mode, Progress
 from tdce.report.context import Context, Origin
 from tdce.schema import Schema
@@ -217,6 +219,19 @@ class Explainer:
     def schema(self) -> Schema:
         return self.fitted.encoder.schema
 
+    def with_words(self, words: Mapping[Name, Any], outcomes: Mapping[str, Any] | None = None) -> Self:
+        """A copy that speaks of these columns in other words, `{"income": {"label": "the pay"}}`, and of what the model
+        says; nothing is learned again. docs/words.md says what words there are."""
+        schema = self.schema
+        for name, said in words.items():
+            schema = schema.change(name, words=said)
+        if outcomes is not None:
+            schema = replace(schema, outcomes=outcomes)
+        encoder, made = self.fitted.encoder, copy(self)
+        columns = tuple(replace(each, column=column) for each, column in zip(encoder.columns, schema, strict=True))
+        made.fitted_ = replace(self.fitted, encoder=replace(encoder, columns=columns, known=schema))
+        return made
+
     @property
     def hints(self) -> tuple[str, ...]:
         """What a careful person would notice about the columns, one sentence each; after `load` there are none."""
@@ -268,7 +283,9 @@ class Explainer:
         output = fitted.outputs[0]
         if table is not None:
             raw = fitted.encoder.read(table)
-            return Population.of(fitted.encoder, raw, Judge(fitted.model).predict(raw).numpy(), said(output), True)
+            return Population.of(
+                fitted.encoder, raw, Judge(fitted.model).predict(raw).numpy(), answers_of(output), True
+            )
         real = self.keep_rows and len(fitted.raw) > 0
         if (key := ("population", real)) not in fitted.memo:
             raw = fitted.raw if real else fitted.people
@@ -276,7 +293,7 @@ class Explainer:
                 y = Judge(fitted.model).predict(raw)
             else:  # what a model of the user's said when it was asked
                 y = fitted.y if fitted.scored is None or real else output.group(fitted.scored)
-            fitted.memo[key] = Population.of(fitted.encoder, raw, y.numpy(), said(output), real)
+            fitted.memo[key] = Population.of(fitted.encoder, raw, y.numpy(), answers_of(output), real)
         made: Population = fitted.memo[key]
         return made
 

@@ -90,7 +90,7 @@ class Population:
         raise InputError(f"this population has no feature {name!r}; it has: {listing(s.name for s in self.spreads)}")
 
 
-def said(output: Output) -> tuple[Value, ...]:
+def answers_of(output: Output) -> tuple[Value, ...]:
     """What the model may say: its classes, or the groups of its number."""
     if output.classes:
         return output.classes

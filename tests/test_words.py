@@ -1,0 +1,653 @@
+"""What people read: sentences, letters, reasons and notes, by language and audience, and what is never in them."""
+
+import dataclasses
+import json
+import math
+import pickle
+import string
+
+import lending
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tdce
+from tdce import InputError
+from tdce.columns.words import Words
+from tdce.explanation import Line
+from tdce.goal import Wanted
+from tdce.reasons import ranked
+from tdce.remarks import Remark
+from tdce.schema import Categorical, Numeric, Schema
+from tdce.words.catalogue import catalogue, languages
+from tdce.words.speaker import Speaker
+
+LOAN = Schema(
+    (
+        Numeric("duration", 1, 72, 1, words={
+            "label": {"en": "the term", "de": "die Laufzeit"},
+            "unit": {"en": "month|months", "de": "Monat|Monate"},
+            "verb": {"en": "the loan ran {change}", "de": "der Kredit {change} liefe"},
+        }),
+        Numeric("amount", 0, 10_000, 0.01, missing=True, words={
+            "label": {"en": "the amount", "de": "der Betrag"}, "unit": "EUR", "format": "money",
+        }),
+        Numeric("rate", 0, 1, words={"format": "percent"}),
+        Numeric("born", 1900, 2020, 1, words={"format": "year", "label": "the year of birth"}),
+        Numeric("since", 0, 30_000, 1, words={"format": "date"}),
+        Numeric("calls", -1, 10, 1, marks=(-1,), words={
+            "values": {"-1": {"en": "never called", "de": "nie angerufen"}},
+        }),
+        Numeric("weight", 0, 100, words={"format": "0.00", "unit": "kg"}),
+        Categorical("housing", ("own", "rent"), words={
+            "label": {"en": "the home", "de": "die Wohnung"},
+            "values": {"own": {"en": "owned", "de": "Eigentum"}, "rent": {"en": "rented", "de": "gemietet"}},
+        }),
+        Categorical("phone", (False, True)),
+        Categorical("job_title", ("clerk", "cook")),
+    ),
+    outcomes={"good": {"en": "Approved", "de": "Bewilligt"}},
+)  # fmt: skip
+TERM, AMOUNT = ("duration", 36, 24), ("amount", 4800, 3200)
+PROMISE = "This describes what the model would have answered; it is not an offer or a promise."
+
+
+def said(*changes, status="valid", target="yes", **more) -> Line:
+    return Line(status, target, 0.31, 0.62, 0.5, list(changes), more.pop("note", ""), **more)
+
+
+def speaker(language="en", audience="applicant", schema=LOAN) -> Speaker:
+    return Speaker.of(schema, language, audience)
+
+
+# Sentences
+
+
+def test_the_sentence_of_two_changes_reads_as_a_customer_would_like_it():
+    both = said(TERM, AMOUNT, target="good")
+    assert speaker().sentence(both) == (
+        "Approved if the loan ran 24 months instead of 36 and the amount were 3,200 € instead of 4,800 €."
+    )
+    assert speaker("de").sentence(both) == (
+        "Bewilligt, wenn der Kredit 24 statt 36 Monate liefe und der Betrag 3.200 € statt 4.800 € wäre."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "english", "german"),
+    [
+        ([("duration", 2, 1)], "the loan ran 1 month instead of 2", "der Kredit 1 statt 2 Monate liefe"),
+        ([("duration", 1, 2)], "the loan ran 2 months instead of 1", "der Kredit 2 statt 1 Monat liefe"),
+        ([("amount", None, 3200.5)], "the amount were 3,200.50 € (not known so far)",
+         "der Betrag 3.200,50 € (bisher nicht bekannt) wäre"),
+        ([("rate", 0.125, 0.1)], "rate were 10 % instead of 12.5 %", "rate 10 % statt 12,5 % wäre"),
+        ([("born", 1960, 1970)], "the year of birth were 1970 instead of 1960",
+         "the year of birth 1970 statt 1960 wäre"),
+        ([("since", 20120, 20484)], "since were 31 January 2026 instead of 1 February 2025",
+         "since 31. Januar 2026 statt 1. Februar 2025 wäre"),
+        ([("calls", -1.0, 3)], "calls were 3 instead of never called", "calls 3 statt nie angerufen wäre"),
+        ([("weight", 70.5, 1.0)], "weight were 1.00 kg instead of 70.50", "weight 1,00 statt 70,50 kg wäre"),
+        ([("housing", "rent", "own")], "the home were owned instead of rented",
+         "die Wohnung Eigentum statt gemietet wäre"),
+        ([("phone", np.False_, True)], "phone were yes instead of no", "phone ja statt nein wäre"),
+        ([("job_title", "cook", "clerk")], "job title were “clerk” instead of “cook”",
+         "job title „clerk“ statt „cook“ wäre"),
+        ([TERM, AMOUNT, ("phone", True, False)],
+         "the loan ran 24 months instead of 36, the amount were 3,200 € instead of 4,800 € and phone were no instead "
+         "of yes",
+         "der Kredit 24 statt 36 Monate liefe, der Betrag 3.200 € statt 4.800 € wäre und phone nein statt ja wäre"),
+    ],
+)  # fmt: skip
+def test_every_sort_of_value_is_spoken_in_both_languages(changes, english, german):
+    assert speaker().sentence(said(*changes)) == f"The answer would be “yes” if {english}."
+    assert speaker("de").sentence(said(*changes)) == f"Die Antwort wäre „yes“, wenn {german}."
+
+
+@pytest.mark.parametrize(
+    ("line", "german"),
+    [
+        (said(AMOUNT, status="best_effort"),
+         "Die Antwort käme näher an „yes“, ohne es zu erreichen, wenn der Betrag 3.200 € statt 4.800 € wäre."),
+        (said(status="best_effort"), "Es wurde keine Änderung gefunden, die die Antwort näher an „yes“ brächte."),
+        (said(status="already"), "Die Antwort ist bereits „yes“."),
+        (said(status="infeasible", remarks=(Remark("all_immutable"),)),
+         "Nichts kann sich ändern (jedes Merkmal ist unveränderlich); deshalb wurde keine andere Antwort gefunden."),
+        (said(status="infeasible"), "Nichts kann sich ändern; deshalb wurde keine andere Antwort gefunden."),
+    ],
+)  # fmt: skip
+def test_every_status_has_a_german_sentence(line, german):
+    assert speaker("de").sentence(line) == german
+
+
+@pytest.mark.parametrize(
+    ("wanted", "english", "german"),
+    [
+        ((Wanted("class", "good"),), "“Approved”", "„Bewilligt“"),
+        ((Wanted("not", "bad"),), "anything but “bad”", "alles außer „bad“"),
+        ((Wanted("between", "x", 0.0, 0.705),), "“x” at 0 % to 70.5 %", "„x“ mit 0 % bis 70,5 %"),
+        ((Wanted("at_least", None, low=1620.5),), "at least 1,620.5", "mindestens 1.620,5"),
+        ((Wanted("at_most", "rate_in_percent", high=8),), "rate in percent at most 8", "rate in percent höchstens 8"),
+        ((Wanted("range", None, 620, 680),), "620 to 680", "620 bis 680"),
+        ((Wanted("class", "yes"), Wanted("at_most", "rate", high=8)), "“yes” and rate at most 8",
+         "„yes“ und rate höchstens 8"),
+    ],
+)  # fmt: skip
+def test_what_is_wanted_is_spoken_in_its_own_units(wanted, english, german):
+    line = said(AMOUNT, wanted=wanted)
+    assert speaker().target(line) == english
+    assert speaker("de").target(line) == german
+
+
+def test_a_predicted_number_is_not_a_percentage():
+    line = said(AMOUNT, wanted=(Wanted("at_least", None, low=620),), number=True)._replace(before=598.25, after=12345.6)
+    assert speaker().headline(line) == "the answer would be at least 620 (598.2 to 12,346)"
+    assert speaker("de").headline(line) == "die Antwort wäre mindestens 620 (von 598,2 auf 12.346)"
+
+
+def test_goals_say_what_they_want_as_their_text_does():
+    from tdce.goal import Between, Class, Not
+    from tdce.outputs import All, Output, Range
+
+    rate = Output("rate")
+    goals = [Class(1), Not(0), Between(1, 0.5, 0.7)]
+    for goal in goals:
+        line = said(target=None, wanted=goal.asks(("bad", "good")))
+        text = speaker(schema=dataclasses.replace(LOAN, outcomes={})).target(line)
+        assert text.replace("“", "").replace("”", "") == goal.wanted(("bad", "good"))
+    both = All(((Class(0), 0, 2), (Range(high=8, output=rate), 2, 3)), rate)
+    assert both.asks(("yes", "no", "rate")) == (Wanted("class", "yes"), Wanted("at_most", "rate", None, 8))
+
+
+@pytest.mark.parametrize(
+    ("verb", "sentence", "bullet"),
+    [
+        ("lower", "if you were to lower the amount to 3,200 € instead of 4,800 €.",
+         "lower the amount to 3,200 € instead of 4,800 €"),
+        ("wait until", "if you were to wait until the amount 3,200 € instead of 4,800 €.",
+         "wait until the amount 3,200 € instead of 4,800 €"),
+        ("you waited until {label} was {after}", "if you waited until the amount was 3,200 €.",
+         "amount 3,200 € instead of 4,800 €"),
+        ({"de": "{label} von {before} auf {after} sänke"}, "if the amount von 4,800 € auf 3,200 € sänke.",
+         "amount 3,200 € instead of 4,800 €"),
+    ],
+)  # fmt: skip
+def test_a_verb_is_how_the_change_is_spoken(verb, sentence, bullet):
+    schema = LOAN.change("amount", words={**LOAN["amount"].words.entry(), "verb": verb})
+    assert speaker(schema=schema).sentence(said(AMOUNT)).endswith(sentence)
+    assert speaker(schema=schema).bullet(*AMOUNT) == bullet
+
+
+def test_tables_leave_the_article_out():
+    assert speaker().title("amount") == "amount"
+    assert speaker("de").title("amount") == "Betrag"
+    assert speaker().title("job_title") == "job title"
+    assert speaker().label("amount") == "the amount"
+
+
+def test_a_region_has_numbers_of_its_own():
+    assert speaker("de").value("amount", 1234567.5) == "1.234.567,50 €"
+    assert speaker("de-CH").value("job_title", 1234567.5) == "1’234’567.5"
+    assert speaker("en-US").value("since", 20484) == "January 31, 2026"
+    assert speaker("en_US").label("amount") == "the amount"
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [(20484, "31 January 2026"), (20260131, "31 January 2026"), ("2026-01-31", "31 January 2026"),
+     (pd.Timestamp("2026-01-31 15:30"), "31 Jan 2026, 15:30:00"), (20261332, "20,261,332"), ("soon", "soon"),
+     (0.5, "0.5"), (1e9, "1,000,000,000")],
+)  # fmt: skip
+def test_a_date_may_be_written_in_several_ways(cell, text):
+    assert speaker().value("since", cell) == text
+
+
+# Letters and reasons
+
+
+def test_a_letter_is_short_has_the_main_point_first_and_promises_nothing():
+    line = said(TERM, AMOUNT, reasons=[("amount", 1.5), ("duration", 0.2)])
+    assert speaker().letter(line) == (
+        "The model would have answered “yes” with: amount: 3,200 € instead of 4,800 €; term: 24 months instead of 36. "
+        f"{PROMISE}"
+    )
+    assert speaker("de").letter(line._replace(target="good")) == (
+        "Bewilligt laut Modell mit: Betrag: 3.200 € statt 4.800 €; Laufzeit: 24 statt 36 Monate. Dies beschreibt, was "
+        "das Modell geantwortet hätte; es ist weder ein Angebot noch eine Zusage."
+    )
+
+
+@pytest.mark.parametrize("language", languages())
+@pytest.mark.parametrize("status", ["valid", "best_effort", "already", "infeasible"])
+def test_every_letter_says_that_nothing_is_promised(language, status):
+    for changes in ([], [TERM], [TERM, AMOUNT]):
+        talk = speaker(language)
+        assert talk.letter(said(*changes, status=status)).endswith(talk.text("promise"))
+
+
+def test_a_letter_names_four_points_and_counts_the_others():
+    changes = [
+        TERM,
+        AMOUNT,
+        ("rate", 0.1, 0.2),
+        ("born", 1960, 1970),
+        ("housing", "own", "rent"),
+        ("phone", True, False),
+    ]
+    letter = speaker().letter(said(*changes, reasons=[("phone", 3.0), ("housing", 2.0), ("born", 1.0), ("rate", 0.5)]))
+    assert "with: phone: no instead of yes; home: rented instead of owned;" in letter
+    assert "; 2 further points. " in letter
+    assert "amount" not in letter
+
+
+def test_reasons_have_the_persons_own_values():
+    line = said(TERM, AMOUNT, ("phone", None, True), reasons=[("amount", 1.5), ("duration", 0.2), ("phone", 0.1)])
+    assert speaker().reasons(line) == ["Amount: 4,800 €", "Term: 36 months", "Phone: not known"]
+
+
+def test_reasons_are_ranked_by_their_loss_and_ties_by_the_column():
+    nan = math.nan
+    assert ranked([("a", 1.0), ("b", 2.0), ("c", 1.0), ("d", -1.0)]) == [
+        ("b", 2.0),
+        ("a", 1.0),
+        ("c", 1.0),
+        ("d", -1.0),
+    ]
+    assert [name for name, _ in ranked([("a", nan), ("b", nan), ("c", 0.5)])] == ["c", "a", "b"]
+
+
+@pytest.fixture(scope="module")
+def explainer() -> tdce.Explainer:
+    return lending.explainer()
+
+
+@pytest.fixture(scope="module")
+def answer(explainer):
+    return explainer.explain(lending.refused(explainer, 40), n=3, closeness=0.2)
+
+
+def odds(explainer, frame):
+    p = explainer.predict_proba(frame)["yes"].clip(1e-6, 1 - 1e-6).to_numpy()
+    return np.log(p / (1 - p))
+
+
+def test_a_loss_is_the_log_odds_that_go_when_the_change_is_given_back(explainer, answer):
+    reasons, lines = answer.reasons(), answer.to_frame().reset_index(drop=True)
+    features = list(answer.features)
+    assert reasons.groupby(["row", "option"]).size().max() >= 2
+    place = {(row, option): i for i, (row, option) in enumerate(lines[["row", "option"]].itertuples(index=False))}
+    at = [place[each] for each in reasons[["row", "option"]].itertuples(index=False, name=None)]
+    whole = lines.loc[at, features].reset_index(drop=True)
+    back = whole.copy()
+    for i, (row, feature) in enumerate(reasons[["row", "feature"]].itertuples(index=False)):
+        back.loc[i, feature] = answer.rows.loc[row, feature]
+    np.testing.assert_allclose(reasons["loss"], odds(explainer, whole) - odds(explainer, back), atol=1e-5)
+    assert (reasons["loss"] == reasons["loss"].round(6)).all()
+
+
+def test_reasons_name_every_change_of_a_line_most_important_first(answer):
+    reasons = answer.reasons()
+    for (row, option), some in reasons.groupby(["row", "option"]):
+        assert some["rank"].tolist() == list(range(1, len(some) + 1))
+        assert some["loss"].is_monotonic_decreasing
+        line = answer.lines[answer.rows.index.get_loc(row)][option]
+        assert list(line.reasons) == list(some[["feature", "loss"]].itertuples(index=False, name=None))
+        assert {name for name, _ in line.reasons} == {name for name, *_ in line.changes}
+
+
+def test_reasons_do_not_depend_on_the_company(explainer, answer):
+    alone = [explainer.explain(answer.rows.iloc[[i]], n=3, closeness=0.2).reasons() for i in (3, 17)]
+    whole = answer.reasons()
+    for one in alone:
+        own = whole[whole["row"] == one["row"].iloc[0]].reset_index(drop=True)
+        pd.testing.assert_frame_equal(one, own, check_exact=True)
+    turned = explainer.explain(answer.rows.iloc[::-1], n=3, closeness=0.2).reasons()
+    order = ["row", "option", "rank"]
+    pd.testing.assert_frame_equal(
+        turned.sort_values(order, ignore_index=True), whole.sort_values(order, ignore_index=True), check_exact=True
+    )
+
+
+def test_where_one_thing_changed_the_model_is_not_asked_again(explainer, monkeypatch):
+    people = lending.refused(explainer, 20)
+    single = explainer.explain(people, rules=["at most 1 changes"])
+    with monkeypatch.context() as patch:
+        patch.setattr("tdce.explaining.losses", lambda *_: None)
+        without = explainer.explain(people, rules=["at most 1 changes"])
+    assert (single.model_calls, single.model_rows) == (without.model_calls, without.model_rows)
+    assert len(single.reasons()) > 10
+    assert single.reasons()["loss"].notna().all()
+
+
+def test_without_a_budget_for_reasons_the_columns_are_in_their_order(explainer):
+    people = lending.refused(explainer, 20)
+    answer = explainer.explain(people, closeness=0.0, max_model_rows=60)
+    assert answer.model_rows <= 60
+    several = [line for (line,) in answer.lines if len(line.changes) > 1]
+    unasked = [line for line in several if all(math.isnan(loss) for _, loss in line.reasons)]
+    for line in unasked:
+        assert [name for name, _ in line.reasons] == [name for name, *_ in line.changes]
+    assert len(unasked) == len(several)
+
+
+# What must not be named
+
+
+def barred(**words) -> Schema:
+    return LOAN.change("amount", words={**LOAN["amount"].words.entry(), **words})
+
+
+def test_what_is_barred_is_counted_and_not_named():
+    schema = barred(named=False)
+    for audience in ("applicant", "analyst"):
+        talk = speaker(audience=audience, schema=schema)
+        assert not talk.may_name("amount")
+        assert talk.sentence(said(TERM, AMOUNT)) == (
+            "The answer would be “yes” if the loan ran 24 months instead of 36 and a further point, which is not named "
+            "here, changed as well."
+        )
+        assert (
+            talk.sentence(said(AMOUNT)) == "The answer would be “yes” if one point, which is not named here, changed."
+        )
+        assert "; one further point that is not named here. " in talk.letter(said(TERM, AMOUNT))
+        assert "with: a change in one point that is not named here. " in talk.letter(said(AMOUNT))
+        assert talk.reasons(said(TERM, AMOUNT, reasons=[("duration", 1.0)])) == ["Term: 36 months"]
+    german = speaker("de", schema=schema.change("duration", words={"named": False}))
+    assert german.sentence(said(TERM, AMOUNT, ("phone", False, True))) == (
+        "Die Antwort wäre „yes“, wenn phone ja statt nein wäre und 2 weitere Punkte, die hier nicht genannt werden, "
+        "anders wären."
+    )
+
+
+def test_what_is_for_analysts_is_for_analysts():
+    schema, line = barred(seen_by="analyst"), said(AMOUNT, reasons=[("amount", 1.0)])
+    assert speaker(schema=schema).reasons(line) == []
+    assert "not named here" in speaker(schema=schema).sentence(line)
+    assert speaker(audience="analyst", schema=schema).reasons(line) == ["Amount: 4,800 €"]
+    assert "3,200 €" in speaker(audience="analyst", schema=schema).sentence(line)
+
+
+REMARKS = (
+    Remark("stuck", ("duration", "amount")), Remark("immutable", ("amount",)), Remark("missing", ("amount",)),
+    Remark("far_outside", ("amount",), values={"value": 99999.0, "low": 0.0, "high": 5000.0}),
+    Remark("rules_together", rules=("amount <= 7", "at most 2 changes")),
+    Remark("rules_without", rules=("amount <= 7",)),
+    Remark("budget", values={"rows": 12345}),
+)  # fmt: skip
+
+
+def test_notes_name_nothing_that_is_barred():
+    line = said(status="infeasible", remarks=REMARKS)
+    assert speaker(schema=barred(named=False)).note(line) == (
+        "no other allowed value for the term; there is no answer under these rules together: a rule that is not named "
+        "here, “at most 2 changes”; without a rule that is not named here there is one; the model was asked about "
+        "12,345 rows, as max_model_rows allows"
+    )
+    german = speaker("de").note(line)
+    assert german.startswith("kein anderer zulässiger Wert für die Laufzeit, der Betrag; unveränderlich: der Betrag")
+    assert "der Betrag 99.999 € liegt weit außerhalb des Gelernten, 0 € bis 5.000 €" in german
+    alone = said(status="infeasible", remarks=(Remark("stuck", ("amount",)),))
+    assert speaker(schema=barred(named=False)).note(alone) == "no other allowed value for what may change"
+
+
+def test_a_note_that_is_only_text_loses_the_parts_that_name_what_is_barred():
+    line = said(status="infeasible", note="amount is odd; damounted; the Amount too; fine")
+    assert speaker(schema=barred(named=False)).note(line) == "damounted; fine"
+
+
+def test_the_notes_of_scripts_name_nothing_that_is_barred_to_all(explainer):
+    rows = lending.refused(explainer, 2).assign(age=150)
+    assert explainer.explain(rows).to_frame()["note"].str.contains("age 150 is outside").all()
+    hidden = explainer.with_words({"age": {"named": False}})
+    assert not hidden.explain(rows).to_frame()["note"].str.contains("age").any()
+
+
+def test_an_answer_names_nothing_that_is_barred_in_any_words(explainer, tmp_path):
+    people = lending.refused(explainer, 30)
+    secret = {"label": "Zweitgehalt", "unit": "Taler", "verb": "hoard"}
+    for words in ({**secret, "named": False}, {**secret, "seen_by": "analyst"}):
+        asked = {"n": 2, "rules": ["income <= 100000"], "closeness": 0.2}
+        answer = explainer.with_words({"income": words}).explain(people, **asked)
+        assert "income" in set(answer.changes()["feature"])
+        assert ("income" in set(answer.reasons()["feature"])) == ("seen_by" in words)
+        for language in languages():
+            talk = answer.speaker(language)
+            answer.to_html(tmp_path / "page.html", language=language, audience="applicant")
+            lines = [line for options in answer.lines for line in options]
+            texts = [*answer.sentences(language), *answer.letters(language), *map(talk.note, lines),
+                     *(reason for line in lines for reason in talk.reasons(line)),
+                     (tmp_path / "page.html").read_text(encoding="utf-8")]  # fmt: skip
+            for text in texts:
+                assert not any(word in text.lower() for word in ("income", "zweitgehalt", "taler", "hoard"))
+
+
+NAMES = st.text(string.ascii_lowercase, min_size=3, max_size=6).map("zq{}".format)  # that no message has in it
+
+
+@st.composite
+def tables(draw):
+    names = draw(st.lists(NAMES, min_size=2, max_size=5, unique=True))
+    columns, secrets = [], {}
+    for i, name in enumerate(names):
+        mode = draw(st.sampled_from(["open", "never", "analyst"])) if i else "never"
+        words = {"label": f"xj{name}l"} | ({"named": False} if mode == "never" else {})
+        words |= {"seen_by": "analyst"} if mode == "analyst" else {}
+        if draw(st.booleans()):
+            column = Categorical(name, (f"{name}a", f"{name}b"), words=words | {"values": {f"{name}a": f"xj{name}v"}})
+        else:
+            column = Numeric(
+                name, 0, 10**6, words=words | {"unit": f"xj{name}u", "verb": draw(st.sampled_from(["", "lift"]))}
+            )
+        columns.append(column)
+        secrets[name] = mode
+    return Schema(tuple(columns)), secrets
+
+
+def cells(column):
+    return column.categories if isinstance(column, Categorical) else (1234, 4321)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tables(), st.sampled_from(languages()), st.sampled_from(["applicant", "analyst"]), st.data())
+def test_no_words_name_what_is_barred(table, language, audience, data):
+    schema, secrets = table
+    names = list(schema.names)
+    talk = Speaker.of(schema, language, audience)
+    moved = data.draw(st.lists(st.sampled_from(names), unique=True))
+    some = tuple(data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True)))
+    key = data.draw(st.sampled_from(["stuck", "immutable", "missing", "rules_together", "rule_alone", "never_seen"]))
+    columns = some if key in ("stuck", "immutable") else some[:1]
+    values = {"value": cells(schema[columns[0]])[0]} if key == "never_seen" else {}
+    rules = tuple(f"{name} <= 3" for name in some)
+    remark = Remark(key, rules=rules) if "rule" in key else Remark(key, columns, values=values)
+    changes = [(name, *cells(schema[name])) for name in moved]
+    status = data.draw(st.sampled_from(["valid", "best_effort"] if moved else ["already", "infeasible", "best_effort"]))
+    line = said(*changes, status=status, remarks=(remark,), reasons=[(name, 1.0) for name in moved])
+    texts = [talk.sentence(line), talk.letter(line), talk.headline(line), talk.note(line), *talk.reasons(line)]
+    for name, mode in secrets.items():
+        hidden = mode == "never" or (mode == "analyst" and audience == "applicant")
+        assert talk.may_name(name) != hidden
+        others = [other for other in names if other != name]
+        if hidden and not any(name in other for other in others):
+            assert not any(name in text for text in texts)  # which is in its label, its unit and its values as well
+
+
+# The schema's words
+
+
+def test_words_survive_json_and_a_pickle():
+    again = Schema.from_json(LOAN.to_json())
+    assert again == LOAN
+    assert again.outcomes == LOAN.outcomes
+    assert pickle.loads(pickle.dumps(LOAN)) == LOAN
+    assert hash(again) == hash(LOAN)
+    assert speaker(schema=again).sentence(said(TERM)) == speaker().sentence(said(TERM))
+
+
+def test_words_are_left_out_of_json_where_there_are_none():
+    text = LOAN.without_words().to_json()
+    assert "words" not in text
+    assert "outcomes" not in text
+    assert '"words": {"format": "percent"}' in LOAN.to_json()
+
+
+def test_words_survive_saving_and_a_damaged_one_is_refused(explainer, tmp_path):
+    made = explainer.with_words({"income": {"label": "the pay", "unit": "EUR", "format": "money"}}, {"yes": "Granted"})
+    made.save(tmp_path / "a.tdce")
+    loaded = tdce.Explainer.load(tmp_path / "a.tdce")
+    assert loaded.schema == made.schema
+    assert loaded.schema["income"].words == Words("the pay", "EUR", "money")
+    content = json.loads(made.schema.to_json())
+    content["features"][0]["words"]["unit"] = "nonsense"
+    with pytest.raises(InputError, match="'income': the unit of money is 'nonsense'; it must be the code of a "):
+        Schema.from_json(json.dumps(content))
+
+
+def test_another_kind_of_column_keeps_the_words_that_fit():
+    schema = Schema((Numeric("code", 1, 3, 1, words={"label": "the code", "values": {1: "one", 7: "seven"}}),))
+    codes = schema.change("code", kind="categorical")
+    assert codes["code"].words == Words("the code", values={"1": "one"})
+    assert codes.change("code", kind="numeric")["code"].words == codes["code"].words
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("label", "words 'label' must be a mapping with some of label, unit, format, values, verb, seen_by, named"),
+        ({"lable": "x"}, "words have 'lable', which is not known; known: label, unit"),
+        ({"label": 3}, "label 3 must be a text of one line, or a text for each language"),
+        ({"label": {}}, "label {} must be a text"),
+        ({"label": {"en": ""}}, "must be a text"),
+        ({"label": "two\nlines"}, "must be a text of one line"),
+        ({"label": "\ud800"}, "must be a text"),
+        ({"unit": ["kg"]}, "unit ['kg'] must be a text"),
+        ({"format": "money"}, "the unit of money is ''; it must be the code of a currency, such as 'EUR'"),
+        ({"format": "money", "unit": {"en": "EUR"}}, "it must be the code of a currency"),
+        ({"format": "dollars"}, "format 'dollars' must be one of plain, money, percent, date, year, or a number "),
+        ({"format": 2}, "format 2 must be one of"),
+        ({"values": ["own"]}, "values ['own'] must be a mapping from values to texts"),
+        ({"values": {"boat": "a boat"}}, "values has words for 'boat', not one of own, rent"),
+        ({"values": {"own": 1}}, "the words of 'own' 1 must be a text"),
+        ({"verb": "{label} ran"}, "verb '{label} ran' must be a verb, or a clause with {change} or {after} in it"),
+        ({"verb": "{0}"}, "must be a verb, or a clause"),
+        ({"verb": "{change} {x}"}, "must be a verb, or a clause"),
+        ({"verb": "{change.__class__}"}, "must be a verb, or a clause"),
+        ({"verb": "{change"}, "must be a verb, or a clause"),
+        ({"seen_by": "me"}, "seen_by 'me' must be one of everyone, analyst"),
+        ({"named": "no"}, "named 'no' must be true or false"),
+    ],
+)  # fmt: skip
+def test_words_that_make_no_sense_are_named(words, message):
+    with pytest.raises(InputError) as error:
+        LOAN.change("housing", words=words)
+    assert str(error.value).startswith("'housing': ")
+    assert message in str(error.value)
+    if isinstance(words, dict) and set(words) <= {field.name for field in dataclasses.fields(Words)}:
+        with pytest.raises(InputError):
+            LOAN.change("housing", words=Words(**words))
+
+
+def test_numbers_have_words_for_numbers_only():
+    with pytest.raises(InputError, match="'calls': values has words for 'often', which is not a number"):
+        LOAN.change("calls", words={"values": {"often": "x"}})
+
+
+def test_outcomes_that_make_no_sense_are_named():
+    for given_, message in (({"good": 3}, "the words of 'good' 3 must be a text"), (["good"], "must be a mapping")):
+        with pytest.raises(InputError, match=message):
+            dataclasses.replace(LOAN, outcomes=given_)
+    text = LOAN.to_json().replace('"value": "good"', '"vale": "good"')
+    with pytest.raises(InputError, match="it needs a value and words"):
+        Schema.from_json(text)
+
+
+# The catalogues
+
+
+def places(message: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(message) if name}
+
+
+@pytest.mark.parametrize("language", languages())
+def test_every_language_has_the_same_messages_with_the_same_places(language):
+    english, other = catalogue("en").messages, catalogue(language).messages
+    assert set(other) == set(english)
+    free = {"instead_unit": {"after_unit", "before_unit", "before", "after"}}  # which of the units it names is its own
+    for key, message in english.items():
+        assert isinstance(message, str) == isinstance(other[key], str), key
+        if isinstance(message, str):
+            assert places(other[key]) == places(message) or places(other[key]) < free.get(key, set()), key
+        else:
+            assert places(other[key]["other"]) == places(message["other"]), key
+
+
+def test_there_are_english_and_german():
+    assert languages() == ("de", "en")
+
+
+@pytest.mark.parametrize("language", ["fr", "", "english", "../en", None, 3, "EN"])
+def test_an_unknown_language_is_named_with_those_that_are_known(language):
+    with pytest.raises(InputError, match=r"language is .*; known: de, en"):
+        Speaker.of(LOAN, language)
+
+
+def test_an_unknown_region_is_named():
+    with pytest.raises(InputError, match="language is 'de-QQ', but nothing is known of its region; use 'de'"):
+        Speaker.of(LOAN, "de-QQ")
+
+
+def test_an_unknown_audience_is_named():
+    with pytest.raises(InputError, match="audience is 'boss'; it must be one of applicant, analyst"):
+        Speaker.of(LOAN, audience="boss")
+
+
+def test_a_missing_message_is_named():
+    with pytest.raises(InputError, match=r"the catalogue of 'de' has no message 'hello'; add it to de\.toml"):
+        speaker("de").text("hello")
+    with pytest.raises(InputError, match="the message 'reason' of 'en' cannot be filled in: 'value'"):
+        speaker().text("reason", label="x")
+
+
+def test_every_remark_that_goals_make_has_a_message():
+    from tdce.goal import Between, Class
+    from tdce.outputs import All, Output, Range
+
+    for goal in (Class(0), Between(0, 0.1, 0.2), Range(low=1), All(((Class(0), 0, 2),), Output())):
+        for key in (f"nothing_{goal.nearer}", f"only_raises_{goal.shows}", f"only_lowers_{goal.shows}"):
+            assert key in catalogue("en").messages
+
+
+# The German credit data
+
+
+@pytest.mark.parametrize("language", languages())
+def test_every_column_and_category_of_german_has_words(language):
+    schema = tdce.load("german").schema
+    talk = Speaker.of(schema, language)
+    for column in schema:
+        assert language in column.words.label
+        assert talk.label(column.name) != column.name
+        if isinstance(column, Categorical):
+            assert set(column.words.values) == set(column.categories)
+            assert all(language in words for words in column.words.values.values())
+    assert talk.value("credit_amount", 4800) == {"en": "4,800 DEM", "de": "4.800 DEM"}[language]
+
+
+def test_words_are_no_reason_to_measure_again(monkeypatch):
+    pytest.importorskip("sklearn")
+    from tdce.paper.benchmark import fingerprint
+
+    made, columns = tdce.Explainer(), fingerprint.columns
+    assert columns("german")["age"].words != Words()
+    found = fingerprint.of_fit("german", made)
+    monkeypatch.setattr(fingerprint, "columns", lambda data: columns(data).without_words())
+    assert fingerprint.of_fit("german", made) == found
+
+
+def test_other_words_change_nothing_else(explainer, answer):
+    other = explainer.with_words({"income": {"label": "the pay", "unit": "EUR", "format": "money"}})
+    again = other.explain(answer.rows, n=3, closeness=0.2)
+    pd.testing.assert_frame_equal(again.to_frame(), answer.to_frame(), check_exact=True)
+    assert any("the pay" in text for text in again.sentences())
+    assert not any("the pay" in text for text in answer.sentences())
