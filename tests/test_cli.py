@@ -199,7 +199,7 @@ def test_a_report_is_written_with_metrics_or_without(folder):
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "<h1>Wer bleibt?</h1>" in page
     assert '<table class="metrics">' in page
-    assert "künstliche Personen" in page
+    assert "Personen, vom erklärten Modell eingeteilt" in page
     words = ("report", "m.tdce", "rows.csv", "--no-metrics", "--table", "Mitglieder.csv", "-n", "2", "--out", "s.html")
     done = run(*words, cwd=folder)
     assert done.returncode == 0, done.stderr

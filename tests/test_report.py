@@ -18,7 +18,7 @@ import lending
 import numpy as np
 import pandas as pd
 import pytest
-import torch
+from weights import many
 
 import tdce
 from tdce.answer import Answer
@@ -426,34 +426,18 @@ def test_a_page_is_written_in_german(tmp_path):
 # ---- many people
 
 
-def many(lent: tdce.Explainer, count: int) -> Answer:
-    """An answer for so many people: those of forty, again and again, each with numbers and a label of their own."""
-    answer = lent.explain(lending.refused(lent, 40), n=2)
-    at, rng = np.arange(count) % 40, np.random.default_rng(0)
-    found = answer.found.take(at)
-    found.own[:, 0] += np.arange(count) // 40 * 10  # income
-    found.own[:, 1] += rng.uniform(0, 500, count).round(2)  # debt
-    found.raw[:, :, :2] = np.where(answer.found.raw[at][:, :, :2] == answer.found.own[at][:, None, :2],
-                                   found.own[:, None, :2], found.raw[:, :, :2])  # fmt: skip
-    rows = answer.rows.iloc[at].assign(income=found.own[:, 0].astype(int), debt=found.own[:, 1])
-    rows.index = pd.Index([f"person {i:05}" for i in range(count)])
-    written = answer.written.iloc[(at[:, None] * 2 + np.arange(2)).reshape(-1)].set_axis(rows.index.repeat(2))
-    written = written.assign(income=found.raw[:, :, 0].reshape(-1).astype(int), debt=found.raw[:, :, 1].reshape(-1))
-    goals = answer.question.goals.take(torch.from_numpy(at))
-    return replace(
-        answer, rows=rows, written=written, found=found, question=replace(answer.question, goals=goals),
-        target=answer.target[at], wanted=answer.wanted[at],
-    )  # fmt: skip
+def crowd(lent: tdce.Explainer, count: int) -> Answer:
+    return many(lent.explain(lending.refused(lent, 40), n=2), count)
 
 
 def test_ten_thousand_people_take_less_than_a_kilobyte_each_beyond_the_first_megabyte(lent, tmp_path):
-    text = page_of(many(lent, 10_000), tmp_path)
+    text = page_of(crowd(lent, 10_000), tmp_path)
     assert len(data_of(text)["people"]["label"]) == 10_000
     assert (len(text.encode()) - (1 << 20)) / 10_000 < 1_000
 
 
 def test_a_heavy_page_is_packed_and_says_the_same(lent, tmp_path, monkeypatch):
-    answer = many(lent, 200)
+    answer = crowd(lent, 200)
     plain = page_of(answer, tmp_path)
     monkeypatch.setattr(report_page, "FREE", 0)
     monkeypatch.setattr(report_page, "EACH", 10)
