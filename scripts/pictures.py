@@ -32,11 +32,10 @@ def main() -> None:
     browser_path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 1180, "height": 1000}, color_scheme="light")
+        page = browser.new_page(viewport={"width": 1180, "height": 1000}, color_scheme="light", reduced_motion="reduce")
         page.goto(report.as_uri())
         page.wait_for_selector(".card")
-        page.evaluate("document.getElementById('count').scrollIntoView()")
-        page.evaluate("scrollBy(0, -60)")
+        page.evaluate("document.getElementById('find').scrollIntoView()")
         save("report.png", page.screenshot())
         browser.close()
 

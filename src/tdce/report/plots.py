@@ -57,7 +57,7 @@ def plane(effort: Floats, plausibility: Floats, across: str, up: str) -> str:
         shade = 0.12 + 0.88 * np.sqrt(count / count.max())
         cells.set_array(None)
         cells.set_facecolor([(*_rgb(INKS[0]), a) for a in shade])
-    axes.set_xlim(left=0)
+    axes.set_xlim(left=-0.02 * axes.get_xlim()[1])
     axes.set_ylim(0, 1.02)
     axes.set_xlabel(across)
     axes.set_ylabel(up)
