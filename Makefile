@@ -6,6 +6,7 @@ STAMP := $(VENV)/.installed
 LOWEST := .venv-lowest
 unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all of the package again
 PIP := pip install --quiet --disable-pip-version-check
+CHROMIUM_THERE = test -n "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
 .PHONY: demo test test-all test-browser test-lowest pictures mutate lint docs clean
 
@@ -18,7 +19,9 @@ test: lint
 test-all: lint
 	$(BIN)/pytest -m "slow or not slow"
 
-test-browser: $(VENV)/.browser  # the pages, in Chromium
+test-browser: $(VENV)/.browser  # the pages, in Chromium; without one they are skipped
+	@$(CHROMIUM_THERE) || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium; } \
+	|| echo "There is no Chromium; install it, or name one in CHROMIUM"
 	$(BIN)/pytest -m browser tests/browser
 
 pictures: $(VENV)/.browser  # of the pages, for README.md
@@ -50,8 +53,6 @@ $(STAMP): pyproject.toml constraints.txt
 
 $(VENV)/.browser: $(STAMP)
 	$(BIN)/$(PIP) -c constraints.txt --group browser
-	command -v chromium || command -v chromium-browser || command -v google-chrome || test -n "$$CHROMIUM" \
-	|| { apt-get update -qq && apt-get install -y -qq chromium; }
 	touch $@
 
 $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py

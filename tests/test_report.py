@@ -341,9 +341,14 @@ def test_a_value_stands_where_its_bin_is():
     number = Spread("n", ((0,) * 10,), 0.0, 50.0)
     assert number.place(np.array([0, 25, 50, 70, -3, np.nan])).tolist()[:5] == [0, 0.5, 1, 1, 0]
     assert number.bin(np.array([0, 4.9, 5, 50, np.nan])).tolist() == [0, 0, 1, 9, -1]
+    tens = Spread("n", ((1, 3),), 0.0, 20.0)
+    np.testing.assert_allclose(tens.below(np.array([0, 10, 15, 99])), [[0, 0.25, 0.625, 1]])  # halfway through 3 of 4
+    one_each = Spread("n", ((1, 3),), 0.5, 2.5, single=True)
+    np.testing.assert_allclose(one_each.below(np.array([1, 2])), [[0, 0.25]])  # nobody who has the same has less
     word = Spread("w", ((0,) * 3,), categories=(4, 0, -1))  # two named ones, and the others
     assert word.bin(np.array([4, 0, 7, np.nan])).tolist() == [0, 1, 2, -1]
     np.testing.assert_allclose(word.place(np.array([4.0, 0, 7])), [1 / 6, 1 / 2, 5 / 6])
+    np.testing.assert_allclose(replace(word, counts=((1, 2, 1),)).below(np.array([4.0, 0, 7])), [[0.25, 0.5, 0.25]])
 
 
 def test_the_bins_count_everybody_in_the_right_place():
@@ -352,7 +357,7 @@ def test_the_bins_count_everybody_in_the_right_place():
     y = np.array([0, 1] * 50)
     found = Population.of(encoder, encoder.read(frame), y, ("no", "yes"), real=False)
     assert found["n"].counts == ((10, 0) * 5, (0, 10) * 5)  # odd ones are no, even ones yes
-    assert (found["n"].low, found["n"].high, found["n"].ends(1.0)) == (0.5, 10.5, (1, 10))
+    assert (found["n"].low, found["n"].high, found["n"].ends) == (0.5, 10.5, (1, 10))
     assert found["w"].counts == ((50, 0), (0, 50))
 
 

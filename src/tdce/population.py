@@ -19,6 +19,7 @@ from tdce.outputs import Output
 FEWEST = 5  # real people of a class in a bin; fewer are not shown
 BINS = 18  # of a number, about
 CATEGORIES = 30  # bins of a column with more: the most common ones, and all others in the last
+TAIL = 4  # times the distance of the quartiles: how far beyond them an axis goes at most
 WIDTHS = (1.0, 2.0, 2.5, 5.0, 10.0)  # of bins, times a power of ten
 
 
@@ -31,16 +32,17 @@ class Spread:
     low: float = 0.0  # of a number: where the first bin begins; it also holds all who are below
     high: float = 1.0  # where the last bin ends; it also holds all who are above
     categories: tuple[int, ...] = ()  # the raw value of each bin; -1: all others. None: it is a number
+    single: bool = False  # of a number: whether each bin is one number, in its middle
     span: float = 1.0  # of a number: from its 5 % to its 95 % quantile
 
     @property
     def bins(self) -> int:
         return len(self.counts[0])
 
-    def ends(self, step: float | None) -> tuple[float, float]:
-        """The first and the last value of the axis of a number with such steps."""
-        width = (self.high - self.low) / self.bins
-        half = width / 2 if step is not None and abs(width - step) < 1e-6 * step else 0.0
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The first and the last value of the axis of a number."""
+        half = (self.high - self.low) / self.bins / 2 if self.single else 0.0
         return self.low + half, self.high - half
 
     def bin(self, values: Floats) -> Positions:
@@ -55,6 +57,17 @@ class Spread:
             share = (values[known] - self.low) / (self.high - self.low)
             at[known] = np.floor(np.clip(share, 0, 1) * self.bins).clip(max=self.bins - 1)
         return at
+
+    def below(self, values: Floats) -> Floats:
+        """(classes, n) the share of each class that is below a number, or that has the same category."""
+        counts = np.array(self.counts, dtype=np.float64)
+        shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+        at = self.bin(values)
+        inside = np.where(at < 0, np.nan, shares[:, at])
+        if self.categories:
+            return inside
+        part = self.place(values) * self.bins - at  # of its bin; where each number has one, nobody in it is below
+        return np.asarray(shares.cumsum(axis=1)[:, at] - inside * (1 - (0.0 if self.single else part)))
 
     def place(self, values: Floats) -> Floats:
         """(n,) where on the axis raw values stand, from 0 to 1: those beyond it at its end, missing ones nowhere."""
@@ -100,17 +113,16 @@ def answers_of(output: Output) -> tuple[Value, ...]:
 
 
 def _axis(column: Column, values: Floats, span: float) -> Spread:
-    """The bins, still empty. Of a number they cover all but a hundredth of the people at either end, from and to round
-    values, so that no end is a person's own."""
+    """The bins, still empty. Of a number they go from and to round values, so that no end is a person's own."""
     known = values[~np.isnan(values)]
     if isinstance(column, Numeric):
-        low, high = np.quantile(known, [0.01, 0.99]) if len(known) else (column.low, column.high)
+        low, high = _ends(known) if len(known) else (column.low, column.high)
         step = column.step or 0.0
         width = _width((high - low) / BINS, step)
         first, last = floor(low / width + 1e-9), max(ceil(high / width - 1e-9), floor(low / width + 1e-9) + 1)
-        single = width == step  # each number is a bin, and stands in its middle
+        single = width == step
         bins, begin = last - first + single, first * width - single * step / 2
-        return Spread(column.name, ((0,) * bins,), begin, begin + bins * width, span=span)
+        return Spread(column.name, ((0,) * bins,), begin, begin + bins * width, single=single, span=span)
     assert isinstance(column, Categorical)
     size, order = len(column.categories), [column.categories.index(value) for value in column.order]
     counts = np.bincount(known.astype(np.int64), minlength=size)
@@ -119,6 +131,13 @@ def _axis(column: Column, values: Floats, span: float) -> Spread:
         common = set(np.argsort(-counts, kind="stable")[: CATEGORIES - 1].tolist())
         shown = [*(i for i in shown if i in common), -1]
     return Spread(column.name, ((0,) * len(shown),), categories=tuple(shown))
+
+
+def _ends(values: Floats) -> tuple[float, float]:
+    """Of an axis: without a hundredth of the people at either end, and without a long tail."""
+    low, first, third, high = np.quantile(values, [0.01, 0.25, 0.75, 0.99]).tolist()
+    reach = TAIL * (third - first)
+    return (low, high) if reach == 0 else (max(low, first - reach), min(high, third + reach))
 
 
 def _width(least: float, step: float) -> float:

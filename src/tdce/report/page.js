@@ -102,14 +102,13 @@ function start({ people, words }) {
 
   function card(i) {
     const lines = options(i);
-    const several = lines.length > 1;
     const title = make("h3", {}, say(words.row, { label: people.label[i] }));
     title.tabIndex = -1;
     const header = make("header", {}, title);
-    if (!several) header.append(chip(lines[0]));
     const article = make("article", { class: "card" }, header);
     const same = lines.every((line) => people.changes[line].length === 0);
     const shown = same ? lines.slice(0, 1) : lines;
+    if (shown.length === 1) header.append(chip(lines[0]));
     const grid = make("div", { class: shown.length > 1 ? "options" : "options one" });
     shown.forEach((line, o) => grid.append(option(i, line, o, shown.length > 1)));
     article.append(grid, values(i, shown));
@@ -124,14 +123,12 @@ function start({ people, words }) {
   function option(i, line, o, several) {
     const part = make("section", { class: "option" });
     if (several) part.append(make("h4", {}, say(words.option, { number: o + 1 }), chip(line)));
-    else if (people.options > 1) part.append(chip(line));
     if (!several || STATUSES[people.status[line]] !== "valid") {
       part.append(make("p", { class: "headline" }, `${coded(people.headline, line)}.`));
     }
-    const body = make("div", { class: "body" });
     const changes = changesOf(line);
-    const scales = make("div", {}, score(i, line, changes.length > 0), plausible(line));
-    body.append(scales);
+    const scales = make("div", { class: changes.length ? "" : "still" }, score(i, line, changes.length > 0), plausible(line));
+    const body = make("div", { class: "body" }, scales);
     if (changes.length) body.append(make("div", {}, ...changes.map(([f, code]) => change(i, f, code))));
     part.append(body);
     const unnamed = people.unnamed.length ? people.unnamed[line] : 0;
@@ -149,12 +146,12 @@ function start({ people, words }) {
     const borders = people.borders[people.goal.kind[i]];
     const track = make("div", { class: "track", "aria-hidden": "true" });
     const ends = make("div", { class: "ends" });
-    borders.at.forEach((at, b) => {
-      track.append(placed("border", at));
-      const label = make("span", { class: "at" }, say(words.threshold, { score: borders.texts[b] }));
-      label.style.left = `${Math.min(Math.max(at, 22), 78)}%`;
-      ends.append(label);
-    });
+    track.append(...borders.at.map((at) => placed("border", at)));
+    const [low, high] = [Math.min(...borders.at), Math.max(...borders.at)];
+    const needed = [words.highest, words.threshold, words.band][borders.at.length];
+    const label = make("span", { class: "at" }, say(needed, { score: borders.texts[0], high: borders.texts[1] }));
+    label.style.left = `${borders.at.length ? Math.min(Math.max((low + high) / 2, 25), 75) : 50}%`;
+    ends.append(label);
     if (moved) track.append(way(people.before.at[before], people.after.at[after]));
     track.append(placed("dot now", people.before.at[before]));
     if (moved) track.append(placed("dot then", people.after.at[after]));

@@ -30,8 +30,8 @@ CLASSES = 4  # that a drawing tells apart
 FREE, EACH = 1 << 20, 900  # bytes: a page with more than a megabyte and so many per person is packed
 SORTS = ("row", "before", "after", "few", "many", "effort", "typical")
 SPOKEN = (  # by the script, of the messages
-    "one", "count", "printed", "row", "option", "threshold", "plausibility", "below", "alike", "shares", "unnamed",
-    "note", "caption", "percent", "now", "then", "to", "of",
+    "one", "count", "printed", "row", "option", "threshold", "band", "highest", "plausibility", "below", "alike",
+    "shares", "unnamed", "note", "caption", "percent", "now", "then", "to", "of",
 )  # fmt: skip
 
 

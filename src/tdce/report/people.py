@@ -80,20 +80,19 @@ def _feature(view: View, i: int, column: Column, speaker: Speaker) -> tuple[dict
 def _beside(spread: Spread, column: Column, values: Floats, speaker: Speaker) -> dict[str, Any]:
     """Where the values stand among people, and how many of each class are below a number, or say the same."""
     values = np.where(np.isin(values, column.marks), np.nan, values)
-    at, places = spread.bin(values), spread.place(values)
-    counts = np.array(spread.counts, dtype=np.float64)
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    if not spread.categories:
-        shares = np.concatenate([np.zeros((len(shares), 1)), shares.cumsum(axis=1)], axis=1)
-        at = np.where(places >= 1, spread.bins, at)  # all are below
-    ends = ["", ""]
-    if isinstance(column, Numeric):
-        ends = [speaker.value(column.name, _plain(end)) for end in spread.ends(column.step)]
+    places, shares = spread.place(values), spread.below(values)
     return {
         "at": [None if np.isnan(place) else round(100 * place, 1) for place in places.tolist()],
-        "share": [[None if j < 0 else round(100 * row[j]) for j in at.tolist()] for row in shares.tolist()],
-        "ends": ends,
+        "share": [[None if np.isnan(share) else round(100 * share) for share in row] for row in shares.tolist()],
+        "ends": _ends(spread, column, speaker) if isinstance(column, Numeric) else ["", ""],
     }
+
+
+def _ends(spread: Spread, column: Numeric, speaker: Speaker) -> list[str]:
+    """What stands at the ends of an axis; a sign says that there is more beyond."""
+    low, high = spread.ends
+    first, last = (speaker.value(column.name, _plain(end)) for end in (low, high))
+    return [f"≤ {first}" if column.low < low else first, f"≥ {last}" if column.high > high else last]
 
 
 def _scores(score: Floats, number: bool, scale: tuple[float, float], speaker: Speaker) -> dict[str, Any]:
