@@ -299,7 +299,7 @@ def test_the_data_sets_are_listed(tmp_path):
         (["fit", "Mitglieder.csv", "--label", "bleibt?", "--schema", "rows.csv", "--out", "a.tdce"], "not valid JSON"),
         (["explain", "none.tdce", "rows.csv", "--out", "a.csv"], "there is no file none.tdce"),
         (["explain", "rows.csv", "rows.csv", "--out", "a.csv"], "not a tdce artefact"),
-        (["explain", "m.tdce", "rows.csv", "--out", "a.html", "--language", "fr"], "is 'fr'; known: de, en"),
+        (["explain", "m.tdce", "rows.csv", "--out", "a.html", "--language", "xx"], "is 'xx'; known: de, en"),
         (["explain", "m.tdce", "rows.csv", "--out", "a.xlsx"], "one of .csv, .csv.gz, .parquet, .jsonl, .html"),
         (["explain", "m.tdce", "rows.csv", "--target", "x", "--out", "a.csv"], "target 'x' is not a value"),
         (["explain", "m.tdce", "bad.csv", "--out", "a.csv"], "'Straße' has category 'Weg' in row 0"),

@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import string
+from importlib import resources
 
 import lending
 import numpy as np
@@ -612,11 +613,19 @@ def test_every_language_has_the_same_messages_with_the_same_places(language):
             assert places(other[key]["other"]) == places(message["other"]), key
 
 
-def test_there_are_english_and_german():
-    assert languages() == ("de", "en")
+def test_another_language_is_a_file(tmp_path, monkeypatch):
+    english = resources.files("tdce.words").joinpath("en.toml").read_text(encoding="utf-8")
+    french = english.replace('"en_GB"', '"fr_FR"').replace(
+        '"{after} instead of {before}"', '"{after} au lieu de {before}"'
+    )
+    (tmp_path / "fr.toml").write_text(french, encoding="utf-8")
+    monkeypatch.setattr("tdce.words.catalogue.FOLDER", tmp_path)
+    assert languages() == ("fr",)
+    spaced = speaker("fr").bullet("amount", 4800, 3200.5).replace("\u202f", " ")
+    assert spaced == "amount: 3 200,50 € au lieu de 4 800 €"  # the schema has no French: English
 
 
-@pytest.mark.parametrize("language", ["fr", "", "english", "../en", None, 3, "EN"])
+@pytest.mark.parametrize("language", ["xx", "", "english", "../en", None, 3, "EN"])
 def test_an_unknown_language_is_named_with_those_that_are_known(language):
     with pytest.raises(InputError, match=r"language is .*; known: de, en"):
         Speaker.of(LOAN, language)
