@@ -67,14 +67,18 @@ def company_does_not_matter(question: dict[str, Any]) -> None:
     people = table(question["rows"], question["numbers"], question["categories"], question["seed"] + 1)
     target, n = question["seed"] % question["classes"], len(people)
 
-    def asked(rows: pd.DataFrame) -> pd.DataFrame:
-        return explainer.explain(rows, target=target, seed=question["seed"], **question["asked"]).to_frame()
+    def asked(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+        answer = explainer.explain(rows, target=target, seed=question["seed"], **question["asked"])
+        return answer.to_frame(), answer.reasons().set_index("row")
 
-    whole = asked(people)
+    whole, reasons = asked(people)
     order = np.random.default_rng(0).permutation(n)
     parts = [people.iloc[order], people.iloc[[n // 2]], people.iloc[: n // 3 + 1], people.iloc[n // 2 :]]
     for part in parts:
-        pd.testing.assert_frame_equal(asked(part), whole.loc[part.index], check_exact=True)
+        found, why = asked(part)
+        pd.testing.assert_frame_equal(found, whole.loc[part.index], check_exact=True)
+        kept = part.index[part.index.isin(reasons.index)]
+        pd.testing.assert_frame_equal(why, reasons.loc[kept], check_exact=True)
     proba = explainer.predict_proba(whole.iloc[[n // 2]])[target]
     assert proba.iloc[0] == whole["score_after"].iloc[n // 2]
 

@@ -209,6 +209,15 @@ def test_a_report_is_written_with_metrics_or_without(folder):
     assert data_of(page)["people"]["options"] == 2
 
 
+def test_a_page_speaks_the_language_that_is_asked_for(folder):
+    done = run("explain", "m.tdce", "rows.csv", "--out", "seite.html", "--language", "de", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "seite.html").read_text(encoding="utf-8")
+    assert '<html lang="de">' in page
+    assert "weder ein Angebot noch eine Zusage" in page
+    assert "Feature" not in page
+
+
 def test_a_schema_can_be_printed_edited_and_given_back(folder):
     assert "quarters" not in run("schema", "Mitglieder.csv", "--label", "bleibt?", cwd=folder).stdout
     shown = run("schema", "Mitglieder.csv", "--label", "bleibt?", cwd=folder).stdout
@@ -311,6 +320,7 @@ def test_the_data_sets_are_listed(tmp_path):
         (["fit", "Mitglieder.csv", "--label", "bleibt?", "--schema", "rows.csv", "--out", "a.tdce"], "not valid JSON"),
         (["explain", "none.tdce", "rows.csv", "--out", "a.csv"], "there is no file none.tdce"),
         (["explain", "rows.csv", "rows.csv", "--out", "a.csv"], "not a tdce artefact"),
+        (["explain", "m.tdce", "rows.csv", "--out", "a.html", "--language", "xx"], "is 'xx'; known: de, en"),
         (["explain", "m.tdce", "rows.csv", "--out", "a.xlsx"], "one of .csv, .csv.gz, .parquet, .jsonl, .html"),
         (["explain", "m.tdce", "rows.csv", "--target", "x", "--out", "a.csv"], "target 'x' is not a value"),
         (["explain", "m.tdce", "bad.csv", "--out", "a.csv"], "'Straße' has category 'Weg' in row 0"),

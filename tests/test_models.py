@@ -585,9 +585,9 @@ def test_a_predicted_number_is_shown_as_one(priced, tmp_path):
     _, explainer = priced
     answer = explainer.explain(rows(table()).iloc[:8], target=Range(620, 680))
     sentence = next(s for s in answer.sentences() if "would be" in s)
-    assert "the answer would be “620 to 680” (" in sentence
+    assert "The answer would be between 620 and 680 if " in sentence
     answer.to_html(tmp_path / "page.html")
-    assert "620 to 680" in (tmp_path / "page.html").read_text()
+    assert "between 620 and 680 (" in (tmp_path / "page.html").read_text()
 
 
 def test_the_model_is_counted_in_the_report(explained):

@@ -39,6 +39,13 @@ def test_the_examples_of_the_rules_run(tmp_path, monkeypatch, capsys):
     assert (~touched | (frame["credit_amount"] <= 400 * frame["duration_months"])).all()
 
 
+def test_the_examples_of_the_words_run(tmp_path, monkeypatch, capsys):
+    names = run(README.parent / "docs" / "words.md", 1, tmp_path, monkeypatch)
+    german = names["answer"].sentences("de")
+    assert all(text.startswith("Die Antwort ") for text in german)
+    assert 'lang="de"' in (tmp_path / "bericht.html").read_text(encoding="utf-8")
+
+
 def test_the_examples_of_the_models_run(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn")
     names = run(README.parent / "docs" / "models.md", 2, tmp_path, monkeypatch)

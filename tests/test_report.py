@@ -198,9 +198,9 @@ def test_a_card_says_how_typical_each_option_is_where_that_is_known(tmp_path):
 
 def test_words_are_quoted_and_numbers_are_not():
     bullet = ENGLISH.bullet
-    assert bullet("housing", "rent", "own") == "housing “own” instead of “rent”"
-    assert bullet("net_income", 1000, 2000) == "net income 2,000 instead of 1,000"
-    assert bullet("job", None, "clerk") == "job “clerk” (not known so far)"
+    assert bullet("housing", "rent", "own") == "housing: “own” instead of “rent”"
+    assert bullet("net_income", 1000, 2000) == "net income: 2,000 instead of 1,000"
+    assert bullet("job", None, "clerk") == "job: “clerk” (not known so far)"
     assert spoken("years_at_work") == "years at work"
     assert spoken(7) == "7"
 

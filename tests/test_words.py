@@ -5,11 +5,13 @@ import json
 import math
 import pickle
 import string
+from importlib import resources
 
 import lending
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +19,10 @@ import tdce
 from tdce import InputError
 from tdce.columns.words import Words
 from tdce.explanation import Line
-from tdce.goal import Wanted
-from tdce.reasons import ranked
+from tdce.goal import Between, Class, Goals, Not, Wanted
+from tdce.judge import Judge
+from tdce.outputs import All, Output, Range
+from tdce.reasons import losses, margin, ranked
 from tdce.remarks import Remark
 from tdce.schema import Categorical, Numeric, Schema
 from tdce.words.catalogue import catalogue, languages
@@ -129,7 +133,7 @@ def test_every_status_has_a_german_sentence(line, german):
         ((Wanted("between", "x", 0.0, 0.705),), "“x” at 0 % to 70.5 %", "„x“ mit 0 % bis 70,5 %"),
         ((Wanted("at_least", None, low=1620.5),), "at least 1,620.5", "mindestens 1.620,5"),
         ((Wanted("at_most", "rate_in_percent", high=8),), "rate in percent at most 8", "rate in percent höchstens 8"),
-        ((Wanted("range", None, 620, 680),), "620 to 680", "620 bis 680"),
+        ((Wanted("range", None, 620, 680),), "between 620 and 680", "zwischen 620 und 680"),
         ((Wanted("class", "yes"), Wanted("at_most", "rate", high=8)), "“yes” and rate at most 8",
          "„yes“ und rate höchstens 8"),
     ],
@@ -147,9 +151,6 @@ def test_a_predicted_number_is_not_a_percentage():
 
 
 def test_goals_say_what_they_want_as_their_text_does():
-    from tdce.goal import Between, Class, Not
-    from tdce.outputs import All, Output, Range
-
     rate = Output("rate")
     goals = [Class(1), Not(0), Between(1, 0.5, 0.7)]
     for goal in goals:
@@ -168,9 +169,9 @@ def test_goals_say_what_they_want_as_their_text_does():
         ("wait until", "if you were to wait until the amount 3,200 € instead of 4,800 €.",
          "wait until the amount 3,200 € instead of 4,800 €"),
         ("you waited until {label} was {after}", "if you waited until the amount was 3,200 €.",
-         "amount 3,200 € instead of 4,800 €"),
+         "amount: 3,200 € instead of 4,800 €"),
         ({"de": "{label} von {before} auf {after} sänke"}, "if the amount von 4,800 € auf 3,200 € sänke.",
-         "amount 3,200 € instead of 4,800 €"),
+         "amount: 3,200 € instead of 4,800 €"),
     ],
 )  # fmt: skip
 def test_a_verb_is_how_the_change_is_spoken(verb, sentence, bullet):
@@ -320,15 +321,42 @@ def test_where_one_thing_changed_the_model_is_not_asked_again(explainer, monkeyp
     assert single.reasons()["loss"].notna().all()
 
 
-def test_without_a_budget_for_reasons_the_columns_are_in_their_order(explainer):
+class Sum:
+    """A model that predicts the sum of its features."""
+
+    outputs = (Output(),)
+
+    def score(self, raw):
+        return raw.sum(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("budget", [None, 2, 1])
+def test_losses_are_one_call_that_keeps_to_the_budget(budget):
+    own = np.array([[1.0, 1.0]])  # 2, and 10 are wanted: a margin of -8
+    raw = np.array([[[5.0, 7.0], [1.0, 10.0], [5.0, 7.0], [1.0, 1.0]]])  # 12, 11, 12 and 2
+    judge, goals = Judge(Sum(), budget), Goals.all(Range(low=10), 1)
+    found = losses(judge, own, raw, goals, np.array([-8.0]), np.array([[2.0, 1.0, 2.0, -8.0]]))
+    nan = math.nan
+    several = [4.0, 6.0] if budget is None else [nan, nan]  # 1 + 7 is 4 less than 12, 5 + 1 is 6 less
+    np.testing.assert_array_equal(found, [[several, [nan, 9.0], several, [nan, nan]]])
+    assert (judge.calls, judge.rows) == ((1, 2) if budget is None else (0, 0))
+
+
+def test_a_model_that_is_certain_gives_a_loss_that_is_a_number():
+    score = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.3, 0.7]], dtype=torch.double)
+    found = margin(score, Goals.all(Class(1), 3))
+    assert found.tolist() == pytest.approx([-13.815510, 13.815510, math.log(0.7 / 0.3)], abs=1e-5)
+
+
+def test_a_budget_that_is_used_up_leaves_no_reasons_and_breaks_no_promise(explainer):
     people = lending.refused(explainer, 20)
-    answer = explainer.explain(people, closeness=0.0, max_model_rows=60)
-    assert answer.model_rows <= 60
-    several = [line for (line,) in answer.lines if len(line.changes) > 1]
-    unasked = [line for line in several if all(math.isnan(loss) for _, loss in line.reasons)]
-    for line in unasked:
-        assert [name for name, _ in line.reasons] == [name for name, *_ in line.changes]
-    assert len(unasked) == len(several)
+    for budget in (60, 300, 1000, 3000):
+        answer = explainer.explain(people, closeness=0.0, max_model_rows=budget)
+        assert answer.model_rows <= budget
+        for (line,) in answer.lines:
+            assert {name for name, _ in line.reasons} == {name for name, *_ in line.changes}
+            if all(math.isnan(loss) for _, loss in line.reasons):
+                assert [name for name, _ in line.reasons] == [name for name, *_ in line.changes]
 
 
 # What must not be named
@@ -380,13 +408,13 @@ REMARKS = (
 def test_notes_name_nothing_that_is_barred():
     line = said(status="infeasible", remarks=REMARKS)
     assert speaker(schema=barred(named=False)).note(line) == (
-        "no other allowed value for the term; there is no answer under these rules together: a rule that is not named "
+        "no other allowed value for term; there is no answer under these rules together: a rule that is not named "
         "here, “at most 2 changes”; without a rule that is not named here there is one; the model was asked about "
         "12,345 rows, as max_model_rows allows"
     )
     german = speaker("de").note(line)
-    assert german.startswith("kein anderer zulässiger Wert für die Laufzeit, der Betrag; unveränderlich: der Betrag")
-    assert "der Betrag 99.999 € liegt weit außerhalb des Gelernten, 0 € bis 5.000 €" in german
+    assert german.startswith("kein anderer zulässiger Wert für Laufzeit, Betrag; unveränderlich: Betrag")
+    assert "Betrag 99.999 € liegt weit außerhalb des Gelernten, 0 € bis 5.000 €" in german
     alone = said(status="infeasible", remarks=(Remark("stuck", ("amount",)),))
     assert speaker(schema=barred(named=False)).note(alone) == "no other allowed value for what may change"
 
@@ -582,11 +610,19 @@ def test_every_language_has_the_same_messages_with_the_same_places(language):
             assert places(other[key]["other"]) == places(message["other"]), key
 
 
-def test_there_are_english_and_german():
-    assert languages() == ("de", "en")
+def test_another_language_is_a_file(tmp_path, monkeypatch):
+    english = resources.files("tdce.words").joinpath("en.toml").read_text(encoding="utf-8")
+    french = english.replace('"en_GB"', '"fr_FR"').replace(
+        '"{after} instead of {before}"', '"{after} au lieu de {before}"'
+    )
+    (tmp_path / "fr.toml").write_text(french, encoding="utf-8")
+    monkeypatch.setattr("tdce.words.catalogue.FOLDER", tmp_path)
+    assert languages() == ("fr",)
+    spaced = speaker("fr").bullet("amount", 4800, 3200.5).replace("\u202f", " ")
+    assert spaced == "amount: 3 200,50 € au lieu de 4 800 €"  # the schema has no French: English
 
 
-@pytest.mark.parametrize("language", ["fr", "", "english", "../en", None, 3, "EN"])
+@pytest.mark.parametrize("language", ["xx", "", "english", "../en", None, 3, "EN"])
 def test_an_unknown_language_is_named_with_those_that_are_known(language):
     with pytest.raises(InputError, match=r"language is .*; known: de, en"):
         Speaker.of(LOAN, language)
@@ -610,9 +646,6 @@ def test_a_missing_message_is_named():
 
 
 def test_every_remark_that_goals_make_has_a_message():
-    from tdce.goal import Between, Class
-    from tdce.outputs import All, Output, Range
-
     for goal in (Class(0), Between(0, 0.1, 0.2), Range(low=1), All(((Class(0), 0, 2),), Output())):
         for key in (f"nothing_{goal.nearer}", f"only_raises_{goal.shows}", f"only_lowers_{goal.shows}"):
             assert key in catalogue("en").messages

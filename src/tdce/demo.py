@@ -50,7 +50,11 @@ def run(out: Path, console: Console, progress: Mode) -> None:
         say(f"\nApplicant {label}: {speaker.headline(line)}", style="bold")
         for change in speaker.changes(line):
             say(f"  - {speaker.bullet(*change)}")
-        say(f"  {speaker.sentence(line)}")
+
+    first = answer.lines[0][0]
+    say(f"\nTo applicant {refused.index[0]}: {speaker.sentence(first)}")
+    say(f"In German: {answer.speaker('de').sentence(first)}")
+    say(speaker.text("promise"))
 
     say(
         f"\nOver all refused test applicants: {100 * measured['validity']:.0f} % would be accepted, after "

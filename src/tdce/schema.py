@@ -128,6 +128,10 @@ class Schema:
         """A copy with these rules besides its own: `schema.with_rules("loan <= 5 * income", "at most 3 changes")`."""
         return replace(self, rules=(*self.rules, *rules), **settings)
 
+    def with_outcomes(self, outcomes: Mapping[str, Said]) -> Self:
+        """A copy with words for what the model says: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
+        return replace(self, outcomes=outcomes)
+
     def checked_costs(self, costs: Any) -> dict[Name, float]:
         """What changing a feature costs: 1 unless it says otherwise, 0 for what costs nothing."""
         if not isinstance(costs, Mapping):

@@ -39,7 +39,7 @@ GERMAN_WORDS: Mapping[str, Mapping[str, Any]] = {
             "critical or credits elsewhere": both("a critical account or credits elsewhere",
                                                   "ein kritisches Konto oder Kredite anderswo"),
             "delays in the past": both("delays in the past", "Verzögerungen in der Vergangenheit"),
-            "no credits or all repaid": both("no credits, or all repaid", "keine Kredite oder alle getilgt"),
+            "no credits or all repaid": both("no credits or all repaid", "keine Kredite oder alle getilgt"),
             "repaid on time so far": both("credits repaid on time so far", "bisher pünktlich bediente Kredite"),
         },
         "verb": both("{label} showed {change}", "{label} {change} zeigte"),

@@ -112,7 +112,7 @@ class Speaker:
         return self._by_status("headline", line, values)
 
     def bullet(self, feature: Name, before: Any, after: Any) -> str:
-        """`loan term 24 months instead of 36`, or with its verb: `lower the amount to 3,200 € instead of …`"""
+        """`term: 24 months instead of 36`, or with its verb: `lower the amount to 3,200 € instead of …`"""
         verb = self._chosen(self._words(feature).verb)
         key = "point" if not verb or "{" in verb else f"do{self._open(verb)}"
         label = self.title(feature) if key == "point" else self.label(feature)
@@ -135,7 +135,7 @@ class Speaker:
         ranks = {feature: rank for rank, (feature, _) in enumerate(line.reasons)}
         named = sorted(self.changes(line), key=lambda change: ranks.get(change[0], len(ranks)))
         points = [
-            self.text("letter_point", label=self.title(name), change=self._change(name, before, after))
+            self.text("point", label=self.title(name), change=self._change(name, before, after))
             for name, before, after in named[:MOST]
         ]
         if len(named) > MOST:
@@ -277,7 +277,7 @@ class _Spoken(Namer):
         self.speaker = speaker
 
     def columns(self, names: Iterable[Name]) -> list[str]:
-        return [self.speaker.label(name) for name in names if self.speaker.may_name(name)]
+        return [self.speaker.title(name) for name in names if self.speaker.may_name(name)]
 
     def rule(self, rule: str) -> str | None:
         barred = (str(name) for name in self.speaker.words if not self.speaker.may_name(name))
