@@ -11,6 +11,7 @@ import pandas as pd
 
 from tdce.cells import Flags, Name
 from tdce.columns import Column
+from tdce.explanation import Status
 from tdce.report.view import View
 from tdce.words.speaker import Speaker, spoken
 from tdce.words.writing import decimal
@@ -88,6 +89,8 @@ def _measures(view: View, who: Flags) -> dict[str, Any]:
         "already": int((who & ~view.asked).sum()),
         "asked": int(asked.sum()),
         "valid": int(valid.sum()),
+        "best_effort": int((who & (view.found.status[:, 0] == Status.BEST_EFFORT)).sum()),
+        "infeasible": int((who & (view.found.status[:, 0] == Status.INFEASIBLE)).sum()),
         "validity": valid.sum() / asked.sum() if asked.any() else None,
         "changes": view.changed[valid, 0].sum(axis=1).mean() if valid.any() else None,
         "effort": view.effort[valid, 0].mean() if valid.any() else None,

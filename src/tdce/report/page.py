@@ -98,7 +98,7 @@ def page(
         ],
         group_columns=[
             speaker.text(f"report_group_{name}")
-            for name in ("people", "already", "valid", "changes", "effort", "plausibility")
+            for name in ("people", "already", "valid", "best_effort", "infeasible", "changes", "effort", "plausibility")
         ],
         metrics=[
             (name, figures.precise(value), MEANING[name][0], MEANING[name][1])
@@ -224,8 +224,9 @@ def _facts(
 
 def _cells(line: dict[str, Any], figures: Figures) -> list[str]:
     ways = {
-        "people": figures.count, "already": figures.count, "validity": figures.percent, "changes": figures.decimal,
-        "effort": figures.decimal, "plausibility": figures.percent,
+        "people": figures.count, "already": figures.count, "validity": figures.percent, "best_effort": figures.count,
+        "infeasible": figures.count, "changes": figures.decimal, "effort": figures.decimal,
+        "plausibility": figures.percent,
     }  # fmt: skip
     return ["–" if line[key] is None else way(line[key]) for key, way in ways.items()]
 
