@@ -49,7 +49,7 @@ def plane(effort: Floats, plausibility: Floats, across: str, up: str) -> str:
     fig = _figure(560, 320)
     axes = fig.add_axes((0.09, 0.15, 0.89, 0.82))
     if len(effort) <= DOTS:
-        axes.scatter(effort, plausibility, s=22, color=INKS[0], alpha=0.55, linewidths=0)
+        axes.scatter(effort, plausibility, s=32, color=INKS[0], alpha=0.7, linewidths=0)
     else:
         right = max(float(effort.max()), 1e-9)
         cells = axes.hexbin(effort, plausibility, gridsize=22, mincnt=1, extent=(0, right, 0, 1), linewidths=0)
