@@ -250,6 +250,20 @@ def test_the_metrics_are_shown_with_how_to_read_them(tmp_path):
     assert "were not measured" in page_of(written(), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"metrics": {"charm": 1.0}}, "metric is 'charm'; it must be one of l2, "),
+     ({"metrics": {"gower": "low"}}, "the metric gower is 'low'; it must be a number"),
+     ({"metrics": 3}, "metrics is 3; it must be what tdce.evaluate returned"),
+     ({"population": 3}, "population is 3; give what Explainer.population"),
+     ({"audience": "friends"}, "audience is 'friends'"), ({"language": "xx"}, "language is 'xx'")],
+)  # fmt: skip
+def test_a_wrong_setting_is_named_and_nothing_is_written(settings, words, tmp_path):
+    with pytest.raises(tdce.InputError, match=words):
+        written().to_html(tmp_path / "page.html", **settings)
+    assert not list(tmp_path.iterdir())
+
+
 # ---- where it comes from
 
 

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tdce.cells import Name, Positions, Value, same
-from tdce.errors import file_path
+from tdce.errors import InputError, file_path, shown
 from tdce.explanation import Explanation, Line, Question
 from tdce.judge import Judge
 from tdce.limits import Limits
@@ -194,6 +194,8 @@ class Answer:
         """
         where, speaker = file_path("path", path), self.speaker(language, audience)
         check_writable(where, endings=None)
+        if not isinstance(population, Population | None):
+            raise InputError(f"population is {shown(population)}; give what Explainer.population(table) returned")
         beside = self.context.population if population is None and self.context is not None else population
         barred = frozenset(name for name in self.features if not speaker.may_name(name))
         view = View(

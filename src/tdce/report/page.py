@@ -6,6 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -14,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tdce.cells import Name
+from tdce.errors import InputError, number, one_of
+from tdce.errors import shown as shown_value
 from tdce.explanation import Line
 from tdce.goal import Class, Not
 from tdce.metrics import MEANING
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 CLASSES = 4  # that a drawing tells apart
-FREE, EACH = 1 << 20, 900  # bytes: a page with more than a megabyte and so many per person is packed
+FREE, EACH = 1 << 19, 900  # bytes of the people's data: more than half a megabyte and so many per person are packed
 SORTS = ("row", "before", "after", "few", "many", "effort", "typical")
 SPOKEN = (  # by the script, of the messages
     "one", "count", "printed", "row", "option", "threshold", "band", "highest", "plausibility", "below", "alike",
@@ -46,6 +50,7 @@ def page(
     from jinja2 import Environment, StrictUndefined  # only here: only a page needs it
     from markupsafe import Markup
 
+    metrics = checked_metrics(metrics)
     shown, figures = people(view, lines, speaker), Figures(speaker)
     classes = _classes(view)
     for (i, _), feature in zip(view.shown, shown["features"], strict=True):
@@ -56,15 +61,15 @@ def page(
     shown["classes"] = [] if population is None else [speaker.outcome(population.classes[k]) for k in classes[:2]]
     messages = speaker.messages.messages  # whose places the script fills
     words = {name: messages[f"report_{name}"] for name in SPOKEN}
-    number = any(line.number for options in lines for line in options)
-    words["score"] = messages["report_score_number" if number else "report_score"]
+    predicted = any(line.number for options in lines for line in options)
+    words["score"] = messages["report_score_number" if predicted else "report_score"]
     words["feature"] = speaker.text("report_feature_name")
     words["statuses"] = {status: speaker.status(status) for status in STATUSES}
     data, kind = _block({"people": shown, "words": words}, len(view.rows))
 
-    def drawing(i: int) -> Markup:
+    def drawing(name: Name) -> Markup:
         assert population is not None
-        return Markup(plots.spread(population.spreads[i], classes))
+        return Markup(plots.spread(population[name], classes))
 
     script, style = _file("page.js"), _file("page.css")
     changes, totals = overview.feature_changes(view, speaker), overview.totals(view)
@@ -86,7 +91,11 @@ def page(
         statuses=[(i, speaker.status(status)) for i, status in enumerate(STATUSES)],
         sorts=[(key, speaker.text(f"report_sort_{key}")) for key in SORTS],
         population=population and _legend(view, classes, speaker, figures),
-        plots=[(place, drawing(i)) for place, (i, _) in enumerate(view.shown) if "at" in shown["features"][place]],
+        plots=[
+            (place, drawing(column.name))
+            for place, (_, column) in enumerate(view.shown)
+            if "at" in shown["features"][place]
+        ],
         changes=changes,
         pairs=(names, together),
         pairs_most=max((n for row in together for n in row), default=1),
@@ -100,12 +109,19 @@ def page(
             speaker.text(f"report_group_{name}")
             for name in ("people", "already", "valid", "best_effort", "infeasible", "changes", "effort", "plausibility")
         ],
-        metrics=[
-            (name, figures.precise(value), MEANING[name][0], MEANING[name][1])
-            for name, value in (metrics or {}).items()
-        ],
+        metrics=[(name, figures.precise(value), MEANING[name][0], MEANING[name][1]) for name, value in metrics.items()],
         **_plane(view, speaker, figures),
     )
+
+
+def checked_metrics(metrics: Any) -> dict[str, float]:
+    """Those that are known, as `tdce.evaluate` returns them."""
+    found = {} if metrics is None else metrics
+    if not isinstance(found, Mapping):
+        raise InputError(f"metrics is {shown_value(found)}; it must be what tdce.evaluate returned")
+    for name, value in found.items():
+        number(f"the metric {one_of('metric', name, MEANING)}", value, -math.inf, math.inf)
+    return dict(found)
 
 
 @dataclass(frozen=True)
