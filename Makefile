@@ -6,8 +6,9 @@ STAMP := $(VENV)/.installed
 LOWEST := .venv-lowest
 unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all of the package again
 PIP := pip install --quiet --disable-pip-version-check
+CHROMIUM_THERE = test -n "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test test-all test-lowest mutate lint docs clean
+.PHONY: demo test test-all test-browser test-lowest pictures mutate lint docs clean
 
 demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
@@ -17,6 +18,14 @@ test: lint
 
 test-all: lint
 	$(BIN)/pytest -m "slow or not slow"
+
+test-browser: $(VENV)/.browser  # the pages, in Chromium; without one they are skipped
+	@$(CHROMIUM_THERE) || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -y -qq chromium; } \
+	|| echo "There is no Chromium; install it, or name one in CHROMIUM"
+	$(BIN)/pytest -m browser tests/browser
+
+pictures: $(VENV)/.browser  # of the pages, for README.md
+	$(BIN)/python scripts/pictures.py
 
 test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
 	$(LOWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -41,6 +50,10 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/$(PIP) -c constraints.txt "pip>=25.1"
 	$(BIN)/$(PIP) -c constraints.txt --group dev -e ".[paper]"
 	touch $(STAMP)
+
+$(VENV)/.browser: $(STAMP)
+	$(BIN)/$(PIP) -c constraints.txt --group browser
+	touch $@
 
 $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	$(PYTHON) -m venv $(LOWEST)

@@ -69,9 +69,11 @@ def test_two_fits_of_the_same_table_give_the_same_bytes(whole, tmp_path):
     assert (tmp_path / "copy.tdce").read_bytes() == whole
 
 
-def test_the_report_keeps_all_but_the_seconds(explainer, whole, tmp_path):
+def test_the_report_keeps_all_but_the_clock(explainer, whole, tmp_path):
     assert explainer.report["seconds"] > 0
-    assert loaded(whole, tmp_path).fitted.report == {k: v for k, v in explainer.fitted.report.items() if k != "seconds"}
+    assert explainer.report["fitted"].endswith(" UTC")
+    kept = {k: v for k, v in explainer.fitted.report.items() if k not in ("seconds", "fitted")}
+    assert loaded(whole, tmp_path).fitted.report == kept
 
 
 @pytest.mark.parametrize("method", [*METHODS, Wachter(distance="l2", steps=7), TDCEPaper(tau=(0.3, 0.1), steps=None)])

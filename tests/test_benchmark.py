@@ -12,11 +12,12 @@ import pytest
 
 import tdce
 from tdce import InputError
-from tdce.evaluation import MEANING, PAPER, Yardstick, evaluate
+from tdce.evaluation import PAPER, Yardstick, evaluate
 from tdce.explainer import Explainer
 from tdce.judge import Judge
 from tdce.methods import METHODS, TDCE, Wachter
 from tdce.methods.wayback import WayBack
+from tdce.metrics import MEANING
 from tdce.paper.benchmark import Setting, run
 from tdce.paper.benchmark.cell import Bench, Cell, Measured
 from tdce.paper.benchmark.fingerprint import of_cell

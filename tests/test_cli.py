@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fits import small
+from test_report import data_of
 from typer.testing import CliRunner
 
 import tdce
@@ -183,9 +184,29 @@ def test_a_page_is_written_by_its_ending(folder, answers):
     done = run("explain", "m.tdce", "rows.csv", "--out", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr
     page = (folder / "page.html").read_text(encoding="utf-8")
-    assert page.count("<article>") == len(answers) == 40
-    assert page.count('<section class="valid">') == (answers["status"] == "valid").sum() > 0
+    people = data_of(page)["people"]
+    assert len(people["status"]) == len(answers) == 40
+    assert people["status"].count("0") == (answers["status"] == "valid").sum() > 0
     assert "Überm Fluß, links" in page
+
+
+def test_a_report_is_written_with_metrics_or_without(folder):
+    done = run(
+        "report", "m.tdce", "rows.csv", "--out", "r.html", "--title", "Wer bleibt?", "--language", "de", cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("Written: r.html (open it in a browser)\n")
+    page = (folder / "r.html").read_text(encoding="utf-8")
+    assert "<h1>Wer bleibt?</h1>" in page
+    assert '<table class="metrics">' in page
+    assert "Personen, vom erklärten Modell eingeteilt" in page
+    words = ("report", "m.tdce", "rows.csv", "--no-metrics", "--table", "Mitglieder.csv", "-n", "2", "--out", "s.html")
+    done = run(*words, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    page = (folder / "s.html").read_text(encoding="utf-8")
+    assert '<table class="metrics">' not in page
+    assert "real people, classed by the explained model" in page
+    assert data_of(page)["people"]["options"] == 2
 
 
 def test_a_page_speaks_the_language_that_is_asked_for(folder):
@@ -308,6 +329,8 @@ def test_the_data_sets_are_listed(tmp_path):
             ["explain", "m.tdce", "rows.csv", "--closeness", "2", "--out", "a.csv"],
             "closeness is 2.0; it must be a number from 0 to 1",
         ),
+        (["report", "m.tdce", "rows.csv", "--out", "a.csv"], "the ending must be one of .html"),
+        (["report", "m.tdce", "rows.csv", "--language", "xx", "--out", "a.html"], "language is 'xx'; known: de, en"),
         (["schema", "Mitglieder.csv", "--label", "nix"], "there is no label column 'nix'"),
         (["bench", "--data", "german", "--methods", "magic", "--out", "b"], "there is no method 'magic'"),
         (["bench", "--data", "mars", "--out", "b"], "mars"),
@@ -393,7 +416,9 @@ def test_the_demo_tells_the_whole_story(tmp_path):
     rows = pd.read_csv(tmp_path / "demo" / "counterfactuals.csv")
     assert len(rows) == 5
     assert (rows["status"] == "valid").sum() >= 4
-    assert "<h2>Row" in (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    assert len(data_of((tmp_path / "demo" / "report.html").read_text(encoding="utf-8"))["people"]["label"]) > 5
+    assert done.stdout.splitlines()[-2].endswith("demo/report.html: open it in a browser.")
+    assert done.stdout.splitlines()[-1].endswith("tdce serve demo/german.tdce")
     people = tdce.load("german").part("test").loc[rows["row"]]
     assert (people["age"].to_numpy() == rows["age"].to_numpy()).all()
     assert tdce.Explainer.load(tmp_path / "demo" / "german.tdce").schema.immutable == (

@@ -13,8 +13,9 @@ from torch import Tensor
 from tdce import evaluation
 from tdce.encoder import Encoder
 from tdce.errors import InputError
-from tdce.evaluation import MEANING, PAPER, Yardstick
+from tdce.evaluation import PAPER, Yardstick
 from tdce.explanation import Explanation
+from tdce.metrics import MEANING
 
 OWN, RENT = 0.0, 1.0  # housing
 TRAINED = np.array(  # amount, housing; mean 20 and deviation 10

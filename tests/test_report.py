@@ -1,24 +1,36 @@
-"""The sentences and the page: against files that were read by a person, from an answer written by hand.
+"""The sentences, against a file that was read by a person, and what a report says, of an answer written by hand.
 
-`TDCE_GOLDEN=write pytest tests/test_report.py` writes the files anew; read what changed before you commit it.
+`TDCE_GOLDEN=write pytest tests/test_report.py` writes the file anew; read what changed before you commit it.
 """
 
+import base64
+import gzip
+import hashlib
+import json
 import os
-from html.parser import HTMLParser
+import pickle
+import re
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import lending
 import numpy as np
 import pandas as pd
 import pytest
+from weights import many
 
+import tdce
 from tdce.answer import Answer
 from tdce.encoder import Encoder
 from tdce.explanation import Explanation, Line, Question
-from tdce.goal import Class, Goals
+from tdce.goal import AtLeast, Between, Class, Goals, Not
 from tdce.limits import Limits
+from tdce.outputs import All, Decided, Output, Range
+from tdce.population import Population, Spread
 from tdce.remarks import Remark
-from tdce.report.page import page
+from tdce.report import page as report_page
+from tdce.report.borders import borders
 from tdce.schema import Numeric, Schema
 from tdce.words.speaker import Speaker, spoken
 
@@ -66,41 +78,39 @@ def written() -> Answer:
     return Answer.of(rows, limits, Question(Goals.all(Class(1), 4), options=2), found, ("bad", "good"), nobody)
 
 
-def shown() -> str:
-    answer = written()
-    return page(answer.rows, answer.lines, answer.speaker())
+def page_of(answer: Answer, folder: Path, **settings: object) -> str:
+    answer.to_html(folder / "page.html", **settings)
+    return (folder / "page.html").read_text(encoding="utf-8")
 
 
-class Cells(HTMLParser):
-    """The cells of the tables of a page, each table as (head, rows)."""
+def data_of(text: str) -> dict:
+    """What the script of a page reads."""
+    kind, block = re.search(r'<script type="([^"]+)" id="data">(.*?)</script>', text, flags=re.DOTALL).groups()
+    return json.loads(block if kind == "application/json" else gzip.decompress(base64.b64decode(block)))
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tables: list[list[list[str]]] = []
-        self.open = False
-        self.feed(text)
 
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        if tag == "table":
-            self.tables.append([])
-        elif tag == "tr":
-            self.tables[-1].append([])
-        self.open = tag in ("td", "th")
+def cards(text: str) -> list[list[list[tuple[str, str, str]]]]:
+    """By person and option: the changes that a card shows."""
+    people = data_of(text)["people"]
+    features, n = people["features"], people["options"]
+    lines = [list(zip(flat[::2], flat[1::2], strict=True)) for flat in people["changes"]]
+    found = [
+        [(features[f]["label"], features[f]["texts"][features[f]["now"][line // n]], features[f]["texts"][code])
+         for f, code in changes]
+        for line, changes in enumerate(lines)
+    ]  # fmt: skip
+    return [found[i : i + n] for i in range(0, len(found), n)]
 
-    def handle_endtag(self, tag: str) -> None:
-        self.open = self.open and tag not in ("td", "th")
 
-    def handle_data(self, data: str) -> None:
-        if self.open:
-            self.tables[-1][-1].append(data)
+def cells(text: str, table: str) -> list[list[str]]:
+    """The cells of the first table of that class."""
+    body = re.search(rf'<table class="{table}">(.*?)</table>', text, flags=re.DOTALL)[1]
+    rows = re.findall(r"<tr.*?</tr>", body, flags=re.DOTALL)
+    return [[re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row)] for row in rows]
 
 
 def test_the_sentences_are_those_of_the_golden_file():
     agrees("sentences.txt", "\n".join(written().sentences()) + "\n")
-
-
-def test_the_page_is_that_of_the_golden_file():
-    agrees("page.html", shown())
 
 
 def test_a_sentence_has_the_new_value_first_and_says_instead_of_what():
@@ -108,11 +118,11 @@ def test_a_sentence_has_the_new_value_first_and_says_instead_of_what():
     assert first == "The answer would be “good” if net income were 3,500 instead of 2,000."
 
 
-def test_the_page_has_the_own_value_under_now_and_the_proposal_under_then():
-    first, second, third = Cells(shown()).tables
-    assert first == [["Feature", "Now", "Then"], ["net income", "2,000", "3,500"]]
-    assert second == [["Feature", "Now", "Then"], ["debt", "1,250.5", "99"], ["housing", "rent", "own"]]
-    assert third[1:] == [["net income", "2,000", "3,500"], ["debt", "not known", "1,250.5"]]
+def test_a_card_has_the_own_value_before_and_the_proposal_after(tmp_path):
+    ada, bo, cyd, dan = cards(page_of(written(), tmp_path))
+    assert ada == [[("net income", "2,000", "3,500")], [("debt", "1,250.5", "99"), ("housing", "rent", "own")]]
+    assert bo == [[("net income", "2,000", "3,500"), ("debt", "not known", "1,250.5")], []]
+    assert cyd == dan == [[], []]
 
 
 def test_the_changes_have_the_own_value_before_and_the_proposal_after():
@@ -178,9 +188,12 @@ def test_a_plausibility_is_a_share_of_people(plausibility, share):
     assert ENGLISH.typical(plausibility) == f"{share} of real people with the wanted outcome"
 
 
-def test_the_page_says_how_typical_each_option_is_where_that_is_known():
-    assert shown().count("of real people with the wanted outcome") == 7  # of eight options
-    assert ENGLISH.typical(float("nan")) == ""
+def test_a_card_says_how_typical_each_option_is_where_that_is_known(tmp_path):
+    people = data_of(page_of(written(), tmp_path))["people"]
+    said = [people["typical"]["texts"][code] for code in people["typical"]["codes"]]
+    assert said[0] == "More typical than 37 % of real people with the wanted outcome"
+    assert people["plausibility"][:4] == [370, 4, 996, None]
+    assert said[3] == ENGLISH.typical(float("nan")) == ""
 
 
 def test_words_are_quoted_and_numbers_are_not():
@@ -190,3 +203,257 @@ def test_words_are_quoted_and_numbers_are_not():
     assert bullet("job", None, "clerk") == "job: “clerk” (not known so far)"
     assert spoken("years_at_work") == "years at work"
     assert spoken(7) == "7"
+
+
+# ---- over all people
+
+
+def test_what_changes_is_counted_over_first_options(tmp_path):
+    _, income, debt = cells(page_of(written(), tmp_path), "changes")  # of Ada and Bo, the only two who change anything
+    assert income == ["net income", "100 % (2)", "up by 1,500 (median of 2)", "debt (1)"]
+    assert debt == ["debt", "50 % (1)", "most often not known → 1,250.5 (1)", "net income (1)"]
+
+
+def test_features_that_change_together_are_counted(tmp_path):
+    assert cells(page_of(written(), tmp_path), "pairs")[1:] == [["net income", "2", "1"], ["debt", "1", "1"]]
+
+
+def test_groups_say_who_would_be_accepted_and_after_how_many_changes(tmp_path):
+    answer = written()
+    rows = answer.rows.assign(branch=["north", "north", "south", "south"], id=["a", "b", "c", "d"])
+    text = page_of(replace(answer, rows=rows), tmp_path)
+    groups = re.findall(r'<option value="\d">(.*?)</option>', text.split('id="group"')[1].split("</select>")[0])
+    assert groups == ["net income", "debt", "housing", "branch", "id"]  # four ids of four people are still few
+    branch = text.split('aria-label="branch"')[1]
+    north, south = cells(branch, "figures")[1:]
+    assert north == ["north (few people)", "2", "0", "50 %", "1", "0", "1.00", "0.59", "37 %"]
+    assert south == ["south (few people)", "2", "1", "0 %", "0", "1", "–", "–", "–"]
+    # 0.59: 1,500 of 2,000 to 4,550, the 5 % and the 95 % quantile of the four incomes
+
+
+def test_ids_are_no_groups_and_numbers_are_cut_into_quarters(lent, tmp_path):
+    answer = lent.explain(lending.refused(lent, 40).assign(id=[f"person {i}" for i in range(40)]))
+    text = page_of(answer, tmp_path)
+    choice = text.split('id="group"')[1].split("</select>")[0]
+    assert ">id<" not in choice
+    income = cells(text.split('aria-label="income"')[1], "figures")[1:]
+    assert len(income) == 4
+    assert sum(int(row[1]) for row in income) == 40
+
+
+def test_the_metrics_are_shown_with_how_to_read_them(tmp_path):
+    text = page_of(written(), tmp_path, metrics={"validity": 0.5, "gower": 0.0123456})
+    assert cells(text, "metrics")[1:] == [
+        ["validity", "0.5", "high", "share of rows that the model then puts in the target class"],
+        ["gower", "0.0123", "low", "how much changed, over all features alike: 0 nothing, 1 everything"],
+    ]
+    assert "were not measured" in page_of(written(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"metrics": {"charm": 1.0}}, "metric is 'charm'; it must be one of l2, "),
+     ({"metrics": {"gower": "low"}}, "the metric gower is 'low'; it must be a number"),
+     ({"metrics": 3}, "metrics is 3; it must be what tdce.evaluate returned"),
+     ({"population": 3}, "population is 3; give what Explainer.population"),
+     ({"audience": "friends"}, "audience is 'friends'"), ({"language": "xx"}, "language is 'xx'")],
+)  # fmt: skip
+def test_a_wrong_setting_is_named_and_nothing_is_written(settings, words, tmp_path):
+    with pytest.raises(tdce.InputError, match=words):
+        written().to_html(tmp_path / "page.html", **settings)
+    assert not list(tmp_path.iterdir())
+
+
+# ---- where it comes from
+
+
+@pytest.fixture(scope="module")
+def lent():
+    return lending.explainer()
+
+
+def facts(text: str) -> dict[str, str]:
+    return dict(re.findall(r"<dt>(.*?)</dt><dd[^>]*>(.*?)</dd>", text, flags=re.DOTALL))
+
+
+def test_the_summary_names_the_file_by_its_hash_and_the_date_of_the_fit(tmp_path):
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(lending.table(80), "decision", "yes")
+    rows = lending.table(4, seed=3)
+    fresh = facts(page_of(made.explain(rows), tmp_path))
+    assert fresh["Fitted"] == made.report["fitted"]
+    assert "File" not in fresh
+    made.save(tmp_path / "m.tdce")
+    os.utime(tmp_path / "m.tdce", (1_700_000_000, 1_700_000_000))
+    loaded = facts(page_of(tdce.Explainer.load(tmp_path / "m.tdce").explain(rows), tmp_path))
+    assert loaded["File"] == "m.tdce"
+    assert loaded["SHA-256 of the file"] == hashlib.sha256((tmp_path / "m.tdce").read_bytes()).hexdigest()
+    assert loaded["File written"] == "2023-11-14 22:13 UTC"
+    assert "Fitted" not in loaded  # a file has no date, so that the same fit gives the same bytes
+    assert made.fit(lending.table(80), "decision", "yes").origin_ is None
+
+
+def test_the_same_answer_gives_the_same_page(lent, tmp_path):
+    rows = lending.refused(lent, 5)
+    first = page_of(lent.explain(rows), tmp_path)
+    assert first == page_of(pickle.loads(pickle.dumps(lent.explain(rows))), tmp_path)
+
+
+def test_what_an_answer_knows_of_its_explainer_is_small(lent):
+    assert len(pickle.dumps(lent.explain(lending.refused(lent, 1)))) < 20_000
+
+
+def test_the_threshold_is_where_the_model_turns():
+    assert borders(Class(1), 2) == [0.5]
+    assert borders(Class(1), 3) == []
+    assert borders(Not(0), 2) == [0.5]
+    assert borders(AtLeast(1, 0.8), 3) == [0.8]
+    assert borders(Between(1, 0.5, 0.7), 2) == [0.5, 0.7]
+    assert borders(Range(high=8), 0) == [8]
+    turning = Output(classes=("no", "yes"), decides=True, border=0.3)
+    assert borders(Decided(Class(1), turning), 2) == [0.3]
+    assert borders(Decided(Class(0), turning), 2) == [0.7]
+    assert borders(All(((Decided(Class(1), turning), 0, 4), (Range(high=8), 4, 5)), turning), 0) == [0.3]
+
+
+# ---- the people beside
+
+
+def test_synthetic_people_stand_beside_unless_real_ones_are_kept_or_given(lent, tmp_path):
+    lent.keep_rows = False
+    assert not lent.population().real
+    rows = lending.refused(lent, 3)
+    assert "512 synthetic people" in page_of(lent.explain(rows), tmp_path)
+    assert lent.population(lending.table(200)).real
+    assert "200 real people" in page_of(lent.explain(rows), tmp_path, population=lent.population(lending.table(200)))
+    lent.keep_rows = True
+    assert lent.population().real
+    lent.keep_rows = False
+
+
+def test_of_real_people_no_few_are_counted_and_no_end_is_anybodys(lent):
+    table = lending.table(400)
+    table.loc[0, "income"] = 54_321  # one who would be known by it
+    found = lent.population(table)
+    assert sum(found.sizes) == found.people == 400
+    for spread in found.spreads:
+        assert all(n == 0 or n >= 5 for row in spread.counts for n in row)
+    income = found["income"]
+    assert income.low >= 0
+    assert income.high < 10_000
+    assert income.low % 10 == income.high % 10 == 0
+    assert not {income.low, income.high} & {table["income"].min(), table["income"].max()}
+
+
+def test_a_value_stands_where_its_bin_is():
+    number = Spread("n", ((0,) * 10,), 0.0, 50.0)
+    assert number.place(np.array([0, 25, 50, 70, -3, np.nan])).tolist()[:5] == [0, 0.5, 1, 1, 0]
+    assert number.bin(np.array([0, 4.9, 5, 50, np.nan])).tolist() == [0, 0, 1, 9, -1]
+    tens = Spread("n", ((1, 3),), 0.0, 20.0)
+    np.testing.assert_allclose(tens.below(np.array([0, 10, 15, 99])), [[0, 0.25, 0.625, 1]])  # halfway through 3 of 4
+    one_each = Spread("n", ((1, 3),), 0.5, 2.5, single=True)
+    np.testing.assert_allclose(one_each.below(np.array([1, 2])), [[0, 0.25]])  # nobody who has the same has less
+    word = Spread("w", ((0,) * 3,), categories=(4, 0, -1))  # two named ones, and the others
+    assert word.bin(np.array([4, 0, 7, np.nan])).tolist() == [0, 1, 2, -1]
+    np.testing.assert_allclose(word.place(np.array([4.0, 0, 7])), [1 / 6, 1 / 2, 5 / 6])
+    np.testing.assert_allclose(replace(word, counts=((1, 2, 1),)).below(np.array([4.0, 0, 7])), [[0.25, 0.5, 0.25]])
+
+
+def test_the_bins_count_everybody_in_the_right_place():
+    frame = pd.DataFrame({"n": [*range(1, 11)] * 10, "w": ["u", "v"] * 50})
+    encoder = Encoder.fit(frame)
+    y = np.array([0, 1] * 50)
+    found = Population.of(encoder, encoder.read(frame), y, ("no", "yes"), real=False)
+    assert found["n"].counts == ((10, 0) * 5, (0, 10) * 5)  # odd ones are no, even ones yes
+    assert (found["n"].low, found["n"].high, found["n"].ends) == (0.5, 10.5, (1, 10))
+    assert found["w"].counts == ((50, 0), (0, 50))
+
+
+# ---- who may see what
+
+
+def test_what_may_not_be_named_is_nowhere_in_a_page(tmp_path):
+    table = lending.table(300)
+    schema = tdce.Schema.infer(table, "decision")
+    words = {"label": "Wohnlage", "values": {"own": "Eigenheim"}, "named": False}
+    schema = schema.change("housing", words=words).change("debt", words={"label": "Schulden", "seen_by": "analyst"})
+    schema = schema.with_rules("housing != 'rent'")
+    made = tdce.Explainer(hidden=16, steps=20, progress="silent").fit(table, "decision", "yes", schema=schema)
+    rows = table.drop(columns="decision").head(60)
+    answer = made.explain(rows, costs={"housing": 0, "debt": 0.1}, rules=["housing != 'with parents'"], n=2)
+    assert "housing" in answer.changes()["feature"].tolist()
+    analyst = page_of(answer, tmp_path, population=made.population(table))
+    for word in ("housing", "Wohnlage", "Eigenheim", "with parents"):
+        assert word not in analyst
+    assert "Schulden" in analyst
+    applicant = page_of(answer, tmp_path, audience="applicant")
+    assert "Schulden" not in applicant
+    assert "debt" not in applicant
+    assert sum(data_of(applicant)["people"]["unnamed"]) > 0
+
+
+def test_nothing_that_the_table_says_is_markup(tmp_path):
+    bad = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+    table = pd.DataFrame(
+        {
+            f"n{bad}": [i * 7 % 13 for i in range(40)],
+            f"w{bad}": [f"u{bad}", "v"] * 20,
+            f"y{bad}": [f"no{bad}", "yes"] * 20,
+        }
+    )
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(table, f"y{bad}", "yes")
+    made.save(tmp_path / "m<img src=x>.tdce")
+    rows = table.drop(columns=f"y{bad}").head(6).set_axis([f"row{bad}{i}" for i in range(6)])
+    rows = rows.assign(**{f"branch{bad}": [f"b{bad}", "c"] * 3})
+    rows.iloc[0, 0] = 1_000  # which is remarked on
+    answer = made.explain(rows, n=2, costs={f"n{bad}": 2})
+    text = page_of(answer, tmp_path, title=f"title{bad}", population=made.population(table))
+    assert text.count("<script") == text.count("</script") == 2  # the page's own
+    assert "<img" not in text
+    assert "alert(1)" in text
+    people = data_of(text)["people"]
+    assert people["label"][0] == f"row{bad}0"
+    assert people["features"][1]["label"] == f"w{bad}"
+    assert f"u{bad}" in people["features"][1]["texts"]
+
+
+def test_a_page_asks_for_nothing_and_runs_only_its_own_script(tmp_path):
+    text = page_of(written(), tmp_path)
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]
+    script = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    own = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
+    assert policy.startswith(f"default-src 'none'; script-src 'sha256-{own}';")
+    assert not any(
+        word in re.sub(r"http://www.w3.org/2000/svg", "", text)
+        for word in ("http:", "https:", " src=", "@import", "url(")
+    )
+
+
+def test_a_page_is_written_in_german(tmp_path):
+    text = page_of(written(), tmp_path, language="de")
+    assert '<html lang="de">' in text
+    assert '<h2 id="people-h">Person für Person</h2>' in text
+    assert data_of(text)["words"]["statuses"]["valid"] == "würde angenommen"
+
+
+# ---- many people
+
+
+def crowd(lent: tdce.Explainer, count: int) -> Answer:
+    return many(lent.explain(lending.refused(lent, 40), n=2), count)
+
+
+def test_ten_thousand_people_take_less_than_a_kilobyte_each_beyond_the_first_megabyte(lent, tmp_path):
+    text = page_of(crowd(lent, 10_000), tmp_path)
+    assert len(data_of(text)["people"]["label"]) == 10_000
+    assert (len(text.encode()) - (1 << 20)) / 10_000 < 1_000
+
+
+def test_a_heavy_page_is_packed_and_says_the_same(lent, tmp_path, monkeypatch):
+    answer = crowd(lent, 200)
+    plain = page_of(answer, tmp_path)
+    monkeypatch.setattr(report_page, "FREE", 0)
+    monkeypatch.setattr(report_page, "EACH", 10)
+    packed = page_of(answer, tmp_path)
+    assert 'type="application/gzip+base64"' in packed
+    assert len(packed) < len(plain)
+    assert data_of(packed) == data_of(plain)

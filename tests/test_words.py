@@ -24,7 +24,6 @@ from tdce.judge import Judge
 from tdce.outputs import All, Output, Range
 from tdce.reasons import losses, margin, ranked
 from tdce.remarks import Remark
-from tdce.report.page import page
 from tdce.schema import Categorical, Numeric, Schema
 from tdce.words.catalogue import catalogue, languages
 from tdce.words.speaker import Speaker
@@ -450,7 +449,7 @@ def test_an_answer_names_nothing_that_is_barred_in_any_words(explainer, tmp_path
         assert ("income" in set(answer.reasons()["feature"])) == ("seen_by" in words)
         for language in languages():
             talk = answer.speaker(language)
-            answer.to_html(tmp_path / "page.html", language=language)
+            answer.to_html(tmp_path / "page.html", language=language, audience="applicant")
             lines = [line for options in answer.lines for line in options]
             texts = [*answer.sentences(language), *answer.letters(language), *map(talk.note, lines),
                      *(reason for line in lines for reason in talk.reasons(line)),
@@ -501,9 +500,7 @@ def test_no_words_name_what_is_barred(table, language, audience, data):
     changes = [(name, *cells(schema[name])) for name in moved]
     status = data.draw(st.sampled_from(["valid", "best_effort"] if moved else ["already", "infeasible", "best_effort"]))
     line = said(*changes, status=status, remarks=(remark,), reasons=[(name, 1.0) for name in moved])
-    rows = pd.DataFrame({name: [cells(schema[name])[0]] for name in names})
-    texts = [talk.sentence(line), talk.letter(line), talk.headline(line), talk.note(line), *talk.reasons(line),
-             page(rows, [[line]], talk)]  # fmt: skip
+    texts = [talk.sentence(line), talk.letter(line), talk.headline(line), talk.note(line), *talk.reasons(line)]
     for name, mode in secrets.items():
         hidden = mode == "never" or (mode == "analyst" and audience == "applicant")
         assert talk.may_name(name) != hidden

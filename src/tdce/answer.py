@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -13,12 +13,15 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tdce.cells import Name, Positions, Value, same
-from tdce.errors import file_path
+from tdce.errors import InputError, file_path, shown
 from tdce.explanation import Explanation, Line, Question
 from tdce.judge import Judge
 from tdce.limits import Limits
+from tdce.population import Population
 from tdce.reasons import MOST, ranked
+from tdce.report.context import Context
 from tdce.report.page import page
+from tdce.report.view import View
 from tdce.schema import Schema
 from tdce.tables import check_writable, write_whole
 from tdce.words.catalogue import catalogue
@@ -41,6 +44,7 @@ class Answer:
     wanted: NDArray[Any]  # (rows,) the same as tuples of `Wanted`
     model_calls: int  # how often the model was asked
     model_rows: int  # about how many different rows, over all calls
+    context: Context | None = None  # what a report says about the explainer
 
     @classmethod
     def of(
@@ -51,6 +55,7 @@ class Answer:
         found: Explanation,
         classes: Sequence[Value],
         judge: Judge,
+        context: Context | None = None,
     ) -> Self:
         schema, repeated = limits.encoder.schema, np.repeat(np.arange(len(rows)), question.options)
         written = limits.encoder.write(
@@ -62,7 +67,7 @@ class Answer:
         which = question.goals.which.numpy()
         return cls(
             rows.copy(), written, schema, limits.immutable, question, found, target[which], wanted[which],
-            judge.calls, judge.rows,
+            judge.calls, judge.rows, context,
         )  # fmt: skip
 
     @property
@@ -177,12 +182,29 @@ class Answer:
         path: str | os.PathLike[str],
         title: str | None = None,
         language: str = "en",
-        audience: Audience = "applicant",
+        audience: Audience = "analyst",
+        *,
+        metrics: Mapping[str, float] | None = None,
+        population: Population | None = None,
     ) -> None:
-        """Write one self-contained page: the changes of every row, in words and as a table."""
+        """Write a report, one self-contained page: a summary, a card for each person, and what changes over all.
+
+        - `audience`: an analyst, or applicants, who do not see what the schema keeps for analysts.
+        - `metrics`: what `tdce.evaluate` measured; without, the page leaves them out.
+        - `population`: the people beside whom everybody is shown, as `Explainer.population(table)` counts them; by
+          default the training rows if the explainer keeps them, or else its synthetic people.
+        """
         where, speaker = file_path("path", path), self.speaker(language, audience)
         check_writable(where, endings=None)
-        write_whole(where, page(self.rows[list(self.features)], self.lines, speaker, title).encode())
+        if not isinstance(population, Population | None):
+            raise InputError(f"population is {shown(population)}; give what Explainer.population(table) returned")
+        beside = self.context.population if population is None and self.context is not None else population
+        barred = frozenset(name for name in self.features if not speaker.may_name(name))
+        view = View(
+            self.rows, self.written, self.schema, self.question, self.found, self.immutable, self.context, beside,
+            barred, (self.model_calls, self.model_rows),
+        )  # fmt: skip
+        write_whole(where, page(view, self.lines, speaker, title, metrics).encode())
 
     @cached_property
     def _notes(self) -> NDArray[np.object_]:

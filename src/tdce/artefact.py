@@ -83,7 +83,7 @@ CONTENT = {
 
 CLASSIFIER = {"width": COLUMNS, "classes": whole_number(2, MAX_CLASSES), "hidden": HIDDEN, "blocks": BLOCKS}
 
-NOT_KEPT = ("seconds",)  # of the report, so that two fits of the same table give the same bytes
+NOT_KEPT = ("seconds", "fitted")  # of the report, so that two fits of the same table give the same bytes
 
 LARGEST_WEIGHT = 1e3  # trained weights are some hundred times smaller
 

@@ -67,6 +67,7 @@ SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the sa
 
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
 PAGE = ".html"
+MEASURED = 1_000  # rows of a report that are measured unasked: seconds, where 10,000 take minutes
 RESULTS = Path("results")
 PICTURES = RESULTS / "figures"
 
@@ -174,6 +175,65 @@ def explain(
 
 
 @app.command()
+def report(
+    artefact: ModelPath,
+    rows: RowsPath,
+    out: Annotated[Path, typer.Option(help="Where to write the page, FILE.html")],
+    table: Annotated[
+        Path | None, typer.Option(help="Real people to show everybody beside, and to measure with")
+    ] = None,
+    target: Wanted = None,
+    n: Options = 1,
+    immutable: Immutable = "",
+    rule: Rules = None,
+    costs: Costs = "",
+    seed: SeedOption = 0,
+    closeness: Closeness = None,
+    threshold: Threshold = None,
+    model: Decider = None,
+    metrics: Annotated[
+        bool | None, typer.Option("--metrics/--no-metrics", help="Measure too (default: up to 1,000 rows)")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The headline of the page")] = None,
+    language: Language = "en",
+    audience: Whom = "analyst",
+    sep: Sep = ",",
+    decimal: Decimal = ".",
+) -> None:
+    """Write a report on ROWS: one page that opens from disk, with a card for each person and all of them together.
+
+    Everybody is shown beside real people of --table, or of the training rows if NAME.tdce holds them, or else beside
+    synthetic ones.
+    """
+    from tdce.evaluation import evaluate as measured
+
+    check_writable(out, (PAGE,))
+    messages(language)
+    dialect = Dialect(sep, decimal)
+    explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
+    frame = read_table(rows, explainer.schema, dialect)
+    real = None if table is None else read_table(table, explainer.schema, dialect)
+    names = explainer.schema.names
+    answer = explainer.explain(
+        frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold
+    )  # fmt: skip
+    found, left_out = {}, ""
+    if metrics or (metrics is None and len(frame) <= MEASURED):
+        try:
+            found = measured(explainer, answer, real)
+        except InputError as error:
+            if metrics:
+                raise
+            left_out = f" Metrics are left out: {error}."
+    answer.to_html(
+        out, title, language, audience, metrics=found, population=None if real is None else explainer.population(real)
+    )
+    Console().print(
+        f"{_summary(answer)}{left_out} Written: {out} (open it in a browser)", highlight=False, soft_wrap=True
+    )
+
+
+@app.command()
 def evaluate(
     artefact: ModelPath,
     rows: RowsPath,
@@ -198,8 +258,8 @@ def evaluate(
     With --table, some of these compare them with rows of it that were held out from training. Without, and if NAME.tdce
     holds no training row, they are measured against its synthetic people.
     """
-    from tdce.evaluation import MEANING
     from tdce.evaluation import evaluate as measured
+    from tdce.metrics import MEANING
 
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)

@@ -13,10 +13,11 @@ from tdce.progress import Mode
 from tdce.tables import check_writable, make_folder, write_table
 
 PEOPLE = 5
+OPTIONS = 3  # for everybody, in the report
 
 
 def run(out: Path, console: Console, progress: Mode) -> None:
-    """Fit to the German credit data, explain the first five refused test applicants, write rows and a page."""
+    """Fit to the German credit data, explain the refused test applicants, write rows of five and a report of all."""
     rows, page, model = out / "counterfactuals.csv", out / "report.html", out / "german.tdce"
     make_folder(out)
     for path in (rows, page, model):
@@ -29,6 +30,7 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     say(f"German credit data: {len(data.frame):,} applicants, {len(data.schema)} features each.")
     explainer = Explainer(progress=progress)
     explainer.fit(data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema)
+    explainer.save(model)
     report = explainer.report
     say(f"Learned from {report['rows']} of them in {report['seconds']:.0f} s. The classifier is right on "
         f"{100 * report['accuracy']:.0f} % of {report['test_rows']} unseen ones "
@@ -36,7 +38,8 @@ def run(out: Path, console: Console, progress: Mode) -> None:
 
     people = data.part("test")
     refused = people[explainer.predict(people) != data.favourable]
-    measured = evaluate(explainer, explainer.explain(refused))
+    everybody = explainer.explain(refused, n=OPTIONS)
+    measured = evaluate(explainer, everybody)
     refused = refused.head(PEOPLE)
     answer = explainer.explain(refused)
     say(f"\nFive applicants whom the model refuses. What would have to be different for a “{data.favourable}”?")
@@ -59,6 +62,11 @@ def run(out: Path, console: Console, progress: Mode) -> None:
         "`tdce evaluate` shows all metrics."
     )
     write_table(rows, answer.to_frame())
-    answer.to_html(page, title="Five refused applicants: what would change the answer")
-    explainer.save(model)
-    say(f"\nWritten: {page} (open it in a browser), {rows}, {model}")
+    everybody.to_html(
+        page,
+        f"{len(everybody.rows)} refused applicants: what would change the answer",
+        metrics=measured,
+        population=explainer.population(data.part("train")),
+    )
+    say(f"\nWritten: {rows}, {model} and the report, {page}: open it in a browser.")
+    say(f"To try values yourself, start the studio: tdce serve {model}")

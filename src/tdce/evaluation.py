@@ -23,6 +23,7 @@ from tdce.explanation import Explanation, Status
 from tdce.fitting import parts
 from tdce.judge import Judge
 from tdce.limits import Limits
+from tdce.metrics import MEANING
 from tdce.models.autoencoder import Autoencoder
 
 UNSEEN_SEED = 100_001  # of models that no answer was asked to convince
@@ -30,30 +31,6 @@ EDITION = 4  # raised when the same counterfactuals come to be measured differen
 
 PAPER = ("l2", "diversity", "instability", "js", "im1", "im2", "validity")
 """The paper's metrics, in the order of its tables."""
-
-MEANING = {
-    "l2": ("low", "how far the numbers moved: squared distance, standardised"),
-    "diversity": ("high", "how varied the counterfactuals are: half their mean distance"),
-    "instability": ("low", "how much the answer for the nearest similar row differs"),
-    "js": ("low", "how far the categories are from those of the target class, in bits"),
-    "im1": ("low", "error of the target class's autoencoder over that of the original class's (mean; heavy tail)"),
-    "im2": ("low", "gap between the autoencoders of the target class and of the whole data"),
-    "validity": ("high", "share of rows that the model then puts in the target class"),
-    "im1_median": ("low", "im1 of the median row"),
-    "im2_median": ("low", "im2 of the median row"),
-    "sparsity": ("low", "number of features changed"),
-    "gower": ("low", "how much changed, over all features alike: 0 nothing, 1 everything"),
-    "realism": ("low", "distance to the nearest real row of the target class"),
-    "held_out_distance": ("low", "mean distance to the 5 nearest held-out rows of the target class"),
-    "coherence": ("low", "how differently two features go together than in held-out rows of the target class"),
-    "two_sample": ("0.5", "how well a classifier tells them from held-out rows of the target class: its AUC"),
-    "copies": ("low", "share of counterfactuals that are identical to a training row"),
-    "plausibility": ("high", "share of real people of the target class who are less typical by the diffusion model"),
-    "violations": ("low", "share of rows that break a limit, a law or a rule"),
-    "retrained": ("high", "share of models, trained again on resampled rows, that still accept a valid answer"),
-    "option_spread": ("high", "how much a row's options differ in the features they change: 1 minus their overlap"),
-}
-"""Each metric's good direction and its meaning."""
 
 OVER_ALL = ("validity", "violations")
 """Taken over all rows that needed an answer; the others over those that became valid."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Self, get_args
 
 import pandas as pd
@@ -41,9 +44,13 @@ from tdce.judge import Judge, rounded
 from tdce.limits import Limits
 from tdce.methods import METHODS, Method
 from tdce.methods.interface import task_of
+from tdce.methods.settings import kinds
 from tdce.models.bringing import givens
+from tdce.models.model import Model, OnFrames
 from tdce.options import MOST_OPTIONS
+from tdce.population import Population, answers_of
 from tdce.progress import Mode, Progress
+from tdce.report.context import Context, Origin
 from tdce.robust import explain_robustly
 from tdce.schema import Schema
 from tdce.targets import goals_of
@@ -91,6 +98,7 @@ class Explainer:
         self.keep_rows = flag("keep_rows", keep_rows)
         self.progress: Mode = one_of("progress", progress, get_args(Mode))
         self.asked_ = (0, 0)  # calls of the model by `explain`, and rows
+        self.origin_: Origin | None = None  # the file, if it was saved or loaded
 
     def __repr__(self) -> str:
         method = repr(self.method)
@@ -123,6 +131,7 @@ class Explainer:
         any explanation. Without a schema, row numbers and ids are carried through, not learned, unless `learn` names
         them; `categorical` names columns whose numbers are codes. `hints` has what is worth knowing about the columns.
         """
+        self.origin_ = None
         self.fitted_ = fit(
             frame, label, favourable, schema, names("immutable", immutable),
             self.hidden, self.tau, self.steps, self.seed, Progress(self.progress), learn, categorical, self.models,
@@ -203,7 +212,7 @@ class Explainer:
             judge.calls, judge.rows = judge.calls + other.calls, judge.rows + other.rows
         self.asked_ = self.asked_[0] + judge.calls, self.asked_[1] + judge.rows
         labels = tuple(label for output in fitted.outputs for label in output.labels())
-        return Answer.of(rows, limits, question, found, labels, judge)
+        return Answer.of(rows, limits, question, found, labels, judge, self._context())
 
     def retrain(self, table: pd.DataFrame, models: int = 10, seed: int = 1) -> Committee:
         """Models of the same kind, each trained on rows drawn from the table with replacement and from another start:
@@ -269,7 +278,9 @@ class Explainer:
             self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed,
             flag("keep_rows", self.keep_rows),
         )  # fmt: skip
-        artefact.save(file_path("path", path), saved)
+        where = file_path("path", path)
+        artefact.save(where, saved)
+        self.origin_ = _origin(where)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], progress: Mode = "auto", model: Any = None) -> Self:
@@ -278,12 +289,14 @@ class Explainer:
         `model`: the model that it was made for, if that was given to the explainer; another one is refused.
         """
         progress = one_of("progress", progress, get_args(Mode))
-        saved = artefact.load(file_path("path", path))
+        where = file_path("path", path)
+        saved = artefact.load(where)
         explainer = cls(
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
             keep_rows=saved.keep_rows, progress=progress,
         )  # fmt: skip
         explainer.fitted_ = saved.fitted if explainer.models is None else saved.fitted.with_model(explainer.models)
+        explainer.origin_ = _origin(where)
         return explainer
 
     def _committee(self, robust: Any) -> Committee | None:
@@ -292,6 +305,39 @@ class Explainer:
         if not isinstance(robust, list | tuple):
             raise InputError(f"robust is {shown(robust)}; it must be what Explainer.retrain makes, or a list of models")
         return given_again(self.fitted.model, self.fitted.encoder, robust)
+
+    def population(self, table: pd.DataFrame | None = None) -> Population:
+        """How many people stand where in each feature, by what the model says of them: for `Answer.to_html`.
+
+        They are the people of a table, or the training rows if they are kept (`keep_rows`), or synthetic people. Of
+        real people only bins of at least five are counted.
+        """
+        fitted = self.fitted
+        output = fitted.outputs[0]
+        if table is not None:
+            raw = fitted.encoder.read(table)
+            return Population.of(
+                fitted.encoder, raw, Judge(fitted.model).predict(raw).numpy(), answers_of(output), True
+            )
+        real = self.keep_rows and len(fitted.raw) > 0
+        if (key := ("population", real)) not in fitted.memo:
+            raw = fitted.raw if real else fitted.people
+            if fitted.classifier is not None:
+                y = Judge(fitted.model).predict(raw)
+            else:  # what a model of the user's said when it was asked
+                y = fitted.y if fitted.scored is None or real else output.group(fitted.scored)
+            fitted.memo[key] = Population.of(fitted.encoder, raw, y.numpy(), answers_of(output), real)
+        made: Population = fitted.memo[key]
+        return made
+
+    def _context(self) -> Context:
+        fitted, method = self.fitted, self.chosen_method
+        output = fitted.outputs[0]
+        return Context(
+            _called(fitted.decides), "" if fitted.label is None else str(fitted.label), len(output.classes),
+            type(method).__name__, {key: getattr(method, key) for key in kinds(type(method))}, fitted.report,
+            self.origin_, self.population(),
+        )  # fmt: skip
 
     @property
     def fitted(self) -> Fitted:
@@ -306,6 +352,19 @@ class Explainer:
         if not isinstance(self.method, str):
             return self.method
         return METHODS[one_of("method", self.method, METHODS)]()
+
+
+def _called(model: Model) -> str:
+    """What decides, for people; of a file without its folder, of an endpoint without its address."""
+    if not isinstance(model, OnFrames):
+        return "classifier trained by tdce"
+    kinds_of = [(each.kind, "endpoint" if each.kind == "http" else Path(each.name).name) for each in model.models]
+    return ", ".join(f"{name} ({kind})" for kind, name in kinds_of)
+
+
+def _origin(path: Path) -> Origin:
+    written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return Origin(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), written.strftime("%Y-%m-%d %H:%M UTC"))
 
 
 def _known(method: Any) -> str | Method:

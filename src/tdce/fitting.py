@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from importlib.metadata import version
 from typing import Any
@@ -58,7 +59,7 @@ class Fitted:
     people: Floats  # (people, features) synthetic ones
     typical: Tensor  # (classes, knots) see `plausibility.reference`
     decides: Model  # what is explained
-    report: dict[str, Any]  # rows, accuracy, losses, versions; seconds too unless it was loaded
+    report: dict[str, Any]  # rows, accuracy, losses, versions; seconds and date too unless it was loaded
     hints: tuple[str, ...] = ()  # what a careful person would notice about the columns; none if it was loaded
     scored: Tensor | None = None  # (people, columns) what a given model says of the synthetic people
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
@@ -198,6 +199,7 @@ def fit(
         "held_out_loss": {"classifier": history and history.best_loss, "diffusion": walk.best_loss},
         "steps": {"classifier": history and history.best_step, "diffusion": walk.best_step},
         "seconds": round(time.monotonic() - began, 1),
+        "fitted": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "seed": seed,
         "versions": {"python": platform.python_version()}
         | {name: version(name) for name in ("tdce", "torch", "numpy", "pandas")},

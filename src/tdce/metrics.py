@@ -25,6 +25,30 @@ FOLDS = 5
 FEWEST = 20  # rows on each side, for a two-sample test
 PAIR_BY_PAIR = "donot_use_mm_for_euclid_dist"  # the same bits on any number of threads
 
+MEANING = {
+    "l2": ("low", "how far the numbers moved: squared distance, standardised"),
+    "diversity": ("high", "how varied the counterfactuals are: half their mean distance"),
+    "instability": ("low", "how much the answer for the nearest similar row differs"),
+    "js": ("low", "how far the categories are from those of the target class, in bits"),
+    "im1": ("low", "error of the target class's autoencoder over that of the original class's (mean; heavy tail)"),
+    "im2": ("low", "gap between the autoencoders of the target class and of the whole data"),
+    "validity": ("high", "share of rows that the model then puts in the target class"),
+    "im1_median": ("low", "im1 of the median row"),
+    "im2_median": ("low", "im2 of the median row"),
+    "sparsity": ("low", "number of features changed"),
+    "gower": ("low", "how much changed, over all features alike: 0 nothing, 1 everything"),
+    "realism": ("low", "distance to the nearest real row of the target class"),
+    "held_out_distance": ("low", "mean distance to the 5 nearest held-out rows of the target class"),
+    "coherence": ("low", "how differently two features go together than in held-out rows of the target class"),
+    "two_sample": ("0.5", "how well a classifier tells them from held-out rows of the target class: its AUC"),
+    "copies": ("low", "share of counterfactuals that are identical to a training row"),
+    "plausibility": ("high", "share of real people of the target class who are less typical by the diffusion model"),
+    "violations": ("low", "share of rows that break a limit, a law or a rule"),
+    "retrained": ("high", "share of models, trained again on resampled rows, that still accept a valid answer"),
+    "option_spread": ("high", "how much a row's options differ in the features they change: 1 minus their overlap"),
+}
+"""Each metric's good direction and its meaning."""
+
 
 def l2(x: Tensor, x_cf: Tensor) -> float:
     """How far the numbers moved: mean |x - x_cf|^2. Lower is better."""

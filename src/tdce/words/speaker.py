@@ -74,6 +74,10 @@ class Speaker:
         parts = [self._wanted(each) for each in line.wanted or (Wanted("class", line.target),)]
         return self.messages.listed(parts)
 
+    def outcome(self, of: Any) -> str:
+        """An answer of the model, in quotation marks: by the schema's word for it, or as it is."""
+        return self.text("quoted", text=self._chosen(self.outcomes.get(key_of(of), "")) or of)
+
     def score(self, number: float, predicted: bool) -> str:
         """A probability in percent, or a predicted number."""
         if not predicted:
@@ -235,8 +239,7 @@ class Speaker:
 
     def _wanted(self, each: Wanted) -> str:
         if each.kind in ("class", "not", "between"):
-            said = self._chosen(self.outcomes.get(key_of(each.of), "")) or each.of
-            of = self.text("quoted", text=said)
+            of = self.outcome(each.of)
             low, high = (end and share(self.messages, end) for end in (each.low, each.high))
             return self.text(f"wanted_{each.kind}", of=of, low=low or self.score(0.0, False), high=high)
         low, high = (None if end is None else decimal(self.messages, end) for end in (each.low, each.high))

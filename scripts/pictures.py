@@ -1,0 +1,52 @@
+"""Take the pictures of README.md from the pages themselves, in Chromium.
+
+    python scripts/pictures.py   # `make pictures` installs what it needs
+
+Writes docs/pictures/report.png: the report of the demonstration, which it makes if demo/report.html is not there.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from PIL import Image  # comes with matplotlib
+from playwright.sync_api import sync_playwright
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURES = ROOT / "docs" / "pictures"
+MOST = 300_000  # bytes
+COLOURS = 96  # of a flat drawing: a third of the bytes, and nobody sees it
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+def main() -> None:
+    report = ROOT / "demo" / "report.html"
+    if not report.exists():
+        subprocess.run([sys.executable, "-m", "tdce", "demo", "--out", report.parent], check=True)
+    PICTURES.mkdir(exist_ok=True)
+    browser_path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": 1180, "height": 1000}, color_scheme="light", reduced_motion="reduce")
+        page.goto(report.as_uri())
+        page.wait_for_selector(".card")
+        page.evaluate("document.getElementById('find').scrollIntoView()")
+        save("report.png", page.screenshot())
+        browser.close()
+
+
+def save(name: str, shot: bytes) -> None:
+    picture = Image.open(io.BytesIO(shot)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    picture.save(PICTURES / name, optimize=True)
+    size = (PICTURES / name).stat().st_size
+    assert size <= MOST, f"{name} has {size:,} bytes"
+    print(f"{PICTURES / name}: {size:,} bytes")
+
+
+if __name__ == "__main__":
+    main()

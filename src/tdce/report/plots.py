@@ -1,0 +1,121 @@
+"""The drawings of a report, as SVG that takes its colours from the page: light, dark or paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from tdce.cells import Floats
+from tdce.population import Spread
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SVG = "http://www.w3.org/2000/svg"
+INKS = ("#010101", "#020202", "#030303", "#040404")
+"""The colours of classes, in matplotlib's drawing; the page has --class-0 to --class-3 in their places."""
+INK, SOFT = "#0a0a0a", "#0b0b0b"
+COLOURS = {ink: f"var(--class-{i})" for i, ink in enumerate(INKS)} | {INK: "var(--ink)", SOFT: "var(--soft)"}
+DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+DOTS = 400  # points of a map; more people are drawn as a honeycomb
+
+
+def spread(of: Spread, classes: Sequence[int]) -> str:
+    """Shares of each class in the bins, as steps that fill the whole drawing; the first class is filled, the others are
+    lines, so that black and white tell them apart. Only the inside of an svg element, 0 0 240 60."""
+    fig = _figure(240, 60)
+    axes = fig.add_axes((0.0, 0.0, 1.0, 1.0))
+    axes.set_axis_off()
+    edges, top = np.linspace(0, 1, of.bins + 1), 0.0
+    for i, k in enumerate(classes):
+        counts = np.array(of.counts[k], dtype=np.float64)
+        heights = counts / max(counts.sum(), 1.0)
+        top = max(top, heights.max())
+        if i == 0:
+            axes.stairs(heights, edges, fill=True, color=INKS[i], alpha=0.28, linewidth=0)
+        axes.stairs(heights, edges, color=INKS[i], linewidth=1.1, linestyle=DASHES[i])
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, (top or 1.0) * 1.06)
+    return _text(_drawn(fig))
+
+
+def plane(effort: Floats, plausibility: Floats, across: str, up: str) -> str:
+    """A map of people: how far they would have to go against how typical they then are."""
+    fig = _figure(560, 320)
+    axes = fig.add_axes((0.09, 0.15, 0.89, 0.82))
+    if len(effort) <= DOTS:
+        axes.scatter(effort, plausibility, s=32, color=INKS[0], alpha=0.7, linewidths=0)
+    else:
+        right = max(float(effort.max()), 1e-9)
+        cells = axes.hexbin(effort, plausibility, gridsize=22, mincnt=1, extent=(0, right, 0, 1), linewidths=0)
+        count = np.asarray(cells.get_array(), dtype=np.float64)
+        shade = 0.12 + 0.88 * np.sqrt(count / count.max())
+        cells.set_array(None)
+        cells.set_facecolor([(*_rgb(INKS[0]), a) for a in shade])
+    axes.set_xlim(left=-0.02 * axes.get_xlim()[1])
+    axes.set_ylim(0, 1.02)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.spines[["top", "right"]].set_visible(False)
+    return f'<svg viewBox="0 0 560 320" aria-hidden="true" focusable="false">{_text(_drawn(fig))}</svg>'
+
+
+def _figure(width: int, height: int) -> Figure:
+    """In pixels of the page."""
+    from matplotlib.figure import Figure  # only here: only a page needs it
+
+    return Figure(figsize=(width / 72, height / 72), dpi=72)
+
+
+def _drawn(fig: Figure) -> list[ET.Element]:
+    """What is inside the svg element: without ids, which would appear twice in a page, and with the page's colours."""
+    from matplotlib import rc_context
+
+    settings: Any = {
+        "svg.fonttype": "none", "svg.hashsalt": "tdce", "font.family": "sans-serif", "font.size": 11,
+        "axes.edgecolor": SOFT,
+        "text.color": INK, "axes.labelcolor": INK, "xtick.color": SOFT, "ytick.color": SOFT, "path.simplify": True,
+    }  # fmt: skip
+    with rc_context(settings), StringIO() as file:
+        for axes in fig.axes:  # made before these settings held
+            axes.tick_params(colors=SOFT, labelsize=11)
+            axes.xaxis.label.set(color=INK, size=12)
+            axes.yaxis.label.set(color=INK, size=12)
+            for spine in axes.spines.values():
+                spine.set_edgecolor(SOFT)
+        fig.patch.set_alpha(0)
+        for axes in fig.axes:
+            axes.patch.set_alpha(0)
+        fig.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        text = file.getvalue()
+    ET.register_namespace("", SVG)
+    ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
+    root = ET.fromstring(text)
+    for each in root.iter():
+        style = each.get("style")
+        if style is not None:
+            style = re.sub(r"font-family: [^;]*;? ?", "", style)
+            for ink, colour in COLOURS.items():
+                style = style.replace(ink, colour)
+            each.set("style", style)
+        each.attrib.pop("clip-path", None)
+        if not each.tag.endswith(("path", "use")) or each.get("id", "").startswith("patch"):
+            each.attrib.pop("id", None)
+    return [part for part in root if not part.tag.endswith(("metadata", "defs"))]
+
+
+def _text(parts: list[ET.Element]) -> str:
+    """As HTML has it: no namespaces, no needless space."""
+    text = "".join(ET.tostring(part, encoding="unicode") for part in parts)
+    for much, little in ((r' xmlns(:\w+)?="[^"]*"', ""), (r"xlink:href", "href"), (r">\s+<", "><"), (r" {2,}", " ")):
+        text = re.sub(much, little, text)
+    return re.sub(r"(\d\.\d\d)\d+", r"\1", text.strip())
+
+
+def _rgb(ink: str) -> tuple[float, float, float]:
+    return tuple(int(ink[i : i + 2], 16) / 255 for i in (1, 3, 5))  # type: ignore[return-value]

@@ -1,0 +1,87 @@
+"""An answer as a report looks at it: what changed and how far, in the features that its reader may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from tdce.cells import Flags, Floats, Name, same
+from tdce.columns import Column
+from tdce.explanation import Explanation, Question, Status
+from tdce.metrics import spans
+from tdce.population import Population
+from tdce.report.context import Context
+from tdce.schema import Schema
+from tdce.words.notes import mentions
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Rows, what was found for them, and which features may be named; everything else stays behind."""
+
+    rows: pd.DataFrame
+    written: pd.DataFrame  # one line per row and option
+    schema: Schema
+    question: Question
+    found: Explanation
+    immutable: tuple[Name, ...]
+    context: Context | None
+    population: Population | None
+    barred: frozenset[Name]  # features that this reader may not see
+    asked_model: tuple[int, int]  # how often, and about how many rows
+
+    @property
+    def shown(self) -> list[tuple[int, Column]]:
+        """The features that may be named, with their positions."""
+        return [(i, column) for i, column in enumerate(self.schema) if column.name not in self.barred]
+
+    @cached_property
+    def changed(self) -> Flags:
+        """(rows, options, features)"""
+        return ~same(self.found.raw, self.found.own[:, None])
+
+    @property
+    def asked(self) -> Flags:
+        """(rows,) who is not there already."""
+        return np.asarray(self.found.status[:, 0] != Status.ALREADY)
+
+    @property
+    def valid(self) -> Flags:
+        """(rows,) whose first option is accepted."""
+        return np.asarray(self.found.status[:, 0] == Status.VALID)
+
+    @cached_property
+    def moved(self) -> Floats:
+        """(rows, options, features) how far each went, from 0 to 1: a category all the way, a number by its share of
+        the range from the 5 % to the 95 % quantile, as in Gower's distance."""
+        numeric = np.array([column.numbers > 0 for column in self.schema])
+        own, raw = self._unmarked(self.found.own)[:, None], self._unmarked(self.found.raw)
+        share = np.abs(raw - own) / self._spans
+        graded = numeric & ~np.isnan(share)
+        return np.where(self.changed, np.where(graded, np.minimum(share, 1.0), 1.0), 0.0)
+
+    @cached_property
+    def effort(self) -> Floats:
+        """(rows, options) how far all features went together, each times its cost."""
+        costs = np.array([self.question.costs.get(name, 1.0) for name in self.schema.names])
+        return np.asarray((self.moved * costs).sum(axis=2))
+
+    @property
+    def _spans(self) -> Floats:
+        if self.population is None:
+            return spans(self._unmarked(self.found.own))
+        return np.array([self.population[name].span for name in self.schema.names])
+
+    def _unmarked(self, raw: Floats) -> Floats:
+        out = raw.copy()
+        for i, column in enumerate(self.schema):
+            if column.marks:
+                out[..., i][np.isin(out[..., i], column.marks)] = np.nan
+        return out
+
+    def silent(self, text: str) -> bool:
+        """Whether a text names nothing that is barred."""
+        return not any(mentions(text, str(name)) for name in self.barred)
