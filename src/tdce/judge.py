@@ -63,7 +63,7 @@ class Judge:
 
     def score(self, raw: Floats) -> Tensor:
         """(n, columns) what the model says."""
-        first, place = _different(raw)
+        first, place = different(raw)
         self.calls += 1
         self.rows += len(first)
         self._spent += len(first)
@@ -78,7 +78,7 @@ class Judge:
         return made
 
     def _some(self, raw: Floats, goals: Goals, turn: Positions) -> Verdict:
-        first, place = _different(raw)
+        first, place = different(raw)
         order = np.lexsort((first, turn[first]))
         number = np.empty(len(first), dtype=np.int64)  # of each different row in that order
         number[order] = np.arange(len(first))
@@ -103,7 +103,7 @@ def rounded(p: Tensor) -> Tensor:
     return p.mul(1e6).round_().div_(1e6)
 
 
-def _different(raw: Floats) -> tuple[Positions, Positions]:
+def different(raw: Floats) -> tuple[Positions, Positions]:
     """Where each different row appears first, and for each row which of them it is."""
     whole = (np.where(np.isnan(raw), np.nan, raw) + 0.0).tobytes()  # one kind of NaN, no -0.0
     width, numbers = raw.shape[1] * raw.itemsize, dict[bytes, int]()

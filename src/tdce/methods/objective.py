@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tdce.cells import Floats
+from tdce.cells import Floats, Positions
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
+from tdce.judge import different
 from tdce.laws.keeping import Keeping
 from tdce.methods.interface import Query, Task
 from tdce.noise import Draws, Noise
@@ -90,13 +92,22 @@ class Objective:
         return self.encoder.unembed(self.x)
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
-        """(m,)"""
+        """(m,); where rows are copies of each other, the same candidate of both is denoised once."""
+        first = place = torch.arange(len(at))
+        if len(set(self._twin.tolist())) < len(self.x):
+            first, place = map(torch.from_numpy, different(np.column_stack([self._twin[at], x_cf.numpy()])))
         found = []
-        for some in torch.split(even(torch.arange(len(at))), ROWS):
+        for some in torch.split(first[even(torch.arange(len(first)))], ROWS):
             whose = at[some]
             noise = [(normal[whose], gumbel[whose]) for normal, gumbel in self.draws]
             found.append(energies(self.diffusion, x_cf[some], self.y[whose], noise))
-        return torch.cat(found)[: len(at)]
+        return torch.cat(found)[place]
+
+    @cached_property
+    def _twin(self) -> Positions:
+        """(n,) the first row that is the same: few rows are filled up with copies of one."""
+        first, place = different(self.x.numpy())
+        return first[place]
 
     def total(self, cost: Tensor, energy: Tensor) -> Tensor:
         return self.closeness * cost + (1 - self.closeness) * energy
