@@ -22,6 +22,7 @@ from tdce.errors import InputError
 from tdce.evaluation import Yardstick
 from tdce.limits import Limits
 from tdce.models.autoencoder import Autoencoder
+from tdce.remarks import Remark
 from tdce.schema import Schema
 from tdce.sealing import sealed
 
@@ -157,7 +158,9 @@ def test_it_is_encoded_and_decoded() -> None:
     other = encoder.decode(x.flip(0), like=frame)
     assert other["grade"].dtype == frame["grade"].dtype
     assert other["grade"].tolist() == frame["grade"].tolist()[::-1]
-    assert encoder.unfamiliar(encoder.read(frame))[3] == ["grade is the best there is"]
+    assert encoder.unfamiliar(encoder.read(frame))[3] == [
+        Remark("odd_value", ("grade",), values={"text": "is the best there is"})
+    ]
 
 
 def test_limits_hold() -> None:

@@ -17,7 +17,6 @@ import tdce
 from tdce import InputError, explaining
 from tdce.limits import Limits
 from tdce.methods import TDCEPaper
-from tdce.report.words import bullet
 
 
 @pytest.fixture(scope="module")
@@ -208,13 +207,14 @@ def test_the_words_say_what_the_frame_says(explainer, people):
     rows = people.head(3).assign(age=pd.array([pd.NA, 30, 40], dtype="Int64"))
     answer = explainer.explain(rows)
     changes = answer.changes()
-    sentences = answer.sentences()
+    sentences, speaker = answer.sentences(), answer.speaker()
     assert len(sentences) == 3
     for label, text in zip(rows.index, sentences, strict=True):
         own = changes[changes["row"] == label]
         assert len(own) > 0
         for _, _, feature, before, after in own.itertuples(index=False):
-            assert bullet(feature, before, after) in text
+            change = f"{feature} were {speaker.value(feature, after)} instead of {speaker.value(feature, before)}"
+            assert change in text.replace("“", "").replace("”", "")
 
 
 def test_the_page_shows_the_notes(explainer, people, tmp_path):

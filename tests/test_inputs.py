@@ -31,6 +31,7 @@ from tdce.methods import METHODS, TDCE, TDCEPaper
 from tdce.metrics import option_spread, overlap
 from tdce.models.autoencoder import Autoencoder
 from tdce.options import MOST_OPTIONS, choose, distinct
+from tdce.remarks import Remark
 from tdce.schema import Categorical, Numeric, Schema
 from tdce.tables import Dialect, read_table, write_table
 
@@ -321,7 +322,9 @@ def test_a_category_that_nobody_had_is_noted():
     schema = Schema.infer(frame, "y").change("housing", categories=["boat", "free", "own", "rent"])
     encoder = Encoder.fit(frame, schema)
     rows = frame.head(2).assign(housing=["boat", "own"])
-    assert encoder.unfamiliar(encoder.read(rows)) == [["housing boat was never seen in what was learned"], []]
+    assert encoder.unfamiliar(encoder.read(rows)) == [
+        [Remark("never_seen", ("housing",), values={"value": "boat"})], [],
+    ]  # fmt: skip
 
 
 def test_a_best_effort_says_how_far_it_came_and_what_stood_in_the_way(explainer):

@@ -16,6 +16,7 @@ from tdce.cells import Floats, as_numbers
 from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.limits import Limits
+from tdce.remarks import Remark
 from tdce.schema import Categorical, Column, Numeric, Schema
 
 ROWS = 12
@@ -355,13 +356,14 @@ def test_a_feature_is_free_if_another_value_may_be_proposed(feature: Column, own
     assert Limits.of(encoder, pd.DataFrame({"x": [own]})).free().tolist() == [[free]]
 
 
-def test_the_note_says_why_nothing_can_change() -> None:
+def test_a_remark_says_why_nothing_can_change() -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"]})
     schema = Schema((Numeric("age", 20, 60, 1, direction="increase"), Categorical("housing", HOUSING, ("rent",))))
     encoder = Encoder.fit(frame, schema)
-    assert Limits.of(encoder, frame, ["age", "housing"]).note() == "every feature is immutable"
-    assert Limits.of(encoder, frame, ["age"]).note() == "no other allowed value for housing; immutable: age"
-    assert Limits.of(encoder, frame).note() == "no other allowed value for age, housing"
+    assert Limits.of(encoder, frame, ["age", "housing"]).remarks() == [Remark("all_immutable")]
+    said = [Remark("stuck", ("housing",)), Remark("immutable", ("age",))]
+    assert Limits.of(encoder, frame, ["age"]).remarks() == said
+    assert Limits.of(encoder, frame).remarks() == [Remark("stuck", ("age", "housing"))]
     assert Limits.of(encoder, frame).free().tolist() == [[True, True], [False, False]]
 
 

@@ -17,10 +17,13 @@ from tdce.encoder import Encoder
 from tdce.explanation import Explanation, Line, Question
 from tdce.goal import Class, Goals
 from tdce.limits import Limits
+from tdce.remarks import Remark
 from tdce.report.page import page
-from tdce.report.words import bullet, headline, sentence, spoken, typical, value
+from tdce.schema import Numeric, Schema
+from tdce.words.speaker import Speaker, spoken
 
 GOLDEN = Path(__file__).parent / "golden"
+ENGLISH = Speaker.of(Schema((Numeric("x", 0, 1),)))  # of columns that have no words
 
 
 def agrees(name: str, text: str) -> None:
@@ -53,16 +56,19 @@ def written() -> Answer:
     status = np.array([["valid", "valid"], ["best_effort", "best_effort"], ["already"] * 2, ["infeasible"] * 2])
     after = np.array([[0.62, 0.9], [0.4, 0.25], [0.99, 0.99], [0.1, 0.1]])
     plausible = np.array([[0.37, 0.004], [0.996, np.nan], [0.5, 0.5], [0.12, 0.12]])
-    note = np.array([["", "only 1 option <differs>"], ["", ""], ["", ""], ["all is immutable"] * 2], dtype=object)
+    remarks = np.empty((4, 2), dtype=object)
+    remarks.fill(())
+    remarks[0, 1] = (Remark("odd_value", ("debt",), values={"text": "is <odd>"}),)
+    remarks[3].fill((Remark("all_immutable"),))
     limits = Limits.of(Encoder.fit(table), rows)
-    found = Explanation(limits.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, plausible, note)
+    found = Explanation(limits.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, plausible, remarks)
     nobody = SimpleNamespace(calls=0, rows=0)  # was asked
     return Answer.of(rows, limits, Question(Goals.all(Class(1), 4), options=2), found, ("bad", "good"), nobody)
 
 
 def shown() -> str:
     answer = written()
-    return page(answer.rows, answer.lines, "What would have to be different")
+    return page(answer.rows, answer.lines, answer.speaker())
 
 
 class Cells(HTMLParser):
@@ -99,7 +105,7 @@ def test_the_page_is_that_of_the_golden_file():
 
 def test_a_sentence_has_the_new_value_first_and_says_instead_of_what():
     first = written().sentences()[0]
-    assert first == "the answer would be “good” (31 % to 62 %): net income 3,500 instead of 2,000."
+    assert first == "The answer would be “good” if net income were 3,500 instead of 2,000."
 
 
 def test_the_page_has_the_own_value_under_now_and_the_proposal_under_then():
@@ -120,33 +126,46 @@ def test_the_changes_have_the_own_value_before_and_the_proposal_after():
 @pytest.mark.parametrize(
     ("status", "changes", "text"),
     [
-        ("valid", [("debt", 5, 3)], "the answer would be “good” (31 % to 62 %): debt 3 instead of 5."),
-        ("best_effort", [("debt", 5, 3)], "still not “good”, but nearer (31 % to 62 %): debt 3 instead of 5."),
-        ("best_effort", [], "no change was found that brings the answer nearer to “good” (31 %)."),
-        ("already", [], "the answer is already “good” (31 %)."),
-        ("infeasible", [], "nothing can change (why)."),
+        ("valid", [("debt", 5, 3)], "The answer would be “good” if debt were 3 instead of 5."),
+        ("best_effort", [("debt", 5, 3)],
+         "The answer would be nearer to “good”, but still not that, if debt were 3 instead of 5."),
+        ("best_effort", [], "No change was found that brings the answer nearer to “good”."),
+        ("already", [], "The answer is already “good”."),
+        ("infeasible", [], "Nothing can change (why), so no other answer was found."),
         ("valid", [("a_b", None, "x"), ("c", 1, 2)],
-         "the answer would be “good” (31 % to 62 %): a b “x”, not known so far; c 2 instead of 1."),
+         "The answer would be “good” if a b were “x” (not known so far) and c were 2 instead of 1."),
     ],
 )  # fmt: skip
 def test_each_status_has_its_sentence(status, changes, text):
-    line = Line(status, "good", 0.31, 0.62, 0.5, changes, "why")
-    assert sentence(line) == text
-    assert text.startswith(headline(line))
+    assert ENGLISH.sentence(Line(status, "good", 0.31, 0.62, 0.5, changes, "why")) == text
+
+
+@pytest.mark.parametrize(
+    ("status", "changes", "text"),
+    [
+        ("valid", [("debt", 5, 3)], "the answer would be “good” (31 % to 62 %)"),
+        ("best_effort", [("debt", 5, 3)], "still not “good”, but nearer (31 % to 62 %)"),
+        ("best_effort", [], "no change was found that brings the answer nearer to “good” (31 %)"),
+        ("already", [], "the answer is already “good” (31 %)"),
+        ("infeasible", [], "nothing can change (why)"),
+    ],
+)
+def test_each_status_has_its_headline(status, changes, text):
+    assert ENGLISH.headline(Line(status, "good", 0.31, 0.62, 0.5, changes, "why")) == text
 
 
 @pytest.mark.parametrize(
     ("cell", "text"),
     [
         (1234567, "1,234,567"), (1234.0, "1,234"), (1234.5, "1,234.5"), (-0.25, "-0.25"), (0.1 + 0.2, "0.3"),
-        (np.int64(7), "7"), (np.float32(2.5), "2.5"), (1e15, "1e+15"), (999_999_999_999_999.0, "999,999,999,999,999"),
-        (-1e15, "-1e+15"), (12345.678901234, "12,345.6789"),
-        ("own", "own"), ("1234", "1234"), (True, "True"), (None, "not known"), (float("nan"), "not known"),
-        (pd.NA, "not known"), (pd.Timestamp("2026-01-31"), "2026-01-31 00:00:00"),
+        (np.int64(7), "7"), (np.float32(2.5), "2.5"), (1e15, "1E15"), (999_999_999_999_999.0, "999,999,999,999,999"),
+        (-1e15, "-1E15"), (12345.678901234, "12,345.6789"),
+        ("own", "own"), ("1234", "1234"), (True, "yes"), (None, "not known"), (float("nan"), "not known"),
+        (pd.NA, "not known"), (pd.Timestamp("2026-01-31"), "31 January 2026"),
     ],
 )  # fmt: skip
 def test_a_cell_is_written_as_people_write_it(cell, text):
-    assert value(cell) == text
+    assert ENGLISH.value("x", cell) == text
 
 
 @pytest.mark.parametrize(
@@ -156,17 +175,18 @@ def test_a_cell_is_written_as_people_write_it(cell, text):
      (1.0, "more typical than 99 %")],
 )  # fmt: skip
 def test_a_plausibility_is_a_share_of_people(plausibility, share):
-    assert typical(plausibility) == f"{share} of real people with the wanted outcome"
+    assert ENGLISH.typical(plausibility) == f"{share} of real people with the wanted outcome"
 
 
 def test_the_page_says_how_typical_each_option_is_where_that_is_known():
     assert shown().count("of real people with the wanted outcome") == 7  # of eight options
-    assert typical(float("nan")) == ""
+    assert ENGLISH.typical(float("nan")) == ""
 
 
 def test_words_are_quoted_and_numbers_are_not():
+    bullet = ENGLISH.bullet
     assert bullet("housing", "rent", "own") == "housing “own” instead of “rent”"
     assert bullet("net_income", 1000, 2000) == "net income 2,000 instead of 1,000"
-    assert bullet("job", None, "clerk") == "job “clerk”, not known so far"
+    assert bullet("job", None, "clerk") == "job “clerk” (not known so far)"
     assert spoken("years_at_work") == "years at work"
     assert spoken(7) == "7"

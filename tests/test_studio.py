@@ -363,8 +363,9 @@ def test_a_refusal_says_when_to_come_again(explainer):
 
 def held(client) -> threading.Event:
     """The desk is busy until this is set."""
-    event = threading.Event()
-    client.app.app.state.desk.run(event.wait)
+    begun, event = threading.Event(), threading.Event()
+    client.app.app.state.desk.run(lambda: (begun.set(), event.wait()))
+    assert begun.wait(30)
     return event
 
 

@@ -17,9 +17,13 @@ from tdce.errors import file_path
 from tdce.explanation import Explanation, Line, Question
 from tdce.judge import Judge
 from tdce.limits import Limits
+from tdce.reasons import MOST, ranked
 from tdce.report.page import page
-from tdce.report.words import sentence
+from tdce.schema import Schema
 from tdce.tables import check_writable, write_whole
+from tdce.words.catalogue import catalogue
+from tdce.words.notes import Plain, note
+from tdce.words.speaker import Audience, Speaker
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,11 +33,12 @@ class Answer:
 
     rows: pd.DataFrame  # as the user gave them
     written: pd.DataFrame  # as they would have to be, one line per option
-    features: tuple[Name, ...]
+    schema: Schema
     immutable: tuple[Name, ...]
     question: Question
     found: Explanation
     target: NDArray[Any]  # (rows,) what is wanted, as people read it
+    wanted: NDArray[Any]  # (rows,) the same as tuples of `Wanted`
     model_calls: int  # how often the model was asked
     model_rows: int  # about how many different rows, over all calls
 
@@ -47,15 +52,22 @@ class Answer:
         classes: Sequence[Value],
         judge: Judge,
     ) -> Self:
-        names, repeated = limits.encoder.schema.names, np.repeat(np.arange(len(rows)), question.options)
+        schema, repeated = limits.encoder.schema, np.repeat(np.arange(len(rows)), question.options)
         written = limits.encoder.write(
-            found.raw.reshape(len(repeated), len(names)), rows.iloc[repeated], found.own[repeated]
+            found.raw.reshape(len(repeated), len(schema)), rows.iloc[repeated], found.own[repeated]
         )
-        wanted = np.array([goal.wanted(classes) for goal in question.goals.kinds], dtype=object)
+        target, wanted = np.empty((2, len(question.goals.kinds)), dtype=object)
+        for i, goal in enumerate(question.goals.kinds):
+            target[i], wanted[i] = goal.wanted(classes), goal.asks(classes)
+        which = question.goals.which.numpy()
         return cls(
-            rows.copy(), written, names, limits.immutable, question, found, wanted[question.goals.which.numpy()],
+            rows.copy(), written, schema, limits.immutable, question, found, target[which], wanted[which],
             judge.calls, judge.rows,
         )  # fmt: skip
+
+    @property
+    def features(self) -> tuple[Name, ...]:
+        return self.schema.names
 
     @property
     def options(self) -> int:
@@ -87,7 +99,7 @@ class Answer:
             "score_before": np.repeat(found.score_before, n),
             "score_after": found.score_after.reshape(-1),
             "plausibility": found.plausibility.reshape(-1),
-            "note": found.note.reshape(-1),
+            "note": self._notes.reshape(-1),
         }
         columns = {_unused(k, frame.columns): pd.Series(v, index=frame.index) for k, v in added.items()}
         return pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1)
@@ -110,31 +122,86 @@ class Answer:
     @cached_property
     def lines(self) -> list[list[Line]]:
         """By row, then by option."""
-        found, n, names = self.found, self.options, self.features
+        found, n, names, notes = self.found, self.options, self.features, self._notes
         before, after = ({name: frame[name].array for name in names} for frame in (self.rows, self.written))
         changed: dict[tuple[int, int], list[tuple[Name, Any, Any]]] = {}
         for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):
             name = names[c]
             changed.setdefault((r, o), []).append((name, before[name][r], after[name][r * n + o]))
+        reasons = self._reasons
         return [
             [
                 Line(str(found.status[r, o]), self.target[r], float(found.score_before[r]),
                      float(found.score_after[r, o]), float(found.plausibility[r, o]), changed.get((r, o), []),
-                     found.note[r, o], self.question.goals.goal(r).shows == "prediction")
+                     notes[r, o], self.question.goals.goal(r).shows == "prediction", reasons.get((r, o), []),
+                     found.remarks[r, o], self.wanted[r])
                 for o in range(n)
             ]
             for r in range(len(self.rows))
         ]  # fmt: skip
 
-    def sentences(self) -> list[str]:
-        """One sentence per line of the answer."""
-        return [sentence(line) for options in self.lines for line in options]
+    def reasons(self) -> pd.DataFrame:
+        """The principal reasons, at most four per line: row, option, rank (from 1), feature, loss: the margin to the
+        goal, in log odds, that giving this change back would cost (NaN: the budget did not suffice to ask). Features
+        that the schema says must not be named are not among them."""
+        cells = [(r, o, rank, *each) for (r, o), some in self._reasons.items() for rank, each in enumerate(some, 1)]
+        row, option, rank, feature, loss = zip(*cells, strict=True) if cells else ((),) * 5
+        return pd.DataFrame(
+            {
+                "row": _labels(self.rows.index[np.array(row, dtype=np.int64)]),
+                "option": np.array(option, dtype=np.int64),
+                "rank": np.array(rank, dtype=np.int64),
+                "feature": pd.Series(feature, dtype=object),
+                "loss": np.array(loss, dtype=np.float64),
+            }
+        )
 
-    def to_html(self, path: str | os.PathLike[str], title: str = "What would have to be different") -> None:
+    def sentences(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
+        """One sentence per line of the answer, for the applicant or for an analyst; docs/words.md."""
+        speaker = self.speaker(language, audience)
+        return [speaker.sentence(line) for options in self.lines for line in options]
+
+    def letters(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
+        """One short text per line of the answer, for a letter."""
+        speaker = self.speaker(language, audience)
+        return [speaker.letter(line) for options in self.lines for line in options]
+
+    def speaker(self, language: str = "en", audience: Audience = "applicant") -> Speaker:
+        """Who puts its lines into words."""
+        return Speaker.of(self.schema, language, audience)
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        title: str | None = None,
+        language: str = "en",
+        audience: Audience = "applicant",
+    ) -> None:
         """Write one self-contained page: the changes of every row, in words and as a table."""
-        where = file_path("path", path)
+        where, speaker = file_path("path", path), self.speaker(language, audience)
         check_writable(where, endings=None)
-        write_whole(where, page(self.rows[list(self.features)], self.lines, title).encode())
+        write_whole(where, page(self.rows[list(self.features)], self.lines, speaker, title).encode())
+
+    @cached_property
+    def _notes(self) -> NDArray[np.object_]:
+        """(rows, options) for scripts."""
+        english, namer = catalogue("en"), Plain(column.name for column in self.schema if not column.words.named)
+        notes = np.full(self.found.remarks.shape, "", dtype=object)
+        for at, remarks in np.ndenumerate(self.found.remarks):
+            if remarks:
+                notes[at] = note(remarks, english, namer)
+        return notes
+
+    @cached_property
+    def _reasons(self) -> dict[tuple[int, int], list[tuple[Name, float]]]:
+        """By row and option, where something that may be named has changed."""
+        named = [column.words.named for column in self.schema]
+        found: dict[tuple[int, int], list[tuple[Name, float]]] = {}
+        losses = np.full(self.found.raw.shape, np.nan) if self.found.loss is None else self.found.loss
+        for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):
+            if named[c]:
+                found.setdefault((r, o), []).append((self.features[c], float(losses[r, o, c])))
+        return {at: ranked(some)[:MOST] for at, some in found.items()}
 
     @cached_property
     def _changed(self) -> tuple[Positions, ...]:

@@ -15,6 +15,7 @@ from tdce.explaining import explain
 from tdce.explanation import Explanation, Question, Status
 from tdce.limits import Limits
 from tdce.methods.interface import Method
+from tdce.remarks import Remark
 
 MOST = 12  # rules of which it is found out which ones stand in the way
 
@@ -39,13 +40,13 @@ def blamed(method: Method, rows: pd.DataFrame, limits: Limits, question: Questio
     if len(at) == 0:
         return found
     said = _said(rules, guilt(answered, at, len(rules))) if len(rules) <= MOST else [_too_many(rules)] * len(at)
-    status, note = found.status.copy(), found.note.copy()
+    status, remarks = found.status.copy(), found.remarks.copy()
     for row, words in zip(at, said, strict=True):
-        for option in range(note.shape[1]):
-            note[row, option] = "; ".join(filter(None, [words, note[row, option]]))
+        for option in range(remarks.shape[1]):
+            remarks[row, option] = (*words, *remarks[row, option])
     stuck = same(found.raw[at], found.own[at, None]).all(axis=2)
     status[at] = np.where(stuck, Status.INFEASIBLE.value, status[at])
-    return replace(found, status=status, note=note)
+    return replace(found, status=status, remarks=remarks)
 
 
 class Guilt(NamedTuple):
@@ -78,21 +79,21 @@ def _answered(answered: Answered, at: Positions, kept: Flags) -> Flags:
     return out
 
 
-def _said(rules: tuple[str, ...], found: Guilt) -> list[str]:
-    """(n,) one remark per row."""
+def _said(rules: tuple[str, ...], found: Guilt) -> list[list[Remark]]:
+    """(n,) what to say of each row."""
     names = np.array(rules, dtype=object)
     pairs = zip(found.together, found.single, strict=True)
-    return [_words(names[together].tolist(), names[single].tolist()) for together, single in pairs]
+    return [_about(tuple(names[together]), tuple(names[single])) for together, single in pairs]
 
 
-def _words(together: list[str], single: list[str]) -> str:
+def _about(together: tuple[str, ...], single: tuple[str, ...]) -> list[Remark]:
     if len(together) == 1:
-        alone = f"the rule {together[0]!r} alone leaves no answer"  # and so does another one
-        return f"without the rule {together[0]!r} there is an answer" if single else alone
-    text = f"there is no answer under these rules together: {', '.join(map(repr, together))}"
-    either = "any one of them" if single == together else " or ".join(map(repr, single))
-    return f"{text}; without {either} there is one" if single else text
+        return [Remark("rule_without" if single else "rule_alone", rules=together)]  # alone: and so does another one
+    said = [Remark("rules_together", rules=together)]
+    if single:
+        said.append(Remark("rules_without_any") if single == together else Remark("rules_without", rules=single))
+    return said
 
 
-def _too_many(rules: tuple[str, ...]) -> str:
-    return f"the {len(rules)} rules stand in the way (which of them is found out for at most {MOST})"
+def _too_many(rules: tuple[str, ...]) -> list[Remark]:
+    return [Remark("rules_many", values={"count": len(rules), "most": MOST})]

@@ -10,7 +10,7 @@ import signal
 import sys
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -25,6 +25,7 @@ from tdce.hints import hints
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 from tdce.tables import WRITABLE, Dialect, check_writable, read_table, write_table, write_whole
+from tdce.words.catalogue import catalogue as messages
 
 if TYPE_CHECKING:
     from tdce.answer import Answer
@@ -55,6 +56,8 @@ Wanted = Annotated[
     str | None,
     typer.Option(help="The wanted label (default: the favourable one), or 'at least 620', '+500', 'not bad'"),
 ]
+Language = Annotated[str, typer.Option(help="The language of a page: en, de, or with a region, de-CH")]
+Whom = Annotated[Literal["applicant", "analyst"], typer.Option(help="Who reads a page; an analyst may see more")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
@@ -139,11 +142,14 @@ def explain(
     model: Decider = None,
     max_model_rows: Budget = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Say how often the model was asked")] = False,
+    language: Language = "en",
+    audience: Whom = "applicant",
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
     """Say for each row what would have to be different."""
     check_writable(out, (*WRITABLE, PAGE))
+    messages(language)  # an unknown one is named before the work
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
     frame = read_table(rows, explainer.schema, dialect)
@@ -153,7 +159,7 @@ def explain(
         max_model_rows,
     )  # fmt: skip
     if out.name.lower().endswith(PAGE):
-        answer.to_html(out)
+        answer.to_html(out, language=language, audience=audience)
     else:
         write_table(out, answer.to_frame(), dialect)
     asked = f" The model was asked {answer.model_calls:,} times about {answer.model_rows:,} rows." if verbose else ""

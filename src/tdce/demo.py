@@ -10,7 +10,6 @@ from tdce.data import load
 from tdce.evaluation import evaluate
 from tdce.explainer import Explainer
 from tdce.progress import Mode
-from tdce.report.words import bullet, headline, spoken
 from tdce.tables import check_writable, make_folder, write_table
 
 PEOPLE = 5
@@ -41,11 +40,14 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     refused = refused.head(PEOPLE)
     answer = explainer.explain(refused)
     say(f"\nFive applicants whom the model refuses. What would have to be different for a “{data.favourable}”?")
-    say(f"Never changed: {', '.join(spoken(name) for name in explainer.schema.immutable)}.")
+    speaker = answer.speaker()
+    never = [speaker.title(name) for name in explainer.schema.immutable if speaker.may_name(name)]
+    say(f"Never changed: {', '.join(never)}.")
     for label, (line,) in zip(refused.index, answer.lines, strict=True):
-        say(f"\nApplicant {label}: {headline(line)}", style="bold")
-        for change in line.changes:
-            say(f"  - {bullet(*change)}")
+        say(f"\nApplicant {label}: {speaker.headline(line)}", style="bold")
+        for change in speaker.changes(line):
+            say(f"  - {speaker.bullet(*change)}")
+        say(f"  {speaker.sentence(line)}")
 
     say(
         f"\nOver all refused test applicants: {100 * measured['validity']:.0f} % would be accepted, after "

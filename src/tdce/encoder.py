@@ -19,6 +19,7 @@ from torch import Tensor
 from tdce.cells import LARGEST, Flags, Floats, check_table, same
 from tdce.columns import Learned
 from tdce.errors import InputError, listing
+from tdce.remarks import Remark
 from tdce.schema import Schema
 from tdce.space import Space
 
@@ -96,16 +97,18 @@ class Encoder:
         whole = x.detach().double().cpu().numpy()
         return [whole[:, places] for places in self.space.places.values()]
 
-    def unfamiliar(self, raw: Floats) -> list[list[str]]:
+    def unfamiliar(self, raw: Floats) -> list[list[Remark]]:
         """(n,) the values of each row that fit never saw: numbers beyond the data, new categories, empty cells."""
-        remarks: list[list[str]] = [[] for _ in raw]
+        remarks: list[list[Remark]] = [[] for _ in raw]
         for learned, values in zip(self.columns, raw.T, strict=True):
             name = learned.column.name
             if not learned.column.missing:
                 for i in np.flatnonzero(np.isnan(values)).tolist():
-                    remarks[i].append(f"{name} is missing, which it never was in what was learned")
+                    remarks[i].append(Remark("missing", (name,)))
             for i, remark in learned.unfamiliar(values):
-                remarks[i].append(f"{name} {remark}")
+                if isinstance(remark, str):  # a kind of column may say it in words of its own
+                    remark = Remark("odd_value", (name,), values={"text": remark})
+                remarks[i].append(remark)
         return remarks
 
     def of_range(self, num: Tensor) -> Tensor:

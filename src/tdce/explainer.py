@@ -179,7 +179,7 @@ class Explainer:
         )
         question = Question(goals, n, seed, closeness, rules, prices)
         ready = method.fit(task)
-        found = explain(ready, limits, question, Progress(self.progress))
+        found = explain(ready, limits, question, Progress(self.progress), reasons=True)
         if max_model_rows is None:  # which would ask more
             found = blamed(ready, rows, limits, question, found)
         judge = task_of(ready).judge

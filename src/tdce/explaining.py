@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tdce.cells import Flags, Floats, Positions, same
-from tdce.errors import listing
 from tdce.explanation import Explanation, Question, Status
 from tdce.goal import Goal, Goals
 from tdce.judge import Judge, rounded
@@ -22,6 +21,9 @@ from tdce.options import choose, distinct, draws_for
 from tdce.plausibility import plausibility
 from tdce.products import even
 from tdce.progress import Progress
+from tdce.reasons import losses
+from tdce.reasons import margin as margin_of
+from tdce.remarks import Remark
 from tdce.threads import Threads
 
 BLOCK = 1024  # rows in one query of a method
@@ -58,8 +60,11 @@ class Block(NamedTuple):
         return np.where(limits.frozen, limits.own, limits.encoder.unembed(x))
 
 
-def explain(method: Method, limits: Limits, question: Question, progress: Progress | None = None) -> Explanation:
-    """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model."""
+def explain(
+    method: Method, limits: Limits, question: Question, progress: Progress | None = None, reasons: bool = False
+) -> Explanation:
+    """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model; with
+    `reasons`, the model is also asked what each change is worth."""
     task, own, goals = task_of(method), limits.own, question.goals
     judge = task.judge
     first = judge(own, goals)
@@ -70,7 +75,9 @@ def explain(method: Method, limits: Limits, question: Question, progress: Progre
     for at in _parts(np.arange(len(own)), BLOCK):
         free[at] = limits.take(at).free().any(axis=1)
 
-    raw, after, valid = (np.repeat(each[:, None], question.options, axis=1) for each in (own, before, already))
+    near = margin_of(first.score, goals).numpy()
+    start = own, before, already, near
+    raw, after, valid, far = (np.repeat(each[:, None], question.options, axis=1) for each in start)
     groups = _parts(np.flatnonzero(~already & free), BLOCK * TOGETHER)
     threads = Threads(len(groups))
     with (progress or Progress("silent")).bar("counterfactuals", len(groups)) as bar:
@@ -84,7 +91,7 @@ def explain(method: Method, limits: Limits, question: Question, progress: Progre
             with threads.block():
                 found = drive(talks, blocks, judge)
             for at, best in zip(parts, found, strict=True):
-                raw[at], after[at], valid[at] = best
+                raw[at], after[at], valid[at], far[at] = best
             bar.advance()
 
     status = np.where(valid, Status.VALID.value, Status.BEST_EFFORT.value).astype("<U12")
@@ -92,14 +99,13 @@ def explain(method: Method, limits: Limits, question: Question, progress: Progre
     status[~already & ~free] = Status.INFEASIBLE
     plausible = _plausible(task, raw, goals.towards(first.score))
     judge.kept = 0
-    note = _notes(limits, goals, raw, status, before, after)
+    remarks = _remarks(limits, goals, raw, status, before, after)
     if judge.short:
-        missed = status == Status.BEST_EFFORT
-        note[missed] = [
-            f"{each}; the model was asked about {judge.budget:,} rows, as max_model_rows allows"
-            for each in note[missed]
-        ]
-    return Explanation(own, raw, status, before, after, plausible, note)
+        spent = Remark("budget", values={"rows": judge.budget})
+        for i, j in np.argwhere(status == Status.BEST_EFFORT).tolist():
+            remarks[i, j] = (*remarks[i, j], spent)
+    loss = losses(judge, own, raw, goals, near, far) if reasons else None
+    return Explanation(own, raw, status, before, after, plausible, remarks, loss)
 
 
 def drive(talks: Sequence[Talk[Result]], blocks: Sequence[Block], judge: Judge) -> list[Result]:
@@ -141,6 +147,7 @@ class _Found(NamedTuple):
     raw: Floats  # (rows, options, features)
     after: Floats  # (rows, options)
     valid: Flags
+    margin: Floats
 
 
 def _options(method: Method, block: Block, start: _Start, question: Question) -> Talk[_Found]:
@@ -158,8 +165,9 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
             shown, chance = (rounded(each)[: len(own)].numpy() for each in (goals.shown(score), goals.chance(score)))
             raw, met = judged.raw[: len(own), i], judged.met[: len(own), i].numpy()
             worse = ~met & (chance <= start.chance)  # than nothing: not proposed
-            draws.append(_Found(np.where(worse[:, None], own, raw), np.where(worse, start.shown, shown), met))
-    raw, after, valid = (np.stack(each, axis=1) for each in zip(*draws, strict=True))
+            far = margin_of(score, goals)[: len(own)].numpy()
+            draws.append(_Found(np.where(worse[:, None], own, raw), np.where(worse, start.shown, shown), met, far))
+    raw, after, valid, far = (np.stack(each, axis=1) for each in zip(*draws, strict=True))
     order = np.arange(question.options)[None].repeat(len(own), axis=0).clip(max=raw.shape[1] - 1)
     if method.random:
         order = choose(limits.encoder, own, raw, valid, question.options)
@@ -167,6 +175,7 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
         np.take_along_axis(raw, order[:, :, None], axis=1),
         np.take_along_axis(after, order, axis=1),
         np.take_along_axis(valid, order, axis=1),
+        np.take_along_axis(far, order, axis=1),
     )
 
 
@@ -180,34 +189,33 @@ def _plausible(task: Task, raw: Floats, towards: Tensor) -> Floats:
     return flat.reshape(rows, options)
 
 
-def _notes(
+def _remarks(
     limits: Limits, goals: Goals, raw: Floats, status: NDArray[np.str_], before: Floats, after: Floats
 ) -> NDArray[np.object_]:
     """(rows, options) why there is no counterfactual or too few, and which of the row's values were never learned."""
     options, different = status.shape[1], distinct(raw)
     moved = np.asarray(~same(raw, limits.own[:, None]).all(axis=2))
-    notes = np.full(status.shape, "", dtype=object)
+    remarks = np.empty(status.shape, dtype=object)
     for i, unfamiliar in enumerate(limits.encoder.unfamiliar(limits.own)):
         for j, state in enumerate(status[i].tolist()):
-            said = [limits.note()] if state == Status.INFEASIBLE else []
+            said = limits.remarks() if state == Status.INFEASIBLE else []
             if state == Status.BEST_EFFORT:
                 said += _shortfall(limits, goals.goal(i), before[i], after[i, j] if moved[i, j] else None)
             if state in (Status.VALID, Status.BEST_EFFORT) and different[i] < options:
-                alike = different[i] == 1
-                said.append(f"all {options} options are the same" if alike else f"only {different[i]} options differ")
-            notes[i, j] = "; ".join(said + unfamiliar)
-    return notes
+                count = {"options": options, "different": int(different[i])}
+                said.append(Remark("options_alike" if different[i] == 1 else "options_few", values=count))
+            remarks[i, j] = (*said, *unfamiliar)
+    return remarks
 
 
-def _shortfall(limits: Limits, goal: Goal, before: float, after: float | None) -> list[str]:
+def _shortfall(limits: Limits, goal: Goal, before: float, after: float | None) -> list[Remark]:
     """What was reached (None: nothing) where the model still says no."""
     if after is None:
-        said = [f"no change was found that {goal.nearer}, {before:.3g}"]
+        said = Remark(f"nothing_{goal.nearer}", values={"before": float(before)})
     else:
         moves = "raises" if after > before else "lowers"
-        said = [f"no change was found that the model accepts, only one that {moves} the {goal.shows} from {before:.3g} "
-                f"to {after:.3g}"]  # fmt: skip
-    return said + ([f"immutable: {listing(limits.immutable)}"] if limits.immutable else [])
+        said = Remark(f"only_{moves}_{goal.shows}", values={"before": float(before), "after": float(after)})
+    return [said, *limits.frozen_remarks()]
 
 
 def _turns(ask: Ask) -> Positions:

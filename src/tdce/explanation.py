@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tdce.cells import Flags, Floats, Name, Positions
-from tdce.goal import Goals
+from tdce.goal import Goals, Wanted
+from tdce.remarks import Remark
 
 
 class Status(StrEnum):
@@ -45,13 +46,14 @@ class Explanation:
     score_before: Floats  # (rows,)
     score_after: Floats
     plausibility: Floats  # share of real people of the target class who are less typical; NaN if that is not known
-    note: NDArray[np.object_]  # text: the reason, and other remarks
+    remarks: NDArray[np.object_]  # tuples of `Remark`: the reason, and others
+    loss: Floats | None = None  # (rows, options, features) of what a changed one is worth; NaN: no change, or not asked
 
     def take(self, at: Flags | Positions) -> Explanation:
         """The part of some rows."""
         return Explanation(
             self.own[at], self.raw[at], self.status[at], self.score_before[at], self.score_after[at],
-            self.plausibility[at], self.note[at],
+            self.plausibility[at], self.remarks[at], None if self.loss is None else self.loss[at],
         )  # fmt: skip
 
 
@@ -64,5 +66,9 @@ class Line(NamedTuple):
     after: float
     plausibility: float  # NaN: not known
     changes: list[tuple[Name, Any, Any]]  # feature, value before, value after
-    note: str
+    note: str  # for scripts, as in `Answer.to_frame`
     number: bool = False  # whether before and after are predicted numbers, not probabilities
+    reasons: Sequence[tuple[Name, float]] = ()  # changed features, at most four, the one that counts most first, with
+    # the margin that giving it back would cost (NaN: not asked); none that must not be named
+    remarks: tuple[Remark, ...] = ()  # what the note says
+    wanted: tuple[Wanted, ...] = ()  # what the target says

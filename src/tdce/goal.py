@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf, log
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -18,6 +18,15 @@ STANDOFF = 1e-6
 INNER = 0.25  # share of a band, at either end, in which a guide does not stop yet
 
 
+class Wanted(NamedTuple):
+    """What is wanted of one output."""
+
+    kind: str  # class, not, between, at_least, at_most or range
+    of: Any = None  # the class, or the name of the number
+    low: float | None = None  # a probability or a number
+    high: float | None = None
+
+
 class Goal(Protocol):
     """One goal for many rows: `p` are their probabilities, `logits` their logits or log probabilities, (n, classes).
 
@@ -25,7 +34,7 @@ class Goal(Protocol):
     """
 
     @property
-    def nearer(self) -> str: ...  # what a good change does
+    def nearer(self) -> str: ...  # what a good change does; part of a message's key
     @property
     def shows(self) -> str: ...  # what its score is: a probability or a prediction
     @property
@@ -40,6 +49,9 @@ class Goal(Protocol):
 
     def wanted(self, classes: Sequence[Any]) -> Any:
         """What people read: the class, or words."""
+
+    def asks(self, classes: Sequence[Any]) -> tuple[Wanted, ...]:
+        """The same, for whoever puts it into words: one of each output that it is about."""
 
     def met(self, p: Tensor) -> Tensor:
         """(n,) whether the model's answer is what is wanted."""
@@ -67,7 +79,7 @@ class Goal(Protocol):
 class Class:
     """The most probable class."""
 
-    nearer: ClassVar[str] = "raises the probability"
+    nearer: ClassVar[str] = "raises_probability"
     shows: ClassVar[str] = "probability"
     of: Any
 
@@ -80,6 +92,9 @@ class Class:
 
     def wanted(self, classes: Sequence[Any]) -> Any:
         return classes[self.of]
+
+    def asks(self, classes: Sequence[Any]) -> tuple[Wanted, ...]:
+        return (Wanted("class", classes[self.of]),)
 
     def met(self, p: Tensor) -> Tensor:
         return p[:, self.of] >= others(p, self.of).amax(dim=1) + 2 * STANDOFF  # of two classes: 1/2 + STANDOFF
@@ -126,6 +141,9 @@ class Not(Class):
     def wanted(self, classes: Sequence[Any]) -> Any:
         return f"anything but {classes[self.of]}"
 
+    def asks(self, classes: Sequence[Any]) -> tuple[Wanted, ...]:
+        return (Wanted("not", classes[self.of]),)
+
     def met(self, p: Tensor) -> Tensor:
         return others(p, self.of).amax(dim=1) >= p[:, self.of] + 2 * STANDOFF
 
@@ -146,7 +164,7 @@ class Not(Class):
 class Between(Class):
     """A class with a probability from `low` to `high`."""
 
-    nearer: ClassVar[str] = "brings the probability nearer"
+    nearer: ClassVar[str] = "nears_probability"
     low: float
     high: float
 
@@ -158,6 +176,9 @@ class Between(Class):
 
     def wanted(self, classes: Sequence[Any]) -> Any:
         return f"{classes[self.of]} at {100 * self.low:g} % to {100 * self.high:g} %"
+
+    def asks(self, classes: Sequence[Any]) -> tuple[Wanted, ...]:
+        return (Wanted("between", classes[self.of], self.low, self.high),)
 
     def met(self, p: Tensor) -> Tensor:
         low, high = (self.low + STANDOFF if self.low > 0 else 0.0), (self.high - STANDOFF if self.high < 1 else 1.0)

@@ -18,6 +18,7 @@ from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
 from tdce.laws.keeping import Keeping
 from tdce.laws.rules import narrowed, read
+from tdce.remarks import Remark
 
 
 class Reach(NamedTuple):
@@ -102,13 +103,15 @@ class Limits:
         values = (same(raw, self.own) | (allowed & ~self.frozen)).all(axis=1)
         return np.asarray(values & ~self.laws.broken(raw, self.own).any(axis=1))
 
-    def note(self) -> str:
+    def remarks(self) -> list[Remark]:
         """Why nothing can change in a row that is not free."""
-        stuck = [learned.column.name for learned in self.columns if not learned.column.immutable]
+        stuck = tuple(learned.column.name for learned in self.columns if not learned.column.immutable)
         if not stuck:
-            return "every feature is immutable"
-        frozen = f"; immutable: {listing(self.immutable)}" if self.immutable else ""
-        return f"no other allowed value for {listing(stuck)}{frozen}"
+            return [Remark("all_immutable")]
+        return [Remark("stuck", stuck), *self.frozen_remarks()]
+
+    def frozen_remarks(self) -> list[Remark]:
+        return [Remark("immutable", self.immutable)] if self.immutable else []
 
     def allows(self, column: int, values: Floats, rows: Positions) -> Flags:
         """Whether these values of a column may be proposed to these rows."""

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tdce.cells import Value
 from tdce.errors import InputError, number, optional
-from tdce.goal import STANDOFF, Class, Goal, Not, logit
+from tdce.goal import STANDOFF, Class, Goal, Not, Wanted, logit
 
 GROUPS = 4  # of people with like numbers, whom the diffusion model is told apart
 
@@ -55,7 +55,7 @@ class Output:
 class Range:
     """A predicted number from `low` to `high`, either of which may be left out: `Range(620, 680)`, `Range(high=8)`."""
 
-    nearer: ClassVar[str] = "brings the prediction nearer"
+    nearer: ClassVar[str] = "nears_prediction"
     shows: ClassVar[str] = "prediction"
     low: float | None = None
     high: float | None = None
@@ -88,6 +88,10 @@ class Range:
         if self.low is None or self.high is None:
             return f"{name}at least {self.low:,.10g}" if self.high is None else f"{name}at most {self.high:,.10g}"
         return f"{name}{self.low:,.10g} to {self.high:,.10g}"
+
+    def asks(self, classes: Sequence[Any]) -> tuple[Wanted, ...]:
+        kind = "at_least" if self.high is None else "at_most" if self.low is None else "range"
+        return (Wanted(kind, classes[0] or None, self.low, self.high),)
 
     def met(self, p: Tensor) -> Tensor:
         low, high = self._ends
@@ -168,6 +172,9 @@ class Decided:
     def wanted(self, classes: Sequence[Any]) -> Any:
         return self.goal.wanted(classes)
 
+    def asks(self, classes: Sequence[Any]) -> tuple[Wanted, ...]:
+        return self.goal.asks(classes)
+
     def met(self, p: Tensor) -> Tensor:
         said = p[:, len(self.output.classes) + self.goal.of] > 0.5
         return ~said if isinstance(self.goal, Not) else said
@@ -203,7 +210,7 @@ class All:
 
     @property
     def nearer(self) -> str:
-        return "brings all of these nearer"
+        return "nears_all"
 
     @property
     def shows(self) -> str:
@@ -222,6 +229,9 @@ class All:
 
     def wanted(self, classes: Sequence[Any]) -> Any:
         return " and ".join(str(goal.wanted(classes[start:stop])) for goal, start, stop in self.parts)
+
+    def asks(self, classes: Sequence[Any]) -> tuple[Wanted, ...]:
+        return tuple(each for goal, start, stop in self.parts for each in goal.asks(classes[start:stop]))
 
     def met(self, p: Tensor) -> Tensor:
         return torch.stack(self._each(lambda goal, p: goal.met(p), p)).all(dim=0)

@@ -13,6 +13,7 @@ import pandas as pd
 from tdce.carried import carried
 from tdce.cells import Name, check_table
 from tdce.columns import Categorical, Column, Numeric, changed, from_entry, infer
+from tdce.columns.words import NONE, Said, checked_outcomes, key_of
 from tdce.errors import InputError, listing, names, number, shown, texts
 from tdce.laws.find import find
 from tdce.laws.kinds import Law
@@ -33,6 +34,7 @@ class Schema:
     costs: Mapping[Name, float] = field(
         default_factory=dict, hash=False
     )  # of changing a feature, besides 1 for all others
+    outcomes: Mapping[str, Said] = field(default_factory=dict, hash=False)  # words for what the model says
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -42,6 +44,7 @@ class Schema:
             law.bound(self.features)  # speaks only of what there is
         object.__setattr__(self, "rules", texts("rules", self.rules))
         object.__setattr__(self, "costs", self.checked_costs(self.costs))
+        object.__setattr__(self, "outcomes", checked_outcomes(self.outcomes))
         narrowed([read_rule(rule, self.features) for rule in self.rules], self.features)
 
     @classmethod
@@ -106,6 +109,12 @@ class Schema:
             schema = schema.change(name, immutable=True)
         return schema
 
+    def without_words(self) -> Self:
+        """A copy without words for people."""
+        return replace(
+            self, outcomes={}, features=tuple(replace(f, words=NONE) if f.words != NONE else f for f in self.features)
+        )
+
     def without_laws(self, *numbers: int) -> Self:
         """A copy in which these laws are switched off, by their number in `laws`; without a number, all of them."""
         for which in numbers:
@@ -132,6 +141,7 @@ class Schema:
         costs = [{"name": name, "cost": cost} for name, cost in self.costs.items()]
         laws, features = ([each.entry() for each in some] for some in (self.laws, self.features))
         parts: dict[str, list[Any]] = {"features": features, "laws": laws, "rules": list(self.rules), "costs": costs}
+        parts["outcomes"] = [{"value": value, "words": words} for value, words in self.outcomes.items()]
         text = [f'  "{name}": [\n    {_lines(some)}\n  ]' for name, some in parts.items() if some]
         return "{\n" + ",\n".join(['  "tdce_schema": 1', *text]) + "\n}\n"
 
@@ -144,7 +154,7 @@ class Schema:
         if not isinstance(content, dict) or content.get("tdce_schema") != 1:
             raise InputError('the schema must be a JSON object with "tdce_schema": 1 and "features"')
         parts: dict[str, Any] = {"features": content.get("features")}
-        parts |= {name: content.get(name, []) for name in ("laws", "rules", "costs")}
+        parts |= {name: content.get(name, []) for name in ("laws", "rules", "costs", "outcomes")}
         for name, some in parts.items():
             if not isinstance(some, list):
                 raise InputError(f'the schema\'s "{name}" must be a list')
@@ -152,7 +162,8 @@ class Schema:
             raise InputError(f"the schema has {shown(unknown[0])}, which is not known; known: {listing(parts)}")
         costs = dict(_cost(entry) for entry in parts["costs"])
         laws = tuple(map(law_from_entry, parts["laws"]))
-        return cls(tuple(map(from_entry, parts["features"])), laws, tuple(parts["rules"]), costs)
+        outcomes = dict(_outcome(entry) for entry in parts["outcomes"])
+        return cls(tuple(map(from_entry, parts["features"])), laws, tuple(parts["rules"]), costs, outcomes)
 
     def describe(self) -> list[tuple[str, str, str, str]]:
         """One line per feature, for people: column, kind, values, may change."""
@@ -202,6 +213,12 @@ def _cost(entry: Any) -> tuple[Name, float]:
     if not isinstance(entry, dict) or set(entry) != {"name", "cost"}:
         raise InputError(f"a cost of the schema is {shown(entry)}; it needs a name and a cost")
     return entry["name"], entry["cost"]
+
+
+def _outcome(entry: Any) -> tuple[Any, Any]:
+    if not isinstance(entry, dict) or set(entry) != {"value", "words"}:
+        raise InputError(f"an outcome of the schema is {shown(entry)}; it needs a value and words")
+    return key_of(entry["value"]), entry["words"]
 
 
 def _lines(entries: Iterable[Any]) -> str:

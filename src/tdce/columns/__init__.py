@@ -56,7 +56,8 @@ def changed(column: Column, settings: Mapping[str, Any]) -> Column:
     if isinstance(column, Numeric) and kind is Categorical:
         column = _codes(column)
     elif isinstance(column, Categorical) and kind is Numeric:
-        column = replace(_numbers(column), immutable=column.immutable, missing=column.missing)
+        same = {key: getattr(column, key) for key in ("immutable", "missing", "words")}
+        column = replace(_numbers(column), **same)
     elif not isinstance(column, kind):
         raise InputError(f"{column.name!r} is {column.kind} and cannot be turned into {kind.kind}")
     return replace(column, **settings)
@@ -66,7 +67,8 @@ def _codes(column: Numeric) -> Categorical:
     """Its numbers and marks as categories; marks are proposed as little as before."""
     numbers, marks = _grid(column), tuple(map(_short, column.marks))
     allowed = (*numbers, *map(_short, column.proposed)) if marks else None
-    return Categorical(column.name, (*numbers, *marks), allowed, column.immutable, column.missing)
+    words = column.words.among((*numbers, *marks))
+    return Categorical(column.name, (*numbers, *marks), allowed, column.immutable, column.missing, words=words)
 
 
 def _short(value: float) -> Value:

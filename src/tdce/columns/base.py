@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from tdce.cells import LARGEST, Flags, Floats, Name, Value, is_value, readable, same
+from tdce.columns.words import NONE, Words
 from tdce.errors import InputError, listing, shown
+from tdce.remarks import Remark
 
 Arrays = Mapping[str, NDArray[Any]]  # by names in which {} is the column's position
 Sizes = tuple[int | str, ...]  # a size that is a word may be any, but is the same wherever the word appears
@@ -31,6 +33,7 @@ class Column(Protocol):
     name: Name
     immutable: bool
     missing: bool  # whether cells were empty in fit
+    words: Words = NONE  # how people read it
 
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self | None: ...  # from cells, not all missing; None: it is another kind
@@ -103,7 +106,9 @@ class Column(Protocol):
 
     def entry(self) -> dict[str, Any]:
         """Its entry in a schema's JSON."""
-        return {"kind": self.kind, **asdict(self)}
+        entry = {"kind": self.kind, **asdict(self)}
+        entry.pop("words", None)
+        return entry | ({"words": self.words.entry()} if self.words.entry() else {})
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
@@ -126,6 +131,8 @@ class Column(Protocol):
         for key in ("immutable", "missing"):
             if not isinstance(getattr(self, key), bool):
                 raise InputError(f"{self.name!r}: {key} {getattr(self, key)!r} must be true or false")
+        if self.words is not NONE:
+            self._settle("words", Words.of(self.name, self.words))
 
     def _settle(self, key: str, value: Any) -> None:
         """Put a setting into its plain form; only for `__post_init__`."""
@@ -154,7 +161,7 @@ class Learned(Protocol):
     @property
     def ends(self) -> tuple[float, float]: ...  # the raw values beyond which all are encoded the same
     def knows(self, values: Floats) -> Flags: ...  # whether each can have been in the table, none of them missing
-    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]: ...  # rows with a value that fit never saw
+    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, Remark | str]]: ...  # a row with a value unseen in fit
     def arrays(self) -> Arrays: ...  # as `layout` says
     def choices(self, own: Floats) -> Choices: ...  # of rows with these values of their own
 

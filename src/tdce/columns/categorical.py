@@ -29,7 +29,9 @@ from tdce.cells import (
     row_of,
 )
 from tdce.columns.base import Arrays, Choices, Column, Learned, Sizes
+from tdce.columns.words import NONE, Words, check_values
 from tdce.errors import InputError, listing, shown
+from tdce.remarks import Remark
 
 MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
 
@@ -58,6 +60,7 @@ class Categorical(Column):
     immutable: bool = False
     missing: bool = False
     order: tuple[Value, ...] = ()  # from the lowest to the highest; those not named have no place in it
+    words: Words = NONE
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,6 +79,7 @@ class Categorical(Column):
         for value in self.allowed or ():
             if value not in self.categories:
                 raise InputError(f"{self.name!r}: allowed category {value!r} is not one of {listing(self.categories)}")
+        check_values(self.name, self.words, self.categories)
 
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self:
@@ -201,9 +205,9 @@ class LearnedCategories(Learned):
     def knows(self, values: Floats) -> Flags:
         return np.asarray((values >= 0) & (values < len(self.shares)) & (values == np.floor(values)))
 
-    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]:
+    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, Remark]]:
         for i in np.flatnonzero(np.isin(values, np.flatnonzero(self.shares == 0))).tolist():
-            yield i, f"{self.column.categories[int(values[i])]} was never seen in what was learned"
+            yield i, Remark("never_seen", (self.column.name,), values={"value": self.column.categories[int(values[i])]})
 
     def arrays(self) -> Arrays:
         return {"average.{}": self.shares}

@@ -29,7 +29,9 @@ from tdce.cells import (
 from tdce.columns.base import Arrays, Choices, Column, Learned, Sizes
 from tdce.columns.grid import levels_of, marks_of, step_of
 from tdce.columns.scale import Scale
+from tdce.columns.words import NONE, Words, check_values
 from tdce.errors import InputError, is_whole, listing, shown
+from tdce.remarks import Remark
 
 Direction = Literal["any", "increase", "decrease"]
 FINEST = 1e-100  # of a grid: even the largest number has a count of such steps within a float's range
@@ -52,6 +54,7 @@ class Numeric(Column):
     marks: tuple[float, ...] = ()  # numbers that mean a state (-1: never called): kept or left as a whole
     odd: int = 0  # cells of the table off the grid
     proposed: tuple[float, ...] = ()  # marks that may be proposed
+    words: Words = NONE
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,6 +83,7 @@ class Numeric(Column):
                                  "from low to high are proposed anyway")  # fmt: skip
         if not is_whole(self.odd) or self.odd < 0:
             raise InputError(f"{self.name!r}: odd {shown(self.odd)} must be a whole number of cells")
+        check_values(self.name, self.words, None)
 
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self | None:
@@ -292,11 +296,12 @@ class LearnedNumbers(Learned):
             next_to_it = np.nextafter(narrow, own.astype(narrow.dtype))
         return np.where(np.abs(found - own) > np.abs(values - own), as_numbers(pd.Series(next_to_it)), found)
 
-    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, str]]:
+    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, Remark]]:
         (low, high), (bottom, top) = self.scale.raw[[0, -1]], self.ends
         for i in np.flatnonzero(((values < low) | (values > high)) & ~np.isin(values, self.column.marks)).tolist():
-            far = "outside" if bottom <= values[i] <= top else "far outside"
-            yield i, f"{values[i]:,.10g} is {far} what was learned, {low:,.10g} to {high:,.10g}"
+            far = "outside" if bottom <= values[i] <= top else "far_outside"
+            known = {"value": float(values[i]), "low": float(low), "high": float(high)}
+            yield i, Remark(far, (self.column.name,), values=known)
 
     def arrays(self) -> Arrays:
         return dict(zip(self.column.layout(), (self.scale.raw, self.scale.score), strict=True))

@@ -122,7 +122,10 @@ def _schema(frame: pd.DataFrame, table: Table, recipe: Preset) -> Schema:
     features = tuple(
         Numeric(f.name, low=0, high=1, step=1.0, missing=f.missing) if f.name in recipe.flags else f for f in found
     )
-    return Schema(features, found.laws, recipe.rules).freeze(*recipe.immutable)
+    schema = Schema(features, found.laws, recipe.rules, outcomes=recipe.outcomes).freeze(*recipe.immutable)
+    for name, words in recipe.words.items():
+        schema = schema.change(name, words=words)
+    return schema
 
 
 def _split(rows: int, held_out: int, seed: int) -> Splits:

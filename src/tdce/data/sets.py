@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
 from tdce.data.rows import adult_paper, gmc_paper, law_paper, lcd_full, lcd_paper
+from tdce.data.words import GERMAN_OUTCOMES, GERMAN_WORDS
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class Preset:
     flags: tuple[str, ...] = ()  # columns of 0 and 1 that count as numbers
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None  # derive columns, choose rows
     rules: tuple[str, ...] = ()  # that any sensible advice keeps
+    words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of its features, for people
+    outcomes: Mapping[str, Any] = field(default_factory=dict)  # words for the label
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,8 @@ GERMAN = Table(
                 "employment >= was(employment)",
                 'job != "unemployed or unskilled non-resident"',
             ),
+            words=GERMAN_WORDS,
+            outcomes=GERMAN_OUTCOMES,
             notes=(
                 "All rows and all published features, unbalanced. The codes became words with their "
                 "published meaning, part of which is known to be wrong. The paper does not use this table."

@@ -13,7 +13,9 @@ from tdce.paper.benchmark.settings import PRESETS, chosen, columns
 def of_fit(data: str, explainer: Explainer) -> str:
     """Of a fitted explainer: the table, its preset and columns, the settings and the edition of `fit`."""
     settings = (explainer.hidden, explainer.tau, explainer.steps, explainer.seed)
-    return _word(SETS[data].sha256, PRESETS.get(data, "full"), columns(data).to_json(), settings, fitting.EDITION)
+    return _word(
+        SETS[data].sha256, PRESETS.get(data, "full"), columns(data).without_words().to_json(), settings, fitting.EDITION
+    )
 
 
 def of_cell(data: str, method: str, rows: int, explainer: Explainer) -> str:

@@ -21,8 +21,8 @@ from tdce.paper.benchmark.summary import ORDER
 from tdce.paper.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, new
 from tdce.paper.figures.work import Work
 from tdce.paper.parallel import stream
-from tdce.report.words import spoken
 from tdce.schema import Categorical, Numeric, Schema
+from tdce.words.speaker import spoken
 
 SHOWN = tuple(method for method in ORDER if method in METHODS and method != "tdce_printed")
 REAL, REFUSED, TARGET = "real rows", "refused rows", "target class"

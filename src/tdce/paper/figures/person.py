@@ -17,8 +17,8 @@ from tdce.fitting import Fitted
 from tdce.methods import TDCEPaper, TDCEPrinted
 from tdce.paper.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, new
 from tdce.paper.figures.work import Work
-from tdce.report.words import spoken
 from tdce.schema import Numeric
+from tdce.words.speaker import spoken
 
 METHODS = {
     "tdce_paper": "Algorithm 1, our reading (tdce_paper)",
