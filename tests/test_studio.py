@@ -258,6 +258,34 @@ def test_a_model_without_gradients_walks_too(explainer):
     assert len(found["frames"]) == 41
 
 
+def test_what_must_not_be_named_is_in_no_json_for_people(explainer):
+    """`debt` is barred for everybody, `housing` for the applicant."""
+    fitted = explainer.fitted
+    known = explainer.schema.change("debt", words={"named": False, "label": "the secret sum"})
+    known = known.change("housing", words={"seen_by": "analyst"})
+    barred = lending.explainer()
+    columns = tuple(replace(learned, column=known[learned.column.name]) for learned in fitted.encoder.columns)
+    barred.fitted_ = replace(fitted, encoder=replace(fitted.encoder, columns=columns, known=known))
+    rows, rules = (
+        studio.people(explainer, 6),
+        ["debt <= 5000", "if housing == 'own' then debt <= 4000", "at most 2 changes"],
+    )
+    with studio.asked(barred) as client:
+        for audience, hidden in (("analyst", ["debt", "secret"]), ("applicant", ["debt", "secret", "housing"])):
+            asked = {"rows": rows, "n": 2, "rules": rules, "audience": audience, "immutable": ["age"]}
+            found = client.post("/explain", json=asked)
+            assert found.status_code == 200
+            assert sum(line["unnamed"] for line in found.json()["lines"]) > 0
+            assert not any(word in found.text for word in hidden)
+            other = {"row": rows[0], "values": rows[0] | {"debt": 90_000.0, "housing": "own"}, "rules": rules}
+            checked = client.post("/check", json=other | {"audience": audience})
+            assert "a rule that is not named here" in checked.text
+            assert not any(word in checked.text for word in hidden)
+        program = client.post("/explain", json={"rows": rows, "n": 2}).json()["lines"]
+    assert all("debt" in line["values"] for line in program)
+    assert not any("debt" in line["sentence"] + line["letter"] + str(line["reasons"]) for line in program)
+
+
 # wrong input
 
 

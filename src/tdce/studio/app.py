@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 import tdce
+from tdce.columns import Categorical
 from tdce.errors import InputError, shown
 from tdce.explainer import Explainer
 from tdce.studio import bodies
@@ -29,7 +30,7 @@ from tdce.studio.metrics import Metrics
 from tdce.studio.people import People
 from tdce.studio.rows import frame_of
 from tdce.studio.setting import Setting
-from tdce.studio.speaking import cells_of, lines_of
+from tdce.studio.speaking import cells_of, lines_of, speaker_of
 from tdce.studio.trial import tried
 from tdce.studio.walk import walked
 from tdce.tables import Dialect
@@ -146,7 +147,9 @@ def _first(error: RequestValidationError) -> str:
 
 
 def _troubles(*codes: int) -> dict[int | str, dict[str, Any]]:
-    return {code: {"model": bodies.Trouble, "description": WORDS[code]} for code in (401, 403, 421, 429, 503, *codes)}
+    return {
+        code: {"model": bodies.Trouble, "description": WORDS[code]} for code in (401, 403, 421, 422, 429, 503, *codes)
+    }
 
 
 def _about_the_model(api: FastAPI) -> None:
@@ -197,7 +200,7 @@ def _about_the_model(api: FastAPI) -> None:
         explainer = request.app.state.explainer
         return explainer.report | {"hints": list(explainer.hints), "people": len(request.app.state.people)}
 
-    @api.get("/people", response_model=bodies.People, responses=_troubles(422))
+    @api.get("/people", response_model=bodies.People, responses=_troubles())
     async def people(
         request: Request,
         first: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
@@ -207,7 +210,7 @@ def _about_the_model(api: FastAPI) -> None:
         """Some of the people whom the studio shows."""
         return request.app.state.people.page(first, count, met)
 
-    @api.get("/people/{number}", response_model=bodies.Person, responses=_troubles(404, 422))
+    @api.get("/people/{number}", response_model=bodies.Person, responses=_troubles(404))
     async def person(request: Request, number: Annotated[int, Path(ge=0, le=1_000_000)]) -> Any:
         """One of them."""
         known = request.app.state.people
@@ -234,33 +237,52 @@ def _schema(explainer: Explainer) -> dict[str, Any]:
                    "has_dial": method.has_dial},
         "may_change": {name: how for name, _, _, how in explainer.schema.describe()},
         "described": {name: values for name, _, values, _ in explainer.schema.describe()},
+        "spoken": _spoken(explainer),
     }  # fmt: skip
 
 
+def _spoken(explainer: Explainer) -> dict[str, Any]:
+    """How the studio writes each column: for an analyst, who types values in and must know what they are."""
+    schema = explainer.schema
+    speaker = speaker_of(schema, "en", "analyst")
+    found = {}
+    for column in schema:
+        known = column.categories if isinstance(column, Categorical) else ()
+        found[str(column.name)] = {
+            "title": speaker.title(column.name),
+            "values": {str(value): speaker.value(column.name, value) for value in known},
+            "unit": column.words.unit if isinstance(column.words.unit, str) else column.words.unit.get("en", ""),
+            "format": column.words.format,
+            "named": speaker.may_name(column.name),
+        }
+    return found
+
+
 def _about_rows(api: FastAPI) -> None:
-    @api.post("/predict", response_model=bodies.Decisions, responses=_troubles(408, 413, 415, 422))
+    @api.post("/predict", response_model=bodies.Decisions, responses=_troubles(408, 413, 415))
     async def predict(request: Request, body: bodies.Predict) -> Any:
         """What the model says about each row."""
         explainer = request.app.state.explainer
         return await _light(request, lambda: _predicted(explainer, _frame(request, body.rows)))
 
-    @api.post("/explain", response_model=bodies.Lines, responses=_troubles(408, 413, 415, 422))
+    @api.post("/explain", response_model=bodies.Lines, responses=_troubles(408, 413, 415))
     async def explain(request: Request, body: bodies.Explain) -> Any:
         """What would have to be different, for one row or many."""
         state, asked = request.app.state, _asked(request, body)
+        speaker = speaker_of(state.explainer.schema, body.language, body.audience)
         rows = _frame(request, body.rows, asked["n"])
         answer = await _answer(request, state.desk.explain(rows, asked))
-        return {"lines": lines_of(answer, state.explainer.fitted.encoder, body.rows)}
+        return {"lines": lines_of(answer, state.explainer.fitted.encoder, body.rows, speaker, body.audience)}
 
-    @api.post("/check", response_model=bodies.Checked, responses=_troubles(408, 413, 415, 422))
+    @api.post("/check", response_model=bodies.Checked, responses=_troubles(408, 413, 415))
     async def check(request: Request, body: bodies.Check) -> Any:
         """Why not this? A row changed by hand, judged as an answer would be."""
         explainer = request.app.state.explainer
         row, other = (_frame(request, [each]) for each in (body.row, body.values))
         asked = _asked(request, body)
-        return await _light(request, lambda: tried(explainer, row, other, **asked))
+        return await _light(request, lambda: tried(explainer, row, other, **asked, audience=body.audience))
 
-    @api.post("/walk", response_model=bodies.Walked, responses=_troubles(408, 413, 415, 422))
+    @api.post("/walk", response_model=bodies.Walked, responses=_troubles(408, 413, 415))
     async def walk(request: Request, body: bodies.Walk) -> Any:
         """The reverse walk of the diffusion model for one row, frame by frame."""
         state, row = request.app.state, _frame(request, [body.row])
@@ -318,7 +340,7 @@ JobId = Annotated[str, Path(max_length=64)]
 
 
 def _about_files(api: FastAPI) -> None:
-    @api.post("/jobs", response_model=bodies.Job, status_code=201, responses=_troubles(408, 413, 415, 422))
+    @api.post("/jobs", response_model=bodies.Job, status_code=201, responses=_troubles(408, 413, 415))
     async def new_job(request: Request, body: bodies.NewJob) -> Any:
         """A question about a file; PUT the file to /jobs/{id}/rows."""
         state, asked, dialect = request.app.state, _asked(request, body), Dialect(body.sep, body.decimal)
@@ -326,7 +348,7 @@ def _about_files(api: FastAPI) -> None:
         return state.jobs.new(asked, dialect).told()
 
     @api.put(
-        "/jobs/{id}/rows", response_model=bodies.Job, status_code=202, responses=_troubles(404, 408, 409, 413, 415, 422)
+        "/jobs/{id}/rows", response_model=bodies.Job, status_code=202, responses=_troubles(404, 408, 409, 413, 415)
     )
     async def rows_of_job(request: Request, id: JobId) -> Any:
         """The file: .csv (text/csv), .csv.gz (application/gzip) or .parquet (application/vnd.apache.parquet)."""

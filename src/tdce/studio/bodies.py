@@ -34,6 +34,13 @@ def _number(low: float, high: float, kind: str = "number") -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": kind, "minimum": low, "maximum": high}, {"type": "null"}]})
 
 
+Audience = Annotated[
+    Any,
+    WithJsonSchema({"type": "string", "enum": ["program", "analyst", "applicant"]}),
+    Field(description="A program gets all columns; people only what the schema lets be named to them"),
+]
+
+
 class Strict(BaseModel):
     """A name that is not known is a slip, and is named."""
 
@@ -74,6 +81,10 @@ class Question(Goal):
 
 class Explain(Question):
     rows: Rows
+    audience: Audience = "program"
+    language: Annotated[Any, WithJsonSchema({"type": "string"}), Field(description="Of the words: en, de, de-CH")] = (
+        "en"
+    )
 
 
 class NewJob(Question):
@@ -88,6 +99,7 @@ class Predict(Strict):
 class Check(Goal):
     row: Annotated[Row, Field(description="As it is")]
     values: Annotated[Row, Field(description="As it would be")]
+    audience: Audience = "program"
 
 
 class Walk(Goal):
@@ -102,15 +114,15 @@ class Trouble(BaseModel):
 
 class Change(BaseModel):
     feature: str
-    label: str
     before: Cell
     after: Cell
-    words: str = Field(description="The change as people say it")
+    words: str = Field(description="The change as people say it; nothing if it may not be named")
 
 
 class Reason(BaseModel):
     feature: str
-    loss: float = Field(description="What giving the feature back would cost: log odds to the goal")
+    loss: float | None = Field(description="What giving the feature back would cost: log odds to the goal")
+    words: str
 
 
 class Line(BaseModel):
@@ -125,7 +137,10 @@ class Line(BaseModel):
     note: str
     values: dict[str, Cell] = Field(description="The row as it would be, with the columns that are carried through")
     changes: list[Change]
+    unnamed: int = Field(description="How many changes may not be named to this audience")
     sentence: str
+    letter: str
+    typical: str = Field(description="The plausibility in words")
     reasons: list[Reason]
 
 

@@ -27,40 +27,36 @@ def split(answer: Answer, frames: list[pd.DataFrame]) -> Iterator[Answer]:
 def _part(answer: Answer, at: Positions, rows: pd.DataFrame) -> Answer:
     """The answer to some of its rows, with the index of `rows`."""
     lines = (at[:, None] * answer.options + np.arange(answer.options)).reshape(-1)
-    written = answer.written.iloc[lines].set_axis(rows.index.repeat(answer.options), axis=0)
-    goals = answer.question.goals.take(torch.from_numpy(at))
-    return _with(answer, rows, written, goals, answer.found.take(at), answer.target[at])
+    return replace(
+        answer,
+        rows=rows,
+        written=answer.written.iloc[lines].set_axis(rows.index.repeat(answer.options), axis=0),
+        question=replace(answer.question, goals=answer.question.goals.take(torch.from_numpy(at))),
+        found=answer.found.take(at),
+        target=answer.target[at],
+        wanted=answer.wanted[at],
+    )
 
 
 def joined(answers: list[Answer]) -> Answer:
     """The answers to blocks of one table, as one."""
-    first = answers[0]
-    if len(answers) == 1:
+    first, *others = answers
+    if not others:
         return first
-    found = [answer.found for answer in answers]
-    names = [field.name for field in fields(Explanation)]
-    whole = Explanation(*(np.concatenate([getattr(each, name) for each in found]) for name in names))
     goals = Goals.of([answer.question.goals.goal(i) for answer in answers for i in range(len(answer.rows))])
-    rows, written = (pd.concat([getattr(answer, name) for answer in answers]) for name in ("rows", "written"))
-    return _with(
-        first, rows, written, goals, whole, np.concatenate([answer.target for answer in answers]),
-        sum(answer.model_calls for answer in answers), sum(answer.model_rows for answer in answers),
-    )  # fmt: skip
-
-
-def _with(
-    answer: Answer,
-    rows: pd.DataFrame,
-    written: pd.DataFrame,
-    goals: Goals,
-    found: Explanation,
-    target: Any,
-    calls: int | None = None,
-    asked: int | None = None,
-) -> Answer:
-    """The answer with other rows, and nothing of what it has worked out about the old ones."""
+    found = (_stacked([getattr(answer.found, field.name) for answer in answers]) for field in fields(Explanation))
     return replace(
-        answer, rows=rows, written=written, question=replace(answer.question, goals=goals), found=found, target=target,
-        model_calls=answer.model_calls if calls is None else calls,
-        model_rows=answer.model_rows if asked is None else asked,
-    )  # fmt: skip
+        first,
+        rows=pd.concat([answer.rows for answer in answers]),
+        written=pd.concat([answer.written for answer in answers]),
+        question=replace(first.question, goals=goals),
+        found=Explanation(*found),
+        target=_stacked([answer.target for answer in answers]),
+        wanted=_stacked([answer.wanted for answer in answers]),
+        model_calls=sum(answer.model_calls for answer in answers),
+        model_rows=sum(answer.model_rows for answer in answers),
+    )
+
+
+def _stacked(parts: list[Any]) -> Any:
+    return None if any(part is None for part in parts) else np.concatenate(parts)

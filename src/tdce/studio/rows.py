@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce.cells import as_numbers, plain
+from tdce.cells import as_numbers, is_value, plain
 from tdce.columns import Categorical, Column, Numeric
 from tdce.encoder import Encoder
 from tdce.errors import InputError, shown
@@ -25,6 +25,9 @@ def frame_of(rows: Any, encoder: Encoder) -> pd.DataFrame:
     for row in rows:
         if not isinstance(row, dict):
             raise InputError(f"rows has {shown(row)}; each row must be an object, such as {{'age': 30}}")
+        for text in (text for pair in row.items() for text in pair if isinstance(text, str)):
+            if not is_value(text):
+                raise InputError(f"rows has {shown(text)}: half a character, which no file can hold; correct the text")
     known = {str(column.name): column for column in encoder.schema}
     for row in rows:
         if not known.keys() <= row.keys():

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
+import pandas as pd
 
 from tdce.answer import Answer
-from tdce.cells import Floats
+from tdce.cells import Floats, Name
 from tdce.encoder import Encoder
-from tdce.report.words import bullet, sentence, spoken
+from tdce.errors import one_of
+from tdce.explanation import Line
+from tdce.schema import Schema
 from tdce.studio.rows import cells, number, others, records
+from tdce.words.speaker import Speaker
+
+Audience = Literal["program", "analyst", "applicant"]
 
 
-def lines_of(answer: Answer, encoder: Encoder, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One line per row and option, as `Answer.to_frame` has them; `rows` as they were sent."""
-    found, n = answer.found, answer.options
-    values, far = records(answer.written[list(answer.features)]), distances(encoder, found.own, found.raw)
-    carried = [others(row, encoder) for row in rows]
-    wanted = cells_of(answer.target)
+def speaker_of(schema: Schema, language: Any = "en", audience: Any = "program") -> Speaker:
+    """Who puts an answer into words; in an answer for a program they are such as an applicant may read."""
+    audience = one_of("audience", audience, get_args(Audience))
+    return Speaker.of(schema, language, "analyst" if audience == "analyst" else "applicant")
+
+
+def lines_of(
+    answer: Answer, encoder: Encoder, rows: list[dict[str, Any]], speaker: Speaker, audience: Any
+) -> list[dict[str, Any]]:
+    """One line per row and option; `rows` as they were sent. A program gets all columns, as from `Answer.to_frame` and
+    `Answer.changes`; people get only what may be named to them."""
+    found, n, whole = answer.found, answer.options, audience == "program"
+    shown = [name for name in answer.features if whole or speaker.may_name(name)]
+    values, far = records(answer.written[shown]), distances(encoder, found.own, found.raw)
+    carried, wanted = [others(row, encoder) for row in rows], cells_of(answer.target)
     return [
         {
             "row": r,
@@ -29,11 +44,14 @@ def lines_of(answer: Answer, encoder: Encoder, rows: list[dict[str, Any]]) -> li
             "score_after": line.after,
             "plausibility": number(line.plausibility),
             "distance": float(far[r, o]),
-            "note": line.note,
+            "note": line.note if whole else speaker.note(line),
             "values": values[r * n + o] | carried[r],
-            "changes": [_change(*change) for change in line.changes],
-            "sentence": sentence(line),
-            "reasons": [],
+            "changes": [_change(speaker, *change) for change in line.changes if change[0] in shown],
+            "unnamed": 0 if whole else speaker.unnamed(line),
+            "sentence": speaker.sentence(line),
+            "letter": speaker.letter(line),
+            "typical": speaker.typical(line.plausibility),
+            "reasons": _reasons(speaker, line),
         }
         for r, options in enumerate(answer.lines)
         for o, line in enumerate(options)
@@ -49,12 +67,19 @@ def distances(encoder: Encoder, own: Floats, raw: Floats) -> Floats:
 
 
 def cells_of(values: Any) -> list[Any]:
-    import pandas as pd
-
     return cells(pd.Series(list(values), dtype=object))
 
 
-def _change(feature: Any, before: Any, after: Any) -> dict[str, Any]:
+def _change(speaker: Speaker, feature: Name, before: Any, after: Any) -> dict[str, Any]:
     was, is_now = cells_of([before, after])
-    words = bullet(feature, before, after)
-    return {"feature": str(feature), "label": spoken(feature), "before": was, "after": is_now, "words": words}
+    words = speaker.bullet(feature, before, after) if speaker.may_name(feature) else ""
+    return {"feature": str(feature), "before": was, "after": is_now, "words": words}
+
+
+def _reasons(speaker: Speaker, line: Line) -> list[dict[str, Any]]:
+    named = [(feature, loss) for feature, loss in line.reasons if speaker.may_name(feature)]
+    said = speaker.reasons(line)
+    return [
+        {"feature": str(feature), "loss": number(loss), "words": words}
+        for (feature, loss), words in zip(named, said, strict=True)
+    ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tdce.cells import Floats, same
+from tdce.cells import Floats, Name, same
+from tdce.encoder import Encoder
 from tdce.errors import names, optional, texts
 from tdce.errors import number as checked_number
 from tdce.explainer import Explainer
@@ -18,8 +20,11 @@ from tdce.laws.keeping import Keeping
 from tdce.limits import Limits
 from tdce.plausibility import plausibility
 from tdce.studio.rows import number
-from tdce.studio.speaking import cells_of, distances
+from tdce.studio.speaking import cells_of, distances, speaker_of
 from tdce.targets import goals_of
+from tdce.words.catalogue import catalogue
+from tdce.words.notes import Plain, mentions, note
+from tdce.words.speaker import Speaker
 
 
 def tried(
@@ -30,8 +35,11 @@ def tried(
     immutable: Any = (),
     rules: Any = (),
     threshold: Any = None,
+    audience: Any = "program",
 ) -> dict[str, Any]:
     """Score, verdict, plausibility, and what the other values break, of a row that would have them."""
+    speaker = speaker_of(explainer.schema, "en", audience)
+    barred = () if audience == "program" else [name for name in explainer.schema.names if not speaker.may_name(name)]
     fitted, rules = explainer.fitted, texts("rules", rules)
     encoder, schema = fitted.encoder, explainer.schema
     limits = Limits.of(encoder, row, names("immutable", immutable), rules)
@@ -51,14 +59,13 @@ def tried(
         "prediction": cells_of([said])[0],
         "plausibility": typical_of(fitted, raw, goals, own)[0],
         "distance": float(distances(encoder, own, raw[:, None])[0, 0]),
-        "broken": _broken(texts_of, limits.laws, raw, own),
-        "unusual": [
-            *_broken([*map(str, soft)], Keeping.soft(schema.laws, schema.features), raw, own),
-            *encoder.unfamiliar(raw)[0],
-        ],
-        "not_allowed": _not_allowed(limits, raw),
-        "changed": [str(schema.names[i]) for i in np.flatnonzero(~same(raw, own)[0])],
-    }
+        "broken": _unnamed(_broken(texts_of, limits.laws, raw, own), barred, speaker),
+        "unusual": _unnamed([*_broken([*map(str, soft)], Keeping.soft(schema.laws, schema.features), raw, own),
+                             *_unfamiliar(encoder, raw)], barred, speaker),
+        "not_allowed": _unnamed(_not_allowed(limits, raw), barred, speaker),
+        "changed": [str(schema.names[i]) for i in np.flatnonzero(~same(raw, own)[0])
+                    if schema.names[i] not in barred],
+    }  # fmt: skip
 
 
 def goals_for(fitted: Fitted, own: Floats, target: Any, threshold: Any) -> Goals:
@@ -75,6 +82,16 @@ def typical_of(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[f
         return [None] * len(raw)
     towards = goals.towards(Judge(fitted.model).score(own)).repeat(len(raw))
     return [number(p) for p in plausibility(fitted.encoder, fitted.diffusion, fitted.typical, raw, towards)]
+
+
+def _unnamed(sentences: list[str], barred: Iterable[Name], speaker: Speaker) -> list[str]:
+    """Without those that name what must not be named; that there are some is said."""
+    kept = [text for text in sentences if not any(mentions(text, str(name)) for name in barred)]
+    return kept if len(kept) == len(sentences) else [*kept, speaker.text("unnamed_rule")]
+
+
+def _unfamiliar(encoder: Encoder, raw: Floats) -> list[str]:
+    return [note((remark,), catalogue("en"), Plain(())) for remark in encoder.unfamiliar(raw)[0]]
 
 
 def _broken(sentences: list[str], laws: Keeping, raw: Floats, own: Floats) -> list[str]:
