@@ -7,7 +7,7 @@ LOWEST := .venv-lowest
 unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all of the package again
 PIP := pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all test-lowest mutate lint docs clean
+.PHONY: demo test test-all test-browser test-lowest mutate lint docs clean
 
 demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
@@ -17,6 +17,9 @@ test: lint
 
 test-all: lint
 	$(BIN)/pytest -m "slow or not slow"
+
+test-browser: $(VENV)/.browser  # the pages, in Chromium
+	$(BIN)/pytest -m browser tests/browser
 
 test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
 	$(LOWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -41,6 +44,12 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/$(PIP) -c constraints.txt "pip>=25.1"
 	$(BIN)/$(PIP) -c constraints.txt --group dev -e ".[paper,studio]"
 	touch $(STAMP)
+
+$(VENV)/.browser: $(STAMP)
+	$(BIN)/$(PIP) -c constraints.txt --group browser
+	command -v chromium || command -v chromium-browser || command -v google-chrome || test -n "$$CHROMIUM" \
+	|| { apt-get update -qq && apt-get install -y -qq chromium; }
+	touch $@
 
 $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	$(PYTHON) -m venv $(LOWEST)

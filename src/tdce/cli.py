@@ -254,7 +254,7 @@ def serve(
     people = None if rows is None else read_table(rows, explainer.schema, Dialect(sep, decimal))
 
     def ready(address: str) -> None:
-        Console().print(f"The studio is at {address} (Ctrl-C stops it)", highlight=False, soft_wrap=True)
+        print(f"The studio is at {address} (Ctrl-C stops it)", flush=True)
 
     answer(explainer, setting, people, threads, ready)
 
