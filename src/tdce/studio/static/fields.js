@@ -67,7 +67,8 @@ export function input(column, value, id, changed, describedby = null) {
 export function hint(column) {
   if (column.kind === "categorical") return "";
   const name = String(column.name);
-  return `${plain.format(column.low)} to ${shown(name, column.high)}`;
+  const low = schema.spoken[name]?.format === "plain" ? plain.format(column.low) : shown(name, column.low);
+  return `${low} to ${shown(name, column.high)}`;
 }
 
 // Somebody in the middle, to begin with.

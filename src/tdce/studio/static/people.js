@@ -46,7 +46,7 @@ function table(found, go) {
   const about = found.source === "synthetic" ? "Synthetic people, drawn by the diffusion model: nobody’s record." : "The rows that the server was started with.";
   const head = ["Person", "Decision", known().outputs[0].classes ? `Chance of “${known().favourable ?? "its answer"}”` : "Prediction", ...columns.map(title)];
   return h("div", { class: "scroll card flush", tabindex: "0", role: "region", "aria-label": "People" },
-    h("table", { class: "rows" }, h("caption", { class: "small" }, about),
+    h("table", { class: "rows lines" }, h("caption", { class: "small" }, about),
       h("thead", {}, h("tr", {}, head.map((text) => h("th", { scope: "col" }, text)))),
       h("tbody", {}, found.people.map((person) => h("tr", {},
         h("th", { scope: "row" }, h("button", { class: "link", onclick: () => pick(person.number, person.values, go) }, `Person ${person.number + 1}`)),

@@ -149,7 +149,13 @@ function limits(some) {
       h("div", { class: "field" }, h("label", { for: "n" }, "Options"), count)),
     free.length ? h("div", { class: "field" }, h("label", { for: "limit-of" }, "A limit on"), picked) : null, editor, set(),
     h("div", { class: "field" }, h("label", { for: "rules" }, "Rules, one per line"), rules,
-      h("span", { class: "small", id: "rules-hint" }, "For example: credit_amount <= 400 * duration_months")));
+      h("span", { class: "small", id: "rules-hint" }, `For example: ${example(free)}`)));
+}
+
+// A rule about this table.
+function example(free) {
+  const column = free.find((each) => each.kind !== "categorical" && /^[A-Za-z_]\w*$/.test(each.name));
+  return column ? `${column.name} <= ${column.high}` : "at most 2 changes";
 }
 
 function limit(column) {
