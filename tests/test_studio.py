@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import studio
+import torch
 
 import tdce
 from tdce import InputError
@@ -123,6 +124,26 @@ def test_requests_that_wait_together_get_the_answers_that_each_gets_alone(explai
     finally:
         desk.close()
     assert sorted(calls) == [(1, 1), (1, 1), (4, 4)]
+
+
+def test_no_ticket_is_lost_while_others_are_taken(explainer):
+    """Many threads hand in tickets of two kinds while the desk takes them out; every one is answered."""
+    rows = frame_of(studio.people(explainer, 1), explainer.fitted.encoder)
+    answer = explainer.explain(rows)
+    quick = lending.explainer()
+    quick.explain = lambda frame, **question: replace(  # type: ignore[method-assign]
+        answer, rows=frame, written=pd.concat([answer.written] * len(frame)),
+        found=answer.found.take(np.zeros(len(frame), dtype=np.int64)),
+        target=answer.target.repeat(len(frame)), wanted=answer.wanted.repeat(len(frame)),
+        question=replace(answer.question, goals=answer.question.goals.take(torch.zeros(len(frame), dtype=torch.long))),
+    )  # fmt: skip
+    desk = Desk(quick, 100_000)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            tickets = list(pool.map(lambda i: desk.explain(rows, {"seed": i % 2}), range(2000)))
+        assert all(len(ticket.result(60)) == 1 for ticket in tickets)
+    finally:
+        desk.close()
 
 
 def test_one_wrong_row_spoils_no_other_request(explainer):
@@ -703,22 +724,18 @@ def crowd(address: str, explainer: tdce.Explainer, clients: int) -> list[float]:
     rows = studio.people(explainer, 20)
     alone = explainer.explain(frame_of(rows, explainer.fitted.encoder)).to_frame()["score_after"].tolist()
 
-    async def ask(i: int, begin: asyncio.Event) -> float:
-        limits = httpx.Limits(max_connections=1)
-        async with httpx.AsyncClient(timeout=120, limits=limits, trust_env=False) as client:
-            await begin.wait()
-            began = time.monotonic()
-            found = await client.post(f"{address}explain", json={"rows": [rows[i % len(rows)]]})
-            assert found.status_code == 200, found.text
-            assert found.json()["lines"][0]["score_after"] == alone[i % len(rows)]
-            return time.monotonic() - began
-
     async def everyone() -> list[float]:
-        begin = asyncio.Event()
-        tasks = [asyncio.create_task(ask(i, begin)) for i in range(clients)]
-        await asyncio.sleep(0)
-        begin.set()
-        return await asyncio.gather(*tasks)
+        limits = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
+        async with httpx.AsyncClient(timeout=120, limits=limits, trust_env=False) as client:
+
+            async def ask(i: int) -> float:
+                began = time.monotonic()
+                found = await client.post(f"{address}explain", json={"rows": [rows[i % len(rows)]]})
+                assert found.status_code == 200, found.text
+                assert found.json()["lines"][0]["score_after"] == alone[i % len(rows)]
+                return time.monotonic() - began
+
+            return await asyncio.gather(*(ask(i) for i in range(clients)))
 
     return asyncio.run(everyone())
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -44,7 +45,7 @@ class Ticket:
     def size(self) -> int:
         return 1 if self.rows is None else max(1, len(self.rows))
 
-    @property
+    @cached_property
     def key(self) -> Any:
         """Of requests that can be answered in one call; None: this one is answered alone."""
         alone = self.question.get("max_model_rows") is not None or isinstance(self.question.get("target"), list)
@@ -133,14 +134,15 @@ class Desk:
             first = self._tickets.popleft()
             if first.key is None:
                 return [first]
-            chosen, rows, rest = [first], first.size, deque[Ticket]()
-            for ticket in self._tickets:
+            chosen, rows = [first], first.size
+            for ticket in list(self._tickets):
                 if ticket.key == first.key and rows + ticket.size <= TOGETHER and not ticket.result.cancelled():
                     chosen.append(ticket)
                     rows += ticket.size
-                else:
-                    rest.append(ticket)
-            self._tickets = rest
+            taken = set(map(id, chosen))
+            left_over = [ticket for ticket in self._tickets if id(ticket) not in taken]
+            self._tickets.clear()  # the same queue, which others hold in their hands
+            self._tickets.extend(left_over)
             return chosen
 
     def _serve(self, tickets: list[Ticket]) -> None:
