@@ -30,7 +30,7 @@ import tdce
 STATIC = Path(tdce.__file__).parent / "studio/static"
 PEOPLE = 20  # different ones
 TIMES = 20  # requests of each kind, one after the other
-PATIENCE = 120  # seconds for any answer
+PATIENCE = 300  # seconds for any answer
 
 
 def main() -> None:

@@ -1,6 +1,8 @@
 """Fetch what the studio's pages borrow from the npm registry, at one version each, checked by its hash.
 
     python scripts/vendor.py    # writes src/tdce/studio/static/vendor/
+
+A package with another hash than the one noted here is not written.
 """
 
 from __future__ import annotations

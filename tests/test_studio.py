@@ -2,7 +2,10 @@
 
 import json
 import logging
+import shutil
 import socket
+import ssl
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -666,6 +669,46 @@ def test_the_command_serves_on_this_machine_only_and_says_where(address, explain
     assert "server" not in httpx.get(address).headers
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--host", "0.0.0.0"], "give a token, --token or TDCE_TOKEN"),
+        (["--host", "0.0.0.0", "--token", TOKEN], "give --tls-cert and --tls-key, or --insecure"),
+        (["--host", "203.0.113.7", "--token", TOKEN, "--insecure"], "the server cannot listen on 203.0.113.7"),
+    ],
+)
+def test_the_command_refuses_what_is_not_safe(artefact, words, said):
+    from typer.testing import CliRunner
+
+    from tdce.cli import app
+
+    done = CliRunner().invoke(app, ["serve", str(artefact), *words])
+    assert isinstance(done.exception, InputError)
+    assert said in str(done.exception)
+
+
+def test_a_port_that_is_taken_is_named(artefact, address):
+    from typer.testing import CliRunner
+
+    from tdce.cli import app
+
+    done = CliRunner().invoke(app, ["serve", str(artefact), "--port", str(urlsplit(address).port)])
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception).endswith("name another one with --port")
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl")
+def test_with_a_certificate_it_speaks_tls(artefact, tmp_path):
+    key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=studio"]
+    words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
+    subprocess.run(words, check=True, capture_output=True)
+    with studio.served(artefact, "--tls-cert", str(cert), "--tls-key", str(key)) as (address, _):
+        assert address.startswith("https://127.0.0.1:")
+        found = httpx.get(f"{address}health", verify=ssl.create_default_context(cafile=str(cert)), trust_env=False)
+        assert found.json()["status"] == "ok"
+
+
 def test_a_client_that_hangs_up_half_way_and_one_that_never_ends_harm_nobody(artefact, explainer):
     body = json.dumps({"rows": studio.people(explainer, 1)}).encode()
     with studio.served(artefact) as (address, process):
@@ -726,7 +769,7 @@ def crowd(address: str, explainer: tdce.Explainer, clients: int) -> list[float]:
 
     async def everyone() -> list[float]:
         limits = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
-        async with httpx.AsyncClient(timeout=120, limits=limits, trust_env=False) as client:
+        async with httpx.AsyncClient(timeout=300, limits=limits, trust_env=False) as client:
 
             async def ask(i: int) -> float:
                 began = time.monotonic()

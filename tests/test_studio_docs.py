@@ -69,3 +69,4 @@ def test_the_page_has_the_limits_of_the_code():
         assert f"{number:,}" in table
     assert f"{bounds.body // 10**6} MB, {bounds.file // 10**6} MB" in table
     assert f"{int(bounds.rate)} per second" in table
+    assert f"{bounds.body_seconds:g} (a file: {bounds.seconds:g})" in table

@@ -135,6 +135,15 @@ def test_a_value_changed_by_hand_is_judged_at_once(page, address):
     expect(page.locator(".verdict")).to_have_text("“no”")
 
 
+def test_a_value_that_is_typed_in_is_decided_at_once(page, address, explainer):
+    opened(page, address)
+    found = asked(page, "/predict", lambda: page.locator("#value-income").fill("9000"))
+    assert found["decisions"][0]["prediction"] == "yes"
+    expect(page.locator(".verdict")).to_have_text("“yes”")
+    expect(page.get_by_role("heading", level=1)).to_have_text("A person of your own")
+    expect(page.locator(".option .headline").first).to_have_text("The answer is already “yes”.", timeout=30_000)
+
+
 def test_undo_and_redo_bring_values_and_settings_back(page, address):
     opened(page, address)
     income = page.locator("#value-income")

@@ -86,7 +86,7 @@ class Guard:
         setting, headers, path = self.setting, Headers(scope=scope), scope["path"]
         if self.inside > setting.bounds.clients:
             raise Refusal(503, "too many requests are being answered; try again in a second", 1)
-        if headers.getlist("host").__len__() != 1 or not setting.known(_hostname(headers["host"])):
+        if len(headers.getlist("host")) != 1 or not setting.known(_hostname(headers["host"])):
             raise Refusal(421, "this server is not known by that name; name it with --name if it should be")
         page = scope["method"] in SAFE and (path in OPEN or path.startswith(PAGES))
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tdce.cells import Floats
 from tdce.explainer import Explainer
+from tdce.fitting import Fitted
 from tdce.goal import Goals
 from tdce.judge import Judge, rounded
 from tdce.studio.rows import records
@@ -37,7 +39,7 @@ class People:
         else:
             raw, source = fitted.encoder.read(rows), "rows"
         said = Judge(fitted.model).score(raw)
-        goals = _favourable(explainer, len(raw))
+        goals = _favourable(fitted, raw)
         output, predicted = fitted.outputs[0], rounded(said)
         labels = (
             [output.classes[k] for k in output.group(predicted).tolist()]
@@ -65,12 +67,10 @@ class People:
                 "met": self.met[i]}  # fmt: skip
 
 
-def _favourable(explainer: Explainer, count: int) -> Goals | None:
+def _favourable(fitted: Fitted, raw: Floats) -> Goals | None:
     """What people hope for, if that was said."""
-    fitted = explainer.fitted
     if fitted.favourable is None:
         return None
-    people = fitted.people
     return goals_of(
-        None, None, fitted.favourable, fitted.outputs, count, lambda: Judge(fitted.model).score(people[:count])
-    )
+        None, None, fitted.favourable, fitted.outputs, len(raw), lambda: Judge(fitted.model).score(raw)
+    )  # fmt: skip

@@ -22,7 +22,7 @@ class Bounds:
     cells: int = 20_000_000  # of an answer to a file: rows, options and columns multiplied
     waiting: int = 4_096  # rows in the queue
     clients: int = 2_048  # requests in flight
-    seconds: float = 60.0  # for an answer
+    seconds: float = 120.0  # for an answer
     body_seconds: float = 10.0  # for a JSON body to arrive; a file may take as long as an answer
     rate: float = 200.0  # requests per second of one client,
     burst: float = 2_000.0  # and how many at once

@@ -15,10 +15,12 @@ export function file(main) {
   const place = h("div", { id: "job" });
   const pick = h("input", { type: "file", id: "file", accept: ".csv,.gz,.parquet", required: true });
   const sep = h("select", { id: "sep" }, [[",", "comma"], [";", "semicolon"], ["tab", "tab"]].map(([value, text]) => h("option", { value }, text)));
+  const decimal = h("select", { id: "decimal" }, [[".", "point"], [",", "comma"]].map(([value, text]) => h("option", { value }, text)));
   const form = h("form", { class: "card" }, h("h2", {}, "Rows to explain"),
     h("div", { class: "fields" },
       h("div", { class: "field" }, h("label", { for: "file" }, "A table: .csv, .csv.gz or .parquet"), pick),
-      h("div", { class: "field" }, h("label", { for: "sep" }, "Cells are separated by"), sep)),
+      h("div", { class: "field" }, h("label", { for: "sep" }, "Cells are separated by"), sep),
+      h("div", { class: "field" }, h("label", { for: "decimal" }, "Decimal mark"), decimal)),
     h("p", { class: "small" }, settings()),
     h("button", { class: "main", id: "send" }, "Explain the file"));
   form.addEventListener("submit", async (event) => {
@@ -26,7 +28,7 @@ export function file(main) {
     const chosen = pick.files[0];
     const kind = KINDS.find(([ending]) => chosen.name.toLowerCase().endsWith(ending))?.[1];
     if (!kind) return fill(place, h("p", { class: "notice", role: "alert" }, "The file must end in .csv, .csv.gz or .parquet."));
-    await begin(place, chosen, kind, { ...question(), sep: sep.value, decimal: sep.value === ";" ? "," : "." });
+    await begin(place, chosen, kind, { ...question(), sep: sep.value, decimal: decimal.value });
   });
   fill(main, h("h1", {}, "A whole file"),
     h("p", { class: "lead" }, "Every row gets its options, with the settings of the person page. What you send is kept in a folder of its own on the server and deleted with the job."), form, place);

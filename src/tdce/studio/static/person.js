@@ -31,20 +31,22 @@ export function person(main, go) {
   const decision = h("section", { class: "card decision", "aria-live": "polite", "aria-label": "Decision" }, h("p", { class: "loading" }, "Asking the model …"));
   const found = h("section", { "aria-label": "Options", id: "options" }, h("p", { class: "loading" }, "Looking for options …"));
   const along = h("div", { id: "along" });
-  room = { decision, found, along, go, controller: null };
-  fill(main,
-    h("h1", {}, some.number === null ? "A person of your own" : `Person ${some.number + 1}`),
+  room = { heading: h("h1", {}, heading(some)), decision, found, along, go, controller: null };
+  fill(main, room.heading,
     h("div", { class: "two" },
       h("div", {}, values(some)),
       h("div", {}, decision, h("div", { class: "pair" }, dial(some), limits(some)), found)));
   ask();
 }
 
+const heading = ({ number }) => (number === null ? "A person of your own" : `Person ${number + 1}`);
+
 const later = debounced(() => ask(), WAIT);
 
 listen((now, before, whole) => {
   if (!room?.found.isConnected || now.person === null) return;
-  if (whole || now.number !== before.number) return; // the page is made anew
+  if (whole) return; // the page is made anew
+  room.heading.textContent = heading(now);
   later();
 });
 
