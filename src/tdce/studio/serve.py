@@ -30,10 +30,10 @@ def serve(
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Answer until the process is told to stop; `ready` is told the address when it can be asked."""
-    torch.set_num_threads(threads)
-    _log()
-    app = app_of(explainer, setting, rows)
     with _bound(setting) as place:
+        torch.set_num_threads(threads)
+        _log()
+        app = app_of(explainer, setting, rows)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
             limit_concurrency=2 * setting.bounds.clients, timeout_graceful_shutdown=GRACE, ws="none",
