@@ -165,7 +165,8 @@ def test_the_wheel_has_all_files_and_says_their_licences(tmp_path):
         meta = Parser().parsestr(wheel.read(f"tdce-{tdce.__version__}.dist-info/METADATA").decode())
     for path in (ROOT / "src").rglob("*"):
         assert path.is_dir() or path.suffix == ".pyc" or str(path.relative_to(ROOT / "src")) in names
-    assert meta["License-Expression"] == "Apache-2.0 AND CC-BY-4.0"
-    assert meta.get_all("License-File") == ["LICENSE", "src/tdce/data/LICENCE.txt"]
+    assert meta["License-Expression"] == "Apache-2.0 AND CC-BY-4.0 AND MIT"
+    theirs = ["src/tdce/data/LICENCE.txt", "src/tdce/studio/static/vendor/uplot.LICENSE.txt"]
+    assert meta.get_all("License-File") == ["LICENSE", *theirs]
     assert all(f"tdce-{tdce.__version__}.dist-info/licenses/{name}" in names for name in meta.get_all("License-File"))
     assert meta.get_all("Provides-Extra") == ["onnx", "paper", "studio"]
