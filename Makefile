@@ -26,6 +26,7 @@ test-browser: $(VENV)/.browser  # the pages, in Chromium; without one they are s
 
 pictures: $(VENV)/.browser  # of the pages, for README.md
 	$(BIN)/python scripts/pictures.py
+	$(BIN)/python scripts/pictures_studio.py
 
 test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
 	$(LOWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -48,7 +49,7 @@ lint: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/$(PIP) -c constraints.txt "pip>=25.1"
-	$(BIN)/$(PIP) -c constraints.txt --group dev -e ".[paper]"
+	$(BIN)/$(PIP) -c constraints.txt --group dev -e ".[paper,studio]"
 	touch $(STAMP)
 
 $(VENV)/.browser: $(STAMP)
@@ -59,7 +60,7 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python scripts/lowest.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/$(PIP) "pip>=25.1"
-	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper]"
+	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper,studio]"
 	touch $@
 
 clean:

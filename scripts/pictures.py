@@ -29,15 +29,18 @@ def main() -> None:
     if not report.exists():
         subprocess.run([sys.executable, "-m", "tdce", "demo", "--out", report.parent], check=True)
     PICTURES.mkdir(exist_ok=True)
-    browser_path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)))
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1180, "height": 1000}, color_scheme="light", reduced_motion="reduce")
         page.goto(report.as_uri())
         page.wait_for_selector(".card")
         page.evaluate("document.getElementById('find').scrollIntoView()")
         save("report.png", page.screenshot())
         browser.close()
+
+
+def browser_path() -> str:
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)))
 
 
 def save(name: str, shot: bytes) -> None:

@@ -86,6 +86,18 @@ def test_a_command_that_needs_the_extra_says_how_to_get_it(words, hidden, librar
     assert not list(tmp_path.iterdir())
 
 
+def test_the_studio_says_how_to_get_what_it_needs(tmp_path):
+    done = python("sys.modules['uvicorn'] = None\n" + COMMAND, "serve", "no.tdce", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == "tdce: tdce serve needs uvicorn; install it with `pip install 'tdce[studio]'`\n"
+
+
+def test_nothing_but_the_commands_knows_the_studio():
+    known = [i for i in graph.imports() if graph.room(i.imported) == "studio" and graph.room(i.importer) != "studio"]
+    assert {i.importer for i in known} == {"tdce.cli"}
+    assert all(i.lazy for i in known)
+
+
 def test_face_says_how_to_get_what_it_needs(monkeypatch):
     explainer = tdce.Explainer("face", hidden=8, steps=5, progress="silent").fit(lending.table(60), "decision", "yes")
     monkeypatch.setitem(sys.modules, "sklearn", None)
@@ -153,7 +165,8 @@ def test_the_wheel_has_all_files_and_says_their_licences(tmp_path):
         meta = Parser().parsestr(wheel.read(f"tdce-{tdce.__version__}.dist-info/METADATA").decode())
     for path in (ROOT / "src").rglob("*"):
         assert path.is_dir() or path.suffix == ".pyc" or str(path.relative_to(ROOT / "src")) in names
-    assert meta["License-Expression"] == "Apache-2.0 AND CC-BY-4.0"
-    assert meta.get_all("License-File") == ["LICENSE", "src/tdce/data/LICENCE.txt"]
+    assert meta["License-Expression"] == "Apache-2.0 AND CC-BY-4.0 AND MIT"
+    theirs = ["src/tdce/data/LICENCE.txt", "src/tdce/studio/static/vendor/uplot.LICENSE.txt"]
+    assert meta.get_all("License-File") == ["LICENSE", *theirs]
     assert all(f"tdce-{tdce.__version__}.dist-info/licenses/{name}" in names for name in meta.get_all("License-File"))
-    assert meta.get_all("Provides-Extra") == ["paper"]
+    assert meta.get_all("Provides-Extra") == ["onnx", "paper", "studio"]

@@ -27,6 +27,9 @@ Choice = TypeVar("Choice", bound=str)
 EXTRA = {"matplotlib": "matplotlib", "sklearn": "scikit-learn"}
 """The libraries of the extra `tdce[paper]`: by the name of the import, and by the name of the package."""
 
+STUDIO = {"fastapi": "fastapi", "uvicorn": "uvicorn", "prometheus_client": "prometheus-client"}
+"""Those of the extra `tdce[studio]`."""
+
 
 class InputError(ValueError):
     """Something in the user's table, file or arguments is wrong; the command line exits with 2."""
@@ -118,6 +121,13 @@ def require_paper(what: str, *modules: str) -> None:
     for module in modules:
         if find_spec(module) is None:
             raise InputError(f"{what} needs {EXTRA[module]}; install it with `pip install 'tdce[paper]'`")
+
+
+def require_studio(what: str) -> None:
+    """The same for the extra `tdce[studio]`."""
+    for module, package in STUDIO.items():
+        if find_spec(module) is None:
+            raise InputError(f"{what} needs {package}; install it with `pip install 'tdce[studio]'`")
 
 
 def shown(value: Any, most: int = 80, spell: Callable[[Any], str] = repr) -> str:

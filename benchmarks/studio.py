@@ -1,0 +1,134 @@
+"""How fast `tdce serve` answers on german: one person, many clients at once, and how heavy its pages are.
+
+    python benchmarks/studio.py [NAME.tdce] [--clients 1,10,100,1000]
+
+A server is started on this machine and stopped at the end; every client asks about one person. Without NAME.tdce an
+explainer is fitted first. Prints the tables of docs/studio.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gzip
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+import tdce
+
+STATIC = Path(tdce.__file__).parent / "studio/static"
+PEOPLE = 20  # different ones
+TIMES = 20  # requests of each kind, one after the other
+PATIENCE = 300  # seconds for any answer
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("artefact", nargs="?", type=Path)
+    parser.add_argument("--clients", default="1,10,100,1000")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        artefact = given.artefact or fitted(Path(folder) / "german.tdce")
+        with served(artefact) as address:
+            rows = refused(address)
+            print("\n| request | p50 | longest |\n|---|---|---|")
+            for name, path, body in single(rows):
+                with httpx.Client(base_url=address, timeout=PATIENCE, trust_env=False) as client:
+                    seconds = [timed(client, path, body(i)) for i in range(TIMES)]
+                print(f"| {name} | {1000 * statistics.median(seconds):.0f} ms | {1000 * max(seconds):.0f} ms |")
+            print("\n| clients at once | requests/s | p50 | p99 | errors |\n|---|---|---|---|---|")
+            for clients in map(int, given.clients.split(",")):
+                took, seconds, errors = asyncio.run(crowd(address, rows, clients))
+                p50, p99 = np.quantile(seconds, [0.5, 0.99]) if seconds else (float("nan"),) * 2
+                print(f"| {clients:,} | {clients / took:.1f} | {p50:.2f} s | {p99:.2f} s | {errors} |")
+    print("\n| file | bytes | packed |\n|---|---|---|")
+    weights()
+
+
+def fitted(path: Path) -> Path:
+    data = tdce.load("german")
+    explainer = tdce.Explainer(progress="lines")
+    explainer.fit(data.frame, label=data.label, favourable=data.favourable, schema=data.schema).save(path)
+    return path
+
+
+@contextmanager
+def served(artefact: Path) -> Iterator[str]:
+    command = [sys.executable, "-m", "tdce", "serve", str(artefact), "--port", "0"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().split(" at ")[1].split()[0]
+        finally:
+            process.terminate()
+
+
+def refused(address: str) -> list[dict[str, Any]]:
+    found = httpx.get(f"{address}people", params={"met": "false", "count": PEOPLE}, trust_env=False).json()
+    return [person["values"] for person in found["people"]]
+
+
+def single(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, Any]]:
+    """What a person at a desk waits for."""
+
+    def row(i: int) -> dict[str, Any]:
+        return rows[i % len(rows)]
+
+    yield "the decision, `/predict`", "predict", lambda i: {"rows": [row(i)]}
+    yield "a value changed by hand, `/check`", "check", lambda i: {"row": row(i), "values": row(i) | {"age": 30}}
+    yield "one option, `/explain`", "explain", lambda i: {"rows": [row(i)]}
+    yield "three options, `/explain`", "explain", lambda i: {"rows": [row(i)], "n": 3}
+    yield "the walk, `/walk`", "walk", lambda i: {"row": row(i)}
+
+
+def timed(client: httpx.Client, path: str, body: dict[str, Any]) -> float:
+    began = time.perf_counter()
+    client.post(path, json=body).raise_for_status()
+    return time.perf_counter() - began
+
+
+async def crowd(address: str, rows: list[dict[str, Any]], clients: int) -> tuple[float, list[float], int]:
+    """Seconds for all, seconds of each that was answered, and how many were not; each has a connection of its own."""
+    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
+    async with httpx.AsyncClient(timeout=PATIENCE, limits=limits, trust_env=False) as client:
+
+        async def ask(i: int) -> float | None:
+            began = time.perf_counter()
+            try:
+                found = await client.post(f"{address}explain", json={"rows": [rows[i % len(rows)]]})
+                return time.perf_counter() - began if found.is_success else None
+            except httpx.HTTPError:
+                return None
+
+        began = time.perf_counter()
+        found = await asyncio.gather(*(ask(i) for i in range(clients)))
+    seconds = [each for each in found if each is not None]
+    return time.perf_counter() - began, seconds, clients - len(seconds)
+
+
+def weights() -> None:
+    total = np.zeros(2, dtype=int)
+    for path in sorted(STATIC.rglob("*")):
+        if path.is_file() and path.suffix != ".txt":
+            content = path.read_bytes()
+            size = np.array([len(content), len(gzip.compress(content))])
+            total += size
+            print(f"| {path.relative_to(STATIC)} | {size[0]:,} | {size[1]:,} |")
+    print(f"| **all pages** | **{total[0]:,}** | **{total[1]:,}** |")
+
+
+if __name__ == "__main__":
+    main()

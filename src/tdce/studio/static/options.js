@@ -1,0 +1,69 @@
+// The options of an answer, side by side.
+import { h } from "./dom.js";
+import { feature, known, score, shown, title } from "./fields.js";
+
+const STATUS = {
+  valid: "would change the decision",
+  best_effort: "nearer, but not there",
+  already: "nothing to change",
+  infeasible: "nothing may change",
+};
+
+export function options(lines, { onTry }) {
+  return h("div", { class: `options of-${Math.min(lines.length, 3)}` }, lines.map((line) => card(line, lines.length > 1, onTry)));
+}
+
+function card(line, several, onTry) {
+  return h("article", { class: "card option" },
+    h("header", {}, h("h3", {}, several ? `Option ${line.option + 1}` : "What would change it"),
+      h("span", { class: `chip ${line.status}` }, STATUS[line.status])),
+    h("p", { class: "headline" }, line.sentence),
+    line.changes.length ? h("ul", { class: "changes" }, line.changes.map(change)) : null,
+    line.unnamed ? h("p", { class: "note" }, `${line.unnamed} further ${line.unnamed === 1 ? "point" : "points"} changed, not named here.`) : null,
+    known().outputs[0].classes ? scale(line) : h("p", {}, `${score(line.score_before)} → ${score(line.score_after)}`),
+    line.typical ? h("p", { class: "note" }, `${line.typical.charAt(0).toUpperCase()}${line.typical.slice(1)}.`) : null,
+    line.note ? h("p", { class: "note" }, `Note: ${line.note}.`) : null,
+    h("div", { class: "buttons end" },
+      h("button", { onclick: () => onTry(line) }, "Try by hand"),
+      h("button", { onclick: (event) => copy(event.target, line.letter) }, "Copy as a letter")));
+}
+
+function change(each) {
+  return h("li", {}, h("b", {}, title(each.feature)),
+    h("span", { class: "way-over" }, h("s", {}, shown(each.feature, each.before)), h("span", { class: "arrow", "aria-hidden": "true" }, "→"),
+      h("span", { class: "sr" }, " becomes "), h("strong", {}, shown(each.feature, each.after))),
+    track(each));
+}
+
+// Where a number was and where it would be, in the range of the table.
+function track({ feature: name, before, after }) {
+  const column = feature(name);
+  if (column.kind === "categorical" || typeof before !== "number" || typeof after !== "number" || column.high <= column.low) return null;
+  const at = (value) => 100 * Math.min(1, Math.max(0, (value - column.low) / (column.high - column.low)));
+  const way = h("i", { class: "way" }), was = h("i", { class: "dot was" }), is = h("i", { class: "dot" });
+  way.style.left = `${Math.min(at(before), at(after))}%`;
+  way.style.width = `${Math.abs(at(after) - at(before))}%`;
+  was.style.left = `${at(before)}%`;
+  is.style.left = `${at(after)}%`;
+  return h("span", { class: "track", "aria-hidden": "true" }, way, was, is);
+}
+
+export function scale(line) {
+  const bar = (share, kind) => {
+    const inner = h("i", { class: kind });
+    inner.style.width = `${100 * share}%`;
+    return h("span", { class: "meter", "aria-hidden": "true" }, inner);
+  };
+  return h("div", { class: "scale" }, h("span", {}, "Chance now"), bar(line.score_before, "now"), h("span", { class: "num" }, score(line.score_before)),
+    h("span", {}, "then"), bar(line.score_after, "then"), h("span", { class: "num" }, score(line.score_after)));
+}
+
+async function copy(button, text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Could not copy";
+  }
+  setTimeout(() => (button.textContent = "Copy as a letter"), 2000);
+}

@@ -1,0 +1,122 @@
+// What is chosen and set; undo and redo; and the part of it that may stand in an address.
+//
+// The address holds settings and the number of a person of the table. Values of a person are never in it.
+
+export const EMPTY = {
+  number: null, // of a person of the table
+  person: null, // the values, by column
+  trial: null, // other values, tried by hand
+  target: null,
+  n: 3,
+  closeness: null, // null: the method's own
+  threshold: null,
+  locks: [],
+  ranges: {}, // by column: [low, high], either may be null
+  directions: {}, // by column: "increase" or "decrease"
+  costs: {},
+  rules: [],
+};
+const SETTINGS = ["target", "n", "closeness", "threshold", "locks", "ranges", "directions", "costs", "rules"];
+const MOST = 200; // steps that can be undone
+
+let now = structuredClone(EMPTY);
+let past = [];
+let future = [];
+const listeners = new Set();
+
+export const state = () => now;
+export const canUndo = () => past.length > 0;
+export const canRedo = () => future.length > 0;
+export const listen = (listener) => listeners.add(listener);
+
+// A change that can be undone; `typing`: the changes of one input are one step.
+let typed = "";
+export function change(part, typing = "") {
+  const next = { ...now, ...part };
+  if (JSON.stringify(next) === JSON.stringify(now)) return;
+  if (!typing || typing !== typed) past = [...past, now].slice(-MOST);
+  typed = typing;
+  future = [];
+  set(next);
+}
+
+export function undo() {
+  if (!past.length) return;
+  future.push(now);
+  typed = "";
+  set(past.pop(), true);
+}
+
+export function redo() {
+  if (!future.length) return;
+  past.push(now);
+  typed = "";
+  set(future.pop(), true);
+}
+
+function set(next, whole = false) {
+  const before = now;
+  now = next;
+  for (const listener of listeners) listener(now, before, whole);
+}
+
+export function start(initial) {
+  now = { ...structuredClone(EMPTY), ...initial };
+}
+
+const quoted = (name) => `\`${name}\``;
+
+// Ranges and directions are rules, as docs/rules.md has them.
+export function rules({ ranges, directions, rules: own }) {
+  const found = [];
+  for (const [name, [low, high]] of Object.entries(ranges)) {
+    if (low !== null) found.push(`${quoted(name)} >= ${low}`);
+    if (high !== null) found.push(`${quoted(name)} <= ${high}`);
+  }
+  for (const [name, way] of Object.entries(directions))
+    found.push(`${quoted(name)} ${way === "increase" ? ">=" : "<="} was(${quoted(name)})`);
+  return [...found, ...own.filter((rule) => rule.trim())];
+}
+
+// The arguments of `explain`, besides the rows.
+export function question(some = now) {
+  const { target, n, closeness, threshold, locks, costs } = some;
+  return { target, n, closeness, threshold, immutable: locks, costs, rules: rules(some) };
+}
+
+export function fragment(page, some = now) {
+  const parts = new URLSearchParams({ page });
+  if (some.number !== null) parts.set("person", some.number);
+  for (const name of SETTINGS)
+    if (JSON.stringify(some[name]) !== JSON.stringify(EMPTY[name])) parts.set(name, JSON.stringify(some[name]));
+  return `#${parts}`;
+}
+
+// From an address, which anybody may have written: what does not fit is left out.
+export function read(text) {
+  const parts = new URLSearchParams(text.replace(/^#/, ""));
+  const found = {};
+  for (const name of SETTINGS) {
+    if (!parts.has(name)) continue;
+    try {
+      const value = JSON.parse(parts.get(name));
+      if (fits(name, value)) found[name] = value;
+    } catch { /* not JSON: left out */ }
+  }
+  const number = Number(parts.get("person"));
+  if (parts.has("person") && Number.isInteger(number) && number >= 0) found.number = number;
+  return { page: parts.get("page") ?? "", settings: found };
+}
+
+function fits(name, value) {
+  const isObject = value !== null && typeof value === "object" && !Array.isArray(value);
+  if (name === "locks" || name === "rules") return Array.isArray(value) && value.every((v) => typeof v === "string");
+  if (name === "ranges")
+    return isObject && Object.values(value).every((pair) => Array.isArray(pair) && pair.length === 2
+      && pair.every((end) => end === null || typeof end === "number"));
+  if (name === "directions") return isObject && Object.values(value).every((v) => v === "increase" || v === "decrease");
+  if (name === "costs") return isObject && Object.values(value).every((v) => typeof v === "number");
+  if (name === "n") return Number.isInteger(value) && value >= 1 && value <= 12;
+  if (name === "target") return value === null || ["string", "number", "boolean"].includes(typeof value);
+  return value === null || (typeof value === "number" && value >= 0 && value <= 1);
+}

@@ -1,0 +1,113 @@
+"""“Why not this?”: one row changed by hand, judged as an answer would be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tdce.cells import Floats, Name, same
+from tdce.encoder import Encoder
+from tdce.errors import names, optional, texts
+from tdce.errors import number as checked_number
+from tdce.explainer import Explainer
+from tdce.fitting import Fitted
+from tdce.goal import STANDOFF, Goals
+from tdce.judge import Judge, rounded
+from tdce.laws.keeping import Keeping
+from tdce.limits import Limits
+from tdce.plausibility import plausibility
+from tdce.studio.rows import number
+from tdce.studio.speaking import cells_of, distances, speaker_of
+from tdce.targets import goals_of
+from tdce.words.catalogue import catalogue
+from tdce.words.notes import Plain, mentions, note
+from tdce.words.speaker import Speaker
+
+
+def tried(
+    explainer: Explainer,
+    row: pd.DataFrame,
+    other: pd.DataFrame,
+    target: Any = None,
+    immutable: Any = (),
+    rules: Any = (),
+    threshold: Any = None,
+    audience: Any = "program",
+) -> dict[str, Any]:
+    """Score, verdict, plausibility, and what the other values break, of a row that would have them."""
+    speaker = speaker_of(explainer.schema, "en", audience)
+    barred = () if audience == "program" else [name for name in explainer.schema.names if not speaker.may_name(name)]
+    fitted, rules = explainer.fitted, texts("rules", rules)
+    encoder, schema = fitted.encoder, explainer.schema
+    limits = Limits.of(encoder, row, names("immutable", immutable), rules)
+    own, raw = limits.own, encoder.read(other)
+    goals, judge = goals_for(fitted, own, target, threshold), Judge(fitted.model)
+    verdict = judge(np.concatenate([own, raw]), Goals(goals.kinds, goals.which.repeat(2)))
+    scores = rounded(goals.shown(verdict.score[:1])), rounded(goals.shown(verdict.score[1:]))
+    output = fitted.outputs[0]
+    said = output.classes[int(output.group(verdict.score[1:])[0])] if output.classes else float(scores[1][0])
+    hard = [law for law in schema.laws if law.on and law.hard]
+    soft = [law for law in schema.laws if law.on and not law.hard]
+    texts_of = [*map(str, hard), *schema.rules, *rules]
+    return {
+        "score_before": float(scores[0][0]),
+        "score_after": float(scores[1][0]),
+        "met": bool(verdict.met[1]),
+        "prediction": cells_of([said])[0],
+        "plausibility": typical_of(fitted, raw, goals, own)[0],
+        "distance": float(distances(encoder, own, raw[:, None])[0, 0]),
+        "broken": _unnamed(_broken(texts_of, limits.laws, raw, own), barred, speaker),
+        "unusual": _unnamed([*_broken([*map(str, soft)], Keeping.soft(schema.laws, schema.features), raw, own),
+                             *_unfamiliar(encoder, raw)], barred, speaker),
+        "not_allowed": _unnamed(_not_allowed(limits, raw), barred, speaker),
+        "changed": [str(schema.names[i]) for i in np.flatnonzero(~same(raw, own)[0])
+                    if schema.names[i] not in barred],
+    }  # fmt: skip
+
+
+def goals_for(fitted: Fitted, own: Floats, target: Any, threshold: Any) -> Goals:
+    """As `Explainer.explain` understands them."""
+    threshold = optional("threshold", threshold, checked_number, 0, 1 - 2 * STANDOFF, above=True)
+    return goals_of(
+        target, threshold, fitted.favourable, fitted.outputs, len(own), lambda: Judge(fitted.model).score(own)
+    )
+
+
+def typical_of(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[float | None]:
+    """How plausible rows are in the class that is wanted for one person."""
+    if len(fitted.typical) == 0:
+        return [None] * len(raw)
+    towards = goals.towards(Judge(fitted.model).score(own)).repeat(len(raw))
+    return [number(p) for p in plausibility(fitted.encoder, fitted.diffusion, fitted.typical, raw, towards)]
+
+
+def _unnamed(sentences: list[str], barred: Iterable[Name], speaker: Speaker) -> list[str]:
+    """Without those that name what must not be named; that there are some is said."""
+    kept = [text for text in sentences if not any(mentions(text, str(name)) for name in barred)]
+    return kept if len(kept) == len(sentences) else [*kept, speaker.text("unnamed_rule")]
+
+
+def _unfamiliar(encoder: Encoder, raw: Floats) -> list[str]:
+    return [note((remark,), catalogue("en"), Plain(())) for remark in encoder.unfamiliar(raw)[0]]
+
+
+def _broken(sentences: list[str], laws: Keeping, raw: Floats, own: Floats) -> list[str]:
+    return [text for text, broken in zip(sentences, laws.broken(raw, own)[0], strict=True) if broken]
+
+
+def _not_allowed(limits: Limits, raw: Floats) -> list[str]:
+    """Which of the changed values no answer would have."""
+    said = []
+    for i, (choices, learned) in enumerate(zip(limits.choices, limits.columns, strict=True)):
+        column = learned.column
+        if same(raw[:, i], limits.own[:, i])[0]:
+            continue
+        if column.immutable:
+            said.append(f"{column.name} may not change")
+        elif not choices.allows(raw[:, i])[0]:
+            value = column.cells(raw[:, i])[0]
+            said.append(f"{column.name} may not be {'missing' if value is None else value}: {column.describe()}")
+    return said

@@ -1,0 +1,359 @@
+"""The studio as people meet it, in Chromium: a newcomer, a keyboard, a phone, a hostile table, axe."""
+
+import json
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import lending
+import numpy as np
+import pandas as pd
+import pytest
+import studio
+
+import tdce
+from tdce.studio.setting import Setting
+
+expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser").expect
+HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>`'"
+TOKEN = "a-token-that-nobody-guesses"
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    return lending.explainer()
+
+
+@pytest.fixture(scope="module")
+def address(explainer):
+    with studio.asked(explainer) as client:
+        yield str(client.base_url)
+
+
+@pytest.fixture(scope="module")
+def hostile():
+    """A table whose column and category are a page's worst guests."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({HOSTILE: rng.choice([HOSTILE, "a", "b"], 300), "x": rng.integers(0, 50, 300)})
+    frame["y"] = np.where(frame["x"] + 20 * (frame[HOSTILE] == "a") > 30, HOSTILE, "no")
+    explainer = tdce.Explainer(hidden=16, steps=30, progress="silent").fit(frame, "y", HOSTILE)
+    with studio.asked(explainer) as client:
+        yield str(client.base_url)
+
+
+def opened(page, address, number: int = 0):
+    """The page of the first refused person (or another one), with options."""
+    page.goto(address)
+    page.locator("tbody .link").nth(number).click()
+    expect(page.locator(".option").first).to_be_visible(timeout=30_000)
+    return page
+
+
+def asked(page, path: str, action) -> dict:
+    """What the server answers to what an action asks it."""
+    with page.expect_response(lambda response: urlsplit(response.url).path == path) as found:
+        action()
+    return found.value.json()
+
+
+def test_a_newcomer_comes_from_the_start_page_to_an_exported_report(page, address, tmp_path):
+    page.goto(address)
+    expect(page.get_by_role("heading", level=1)).to_have_text("What would have to be different?")
+    page.locator("tbody .link").first.click()
+    expect(page.locator(".verdict")).to_have_text("“no”")
+    expect(page.locator(".option")).to_have_count(3, timeout=30_000)
+    sentence = page.locator(".option .headline").first.inner_text()
+    assert sentence.startswith("The answer would be “yes” if ")
+    with page.expect_download(timeout=60_000) as downloaded:
+        page.locator("#export").click()
+    path = tmp_path / downloaded.value.suggested_filename
+    downloaded.value.save_as(path)
+    assert path.name == "report.html"
+    assert "<html" in path.read_text(encoding="utf-8")
+
+
+def test_the_options_are_those_of_python(page, address, explainer):
+    found = asked(page, "/explain", lambda: opened(page, address))["lines"]
+    person = page.evaluate("fetch('/people?met=false&count=1').then((response) => response.json())")["people"][0]
+    answer = explainer.explain(pd.DataFrame([person["values"]]), n=3)
+    assert [line["values"] for line in found] == json.loads(answer.written.to_json(orient="records"))
+    assert [line["score_after"] for line in found] == answer.to_frame()["score_after"].tolist()
+    assert page.locator(".option .headline").all_inner_texts() == answer.sentences(audience="analyst")
+
+
+def test_locks_ranges_directions_costs_and_rules_are_asked_for(page, address):
+    opened(page, address)
+    for change in (
+        lambda: page.get_by_role("button", name="Keep Income as it is").click(),
+        lambda: page.get_by_label("Rules, one per line").fill("at most 2 changes"),
+    ):
+        asked(page, "/explain", change)
+    page.get_by_label("A limit on").select_option(label="Debt")
+    page.get_by_label("At least").fill("100")
+    page.get_by_label("Costs (usually 1)").fill("2")
+    with page.expect_request(lambda request: urlsplit(request.url).path == "/explain") as sent:
+        page.get_by_label("May go").select_option(label="only down")
+    question = sent.value.post_data_json
+    assert question["immutable"] == ["income"]
+    assert question["rules"] == ["`debt` >= 100", "`debt` <= was(`debt`)", "at most 2 changes"]
+    assert question["costs"] == {"debt": 2}
+    assert page.locator("#limits-set li").count() == 3
+    expect(page.locator("#options")).not_to_have_attribute("aria-busy", "true", timeout=30_000)
+    assert "Income" not in page.locator(".changes b").all_inner_texts()
+
+
+def test_what_is_wrong_is_said_in_the_words_of_python(browser, address, explainer):
+    context = browser.new_context()  # of its own: a browser counts a refusal among the errors of a page
+    page = opened(context.new_page(), address)
+    page.get_by_label("Rules, one per line").fill("income >")
+    with pytest.raises(tdce.InputError) as wrong:
+        explainer.explain(lending.refused(explainer, 1), rules=["income >"])
+    expect(page.get_by_role("alert")).to_have_text(str(wrong.value))
+    page.get_by_label("Rules, one per line").fill("")
+    expect(page.locator(".option").first).to_be_visible(timeout=30_000)
+    context.close()
+
+
+def test_the_dial_is_measured_and_drawn(page, address):
+    opened(page, address)
+    page.locator("#measure").click()
+    expect(page.locator("#along canvas")).to_be_visible(timeout=60_000)
+    page.get_by_text("The numbers").click()
+    assert page.locator("#along tbody tr").count() == 5
+    found = asked(page, "/explain", lambda: page.get_by_role("slider", name="Closeness").fill("0.3"))
+    assert found["lines"]
+    expect(page.locator("#along tbody tr")).to_have_count(6)
+
+
+def test_a_value_changed_by_hand_is_judged_at_once(page, address):
+    opened(page, address)
+    page.get_by_role("button", name="Keep Age as it is").click()
+    page.get_by_role("button", name="Try by hand").first.click()
+    expect(page.locator(".verdict")).to_have_text("“yes”")
+    expect(page.get_by_text("No law, rule or limit is broken.")).to_be_visible()
+    page.locator("#trial-age").fill("20")
+    expect(page.locator(".said.bad")).to_contain_text("age may not change")
+    page.get_by_role("button", name="Back to the person").click()
+    expect(page.locator(".verdict")).to_have_text("“no”")
+
+
+def test_a_value_that_is_typed_in_is_decided_at_once(page, address, explainer):
+    opened(page, address)
+    found = asked(page, "/predict", lambda: page.locator("#value-income").fill("9000"))
+    assert found["decisions"][0]["prediction"] == "yes"
+    expect(page.locator(".verdict")).to_have_text("“yes”")
+    expect(page.get_by_role("heading", level=1)).to_have_text("A person of your own")
+    expect(page.locator(".option .headline").first).to_have_text("The answer is already “yes”.", timeout=30_000)
+
+
+def test_undo_and_redo_bring_values_and_settings_back(page, address):
+    opened(page, address)
+    income = page.locator("#value-income")
+    before = income.input_value()
+    income.fill("9000")
+    page.get_by_role("button", name="Keep Debt as it is").click()
+    page.keyboard.press("Control+z")
+    expect(page.get_by_role("button", name="Keep Debt as it is")).to_have_attribute("aria-pressed", "false")
+    page.keyboard.press("Control+z")
+    expect(page.locator("#value-income")).to_have_value(before)
+    page.locator("#redo").click()
+    expect(page.locator("#value-income")).to_have_value("9000")
+
+
+def test_a_link_has_the_settings_and_nobodys_values(page, address, browser):
+    opened(page, address, 1)
+    page.get_by_role("button", name="Keep Age as it is").click()
+    page.get_by_role("slider", name="Closeness").fill("0.4")
+    page.locator("#value-debt").fill("1234.56")  # now somebody of one's own
+    page.locator("#value-income").fill("7654")
+    link = unquote(page.url)
+    assert '"age"' in link
+    assert "1234" not in link
+    assert "7654" not in link
+    settings = parse_qs(urlsplit(page.url).fragment)
+    assert settings == {"page": ["person"], "closeness": ["0.4"], "locks": ['["age"]']}
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Control+z")  # the person of the table again
+    assert parse_qs(urlsplit(page.url).fragment)["person"][0].isdigit()
+    other = browser.new_context()
+    shared = other.new_page()
+    shared.goto(page.url)
+    expect(shared.locator("#value-income")).to_have_value(page.locator("#value-income").input_value())
+    expect(shared.get_by_role("button", name="Keep Age as it is")).to_have_attribute("aria-pressed", "true")
+    assert shared.get_by_role("slider", name="Closeness").input_value() == "0.4"
+    other.close()
+
+
+def test_an_address_that_makes_no_sense_harms_nothing(page, address):
+    page.goto(f"{address}/#page=%3Cscript%3E&n=900&locks=%5B3%5D&closeness=x&rules=%7B&person=-4")
+    expect(page.locator("tbody .link").first).to_be_visible()
+
+
+def test_the_walk_is_played_to_its_end(page, address):
+    opened(page, address)
+    page.get_by_role("button", name="Walk").click()
+    expect(page.locator("canvas")).to_be_visible(timeout=30_000)
+    page.locator("#step").fill("35")
+    page.locator("#play").click()
+    expect(page.locator("#where")).to_contain_text("the answer", timeout=15_000)
+    expect(page.locator("#play")).to_have_text("Play")
+
+
+def test_a_file_is_sent_watched_and_fetched(page, address, tmp_path):
+    path = tmp_path / "rows.csv"
+    lending.table(30, 4).to_csv(path, index=False)
+    page.goto(address)
+    page.get_by_role("button", name="File").click()
+    page.locator("#file").set_input_files(path)
+    page.get_by_role("button", name="Explain the file").click()
+    expect(page.get_by_role("heading", name="30 rows are explained")).to_be_visible(timeout=60_000)
+    with page.expect_download() as downloaded:
+        page.get_by_role("button", name="Answers, CSV").click()
+    downloaded.value.save_as(tmp_path / "answer.csv")
+    assert len(pd.read_csv(tmp_path / "answer.csv")) == 90
+    page.get_by_role("button", name="Delete from the server").click()
+    expect(page.locator("#job")).to_be_empty()
+
+
+def test_a_file_can_be_stopped(page, address, tmp_path):
+    path = tmp_path / "rows.csv"
+    lending.table(3000, 4).to_csv(path, index=False)
+    page.goto(address)
+    page.get_by_role("button", name="File").click()
+    page.locator("#file").set_input_files(path)
+    page.get_by_role("button", name="Explain the file").click()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped; nothing was kept.")).to_be_visible()
+    assert page.evaluate("fetch('/health').then((response) => response.json())")["jobs"] == 0
+
+
+def test_a_server_with_a_token_asks_for_it(browser, explainer):
+    with studio.asked(explainer, Setting(token=TOKEN)) as client:
+        context = browser.new_context()
+        page = context.new_page()
+        page.goto(str(client.base_url))
+        page.get_by_label("Token").fill(TOKEN)
+        page.get_by_role("button", name="Go on").click()
+        expect(page.locator("tbody .link").first).to_be_visible()
+        assert TOKEN not in page.url
+        context.close()
+
+
+# keyboard, phone, hostile names, checker
+
+
+def test_everything_is_reached_by_keyboard_alone(page, address):
+    """From the start page to a trial by hand, and back, with Tab, Enter, Space and arrows."""
+    page.goto(address)
+    expect(page.locator("tbody .link").first).to_be_visible()
+
+    def until(name: str, most: int = 120) -> None:
+        for _ in range(most):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.getAttribute('aria-label') || document.activeElement.id "
+                             "|| document.activeElement.textContent") == name:  # fmt: skip
+                outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+                assert outline == "solid", name
+                return
+        raise AssertionError(f"{name} is not reached")
+
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    until("type-in")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")  # the first person
+    expect(page.locator(".option").first).to_be_visible(timeout=30_000)
+    until("Keep Age as it is")
+    page.keyboard.press("Space")
+    expect(page.get_by_role("button", name="Keep Age as it is")).to_have_attribute("aria-pressed", "true")
+    until("closeness")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#closeness-said")).to_contain_text("0.70")
+    expect(page.locator("#options")).not_to_have_attribute("aria-busy", "true", timeout=30_000)
+    until("rules")
+    until("export")
+    until("Try by hand")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Why not this?")
+    until("trial-income")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator(".field.moved").first).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_wider_than_a_phone_of_360_pixels(browser, address, scheme, tmp_path):
+    context = browser.new_context(viewport={"width": 360, "height": 740}, color_scheme=scheme, has_touch=True)
+    page = context.new_page()
+    path = tmp_path / "rows.csv"
+    lending.table(5, 4).to_csv(path, index=False)
+
+    def fits() -> None:
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, page.url
+
+    opened(page, address)
+    fits()
+    page.locator("#measure").click()
+    expect(page.locator("#along canvas")).to_be_visible(timeout=60_000)
+    fits()
+    page.get_by_role("button", name="Try by hand").first.click()
+    expect(page.locator(".glance")).to_contain_text("“yes”")
+    fits()
+    page.get_by_role("button", name="Walk").click()
+    expect(page.locator("canvas")).to_be_visible(timeout=30_000)
+    fits()
+    page.get_by_role("button", name="File").click()
+    page.locator("#file").set_input_files(path)
+    page.get_by_role("button", name="Explain the file").click()
+    expect(page.locator("#forget")).to_be_visible(timeout=60_000)
+    fits()
+    page.locator("#forget").click()
+    for name in ("Model", "People"):
+        page.get_by_role("button", name=name).click()
+        expect(page.locator("table")).to_be_visible()
+        fits()
+    context.close()
+
+
+def test_a_hostile_name_is_text_on_every_page(page, hostile):
+    opened(page, hostile)
+    assert page.locator("label", has_text="<img src=x").first.is_visible()
+    page.get_by_role("button", name="Try by hand").first.click()
+    expect(page.locator(".verdict")).to_contain_text("<img src=x")
+    for name in ("Walk", "Model", "People"):
+        page.get_by_role("button", name=name, exact=True).click()
+        expect(page.locator("table.rows")).to_be_visible(timeout=30_000)
+        assert "run" not in page.title()
+    assert page.locator("main img, main script").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(browser, address, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    page = context.new_page()
+
+    def sound(name: str) -> None:
+        found = [v for v in axe.run(page).response["violations"] if v["impact"] in ("serious", "critical")]
+        told = [(v["id"], [node["html"][:120] for node in v["nodes"]][:3]) for v in found]
+        assert told == [], (name, told)
+
+    page.goto(address)
+    expect(page.locator("tbody .link").first).to_be_visible()
+    sound("people")
+    opened(page, address)
+    page.locator("#measure").click()
+    expect(page.locator("#along canvas")).to_be_visible(timeout=60_000)
+    sound("person")
+    page.get_by_role("button", name="Try by hand").first.click()
+    expect(page.locator(".facts")).to_be_visible()
+    sound("trial")
+    page.get_by_role("button", name="Walk").click()
+    expect(page.locator("canvas")).to_be_visible(timeout=30_000)
+    sound("walk")
+    page.get_by_role("button", name="File").click()
+    sound("file")
+    page.get_by_role("button", name="Model").click()
+    expect(page.locator(".tiles")).to_be_visible()
+    sound("model")
+    context.close()

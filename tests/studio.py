@@ -1,0 +1,67 @@
+"""A studio to ask: in this process, or a server of its own on a free port."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import lending
+import pandas as pd
+import uvicorn
+
+import tdce
+from tdce.studio.app import app_of
+from tdce.studio.setting import Setting
+
+
+@contextmanager
+def asked(
+    explainer: tdce.Explainer, setting: Setting | None = None, rows: pd.DataFrame | None = None
+) -> Iterator[httpx.Client]:
+    """A client of a server in a thread of this process, which ends with it; `client.app` is the app."""
+    app = app_of(explainer, setting, rows)
+    with socket.create_server(("127.0.0.1", 0)) as place:
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, http="h11", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
+        thread.start()
+        try:
+            while not server.started:
+                assert thread.is_alive(), "the server did not start"
+                time.sleep(0.005)
+            address = f"http://127.0.0.1:{place.getsockname()[1]}"
+            with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
+                client.app = app  # type: ignore[attr-defined]
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+def people(explainer: tdce.Explainer, count: int, seed: int = 1) -> list[dict[str, Any]]:
+    """Refused ones, as JSON."""
+    return json.loads(lending.refused(explainer, count, seed).to_json(orient="records"))
+
+
+@contextmanager
+def served(path: Path, *words: str, **env: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The address of a server in a process of its own, stopped at the end."""
+    command = [sys.executable, "-m", "tdce", "serve", str(path), "--port", "0", *words]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "200"} | env
+    )
+    assert process.stdout is not None
+    try:
+        said = process.stdout.readline()
+        assert " at http" in said, process.communicate()[1]
+        yield said.split(" at ")[1].split()[0], process
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)

@@ -1,0 +1,72 @@
+"""The examples of docs/studio.md run as they stand, against a server."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import studio
+from fits import SMALL, kept
+
+import tdce
+from tdce.tables import read_table, write_table
+
+PAGE = (Path(__file__).parents[1] / "docs" / "studio.md").read_text(encoding="utf-8")
+
+
+def learned() -> tdce.Explainer:
+    data = tdce.load("german")
+    made = tdce.Explainer(**SMALL, progress="silent")
+    return made.fit(data.frame, label=data.label, favourable=data.favourable, schema=data.schema)
+
+
+def blocks(kind: str) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", PAGE, flags=re.DOTALL)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_the_examples_of_the_page_run(tmp_path):
+    explainer = kept("german", learned)
+    (question,), (asked, sent) = blocks("json"), blocks("sh")
+    (tmp_path / "question.json").write_text(question, encoding="utf-8")
+    data = tdce.load("german")
+    write_table(tmp_path / "rows.csv", data.part("test").drop(columns=data.label).head(4))
+    with studio.asked(explainer) as client:
+        address = str(client.base_url).rstrip("/")
+
+        def run(block: str) -> str:
+            script = "set -euo pipefail\n" + block.replace("http://127.0.0.1:8484", address)
+            done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        lines = json.loads(run(asked))["lines"]
+        run(sent)
+    assert len(lines) == 2
+    for name in re.findall(r"`(\w+)`", PAGE.partition("`lines` has one entry")[2].partition("`audience` says")[0]):
+        assert name in lines[0]
+    answer = explainer.explain(read_table(tmp_path / "rows.csv", explainer.schema), n=2).to_frame()
+    write_table(tmp_path / "expected.csv", answer)
+    assert (tmp_path / "answer.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
+
+
+def test_the_page_names_every_path_of_the_api_and_nothing_else():
+    from tdce.studio.app import app_of
+
+    paths = app_of(kept("german", learned)).app.openapi()["paths"]
+    table = PAGE.partition("| request | what it answers |")[2].partition("With `question.json`")[0]
+    named = set(re.findall(r"`(?:[A-Z]+ )?(/[^`]*)`", table))
+    assert named == set(paths)
+
+
+def test_the_page_has_the_limits_of_the_code():
+    from tdce.studio.setting import Bounds
+
+    bounds, table = Bounds(), PAGE.partition("| limit | default | answer |")[2].partition("`Retry-After`")[0]
+    for number in (bounds.rows, bounds.file_rows, bounds.waiting, bounds.clients, bounds.jobs, int(bounds.burst)):
+        assert f"{number:,}" in table
+    assert f"{bounds.body // 10**6} MB, {bounds.file // 10**6} MB" in table
+    assert f"{int(bounds.rate)} per second" in table
+    assert f"{bounds.body_seconds:g} (a file: {bounds.seconds:g})" in table
