@@ -42,8 +42,9 @@ from tdce.methods.interface import task_of
 from tdce.models.bringing import givens
 from tdce.options import MOST_OPTIONS
 from tdce.progress import Mode, Progress
+from tdce.provenance import Provenance
 from tdce.schema import Schema
-from tdce.targets import goals_of
+from tdce.targets import entry_of, goals_of
 
 
 class Explainer:
@@ -88,6 +89,8 @@ class Explainer:
         self.keep_rows = flag("keep_rows", keep_rows)
         self.progress: Mode = one_of("progress", progress, get_args(Mode))
         self.asked_ = (0, 0)  # calls of the model by `explain`, and rows
+        self.file_: tuple[artefact.Saved, str] | None = None  # what was saved or loaded last, and the file's sha256
+        self.known_: tuple[artefact.Saved, Provenance] | None = None  # where answers come from
 
     def __repr__(self) -> str:
         method = repr(self.method)
@@ -179,7 +182,7 @@ class Explainer:
         goals = goals_of(
             target, threshold, fitted.favourable, fitted.outputs, len(rows), lambda: task.judge.score(limits.own)
         )
-        question = Question(goals, n, seed, closeness, rules, prices)
+        question = Question(goals, n, seed, closeness, rules, prices, entry_of(target), threshold, max_model_rows)
         ready = method.fit(task)
         found = explain(ready, limits, question, Progress(self.progress), reasons=True)
         if max_model_rows is None:  # which would ask more
@@ -187,7 +190,7 @@ class Explainer:
         judge = task_of(ready).judge
         self.asked_ = self.asked_[0] + judge.calls, self.asked_[1] + judge.rows
         labels = tuple(label for output in fitted.outputs for label in output.labels())
-        return Answer.of(rows, limits, question, found, labels, judge)
+        return Answer.of(rows, limits, question, found, labels, judge, self.provenance)
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The explained model's probability of each class, one column per class, to six decimals, as in answers."""
@@ -239,11 +242,8 @@ class Explainer:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that was learned to one file: tensors and JSON, no code, under one checksum. The training rows are
         left out unless `keep_rows` is set."""
-        saved = artefact.Saved(
-            self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed,
-            flag("keep_rows", self.keep_rows),
-        )  # fmt: skip
-        artefact.save(file_path("path", path), saved)
+        saved = self._saved()
+        self.file_ = saved, artefact.save(file_path("path", path), saved)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], progress: Mode = "auto", model: Any = None) -> Self:
@@ -252,13 +252,38 @@ class Explainer:
         `model`: the model that it was made for, if that was given to the explainer; another one is refused.
         """
         progress = one_of("progress", progress, get_args(Mode))
-        saved = artefact.load(file_path("path", path))
+        saved, digest = artefact.load(file_path("path", path))
         explainer = cls(
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
             keep_rows=saved.keep_rows, progress=progress,
         )  # fmt: skip
         explainer.fitted_ = saved.fitted if explainer.models is None else saved.fitted.with_model(explainer.models)
+        explainer.file_ = explainer._saved(), digest
         return explainer
+
+    @property
+    def provenance(self) -> Provenance:
+        """What its answers come from: hashes of its file (of the one that `save` would write, if there is none), of the
+        model, of the schema and of the laws, the method with its settings, the versions and the machine."""
+        saved = self._saved()
+        if self.known_ is None or not self.known_[0].alike(saved):
+            self.known_ = saved, Provenance.of(self.fitted, saved.method, self._fingerprint(saved))
+        return self.known_[1]
+
+    def _fingerprint(self, saved: artefact.Saved) -> str:
+        if self.file_ is not None and self.file_[0].alike(saved):
+            return self.file_[1]
+        try:
+            return artefact.fingerprint(saved)
+        except InputError:  # it cannot be saved: a method that is not registered, say
+            return ""
+
+    def _saved(self) -> artefact.Saved:
+        """What `save` writes."""
+        return artefact.Saved(
+            self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed,
+            flag("keep_rows", self.keep_rows),
+        )  # fmt: skip
 
     @property
     def fitted(self) -> Fitted:

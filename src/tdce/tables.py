@@ -12,6 +12,7 @@ import re
 import secrets
 import stat
 import zlib
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from errno import EDQUOT, ENOSPC
@@ -108,14 +109,17 @@ def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> No
     _try_folder(path.parent, path)
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write beside the file, then rename: nobody ever sees half of it, and what is there stays after a power cut."""
+def write_whole(path: Path, content: bytes | Iterable[bytes], private: bool = False) -> None:
+    """Write beside the file, then rename: nobody ever sees half of it, and what is there stays after a power cut. A
+    private file is its owner's alone."""
     _check_target(path)
     _sweep(path.parent)
     try:
         with _draft(path.parent) as file:
             try:
-                file.write(content)
+                if private:
+                    os.fchmod(file.fileno(), 0o600)
+                file.writelines([content] if isinstance(content, bytes) else content)
                 file.flush()
                 os.fsync(file.fileno())
                 os.replace(file.name, path)
