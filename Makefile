@@ -39,14 +39,14 @@ lint: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/$(PIP) -c constraints.txt "pip>=25.1"
-	$(BIN)/$(PIP) -c constraints.txt --group dev -e ".[paper]"
+	$(BIN)/$(PIP) -c constraints.txt --group dev -e ".[paper,evidence]"
 	touch $(STAMP)
 
 $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python scripts/lowest.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/$(PIP) "pip>=25.1"
-	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper]"
+	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper,evidence]"
 	touch $@
 
 clean:

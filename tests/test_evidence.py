@@ -4,6 +4,7 @@ import copy
 import hashlib
 import json
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -349,6 +350,26 @@ def test_a_block_from_another_machine_is_marked_and_one_about_something_else_ref
         Chain().end()
 
 
+def test_equal_rows_are_answered_and_verified_each(case, tmp_path):
+    twice = pd.concat([case.rows, case.rows.iloc[:1]])
+    case.explainer.explain(twice).to_evidence(tmp_path / "e.jsonl")
+    found = verify(tmp_path / "e.jsonl", case.explainer, twice)
+    assert (found.holds, found.repeated) == (True, 4)
+    fewer = verify(tmp_path / "e.jsonl", case.explainer, pd.concat([twice, twice]))
+    assert [problem.words for problem in fewer.problems] == ["4 of the 8 rows given have no answer in the record"]
+
+
+@pytest.mark.parametrize(
+    ("label", "written"),
+    [("Zoë", "Zoë"), (7, 7), (1.5, 1.5), (float("nan"), "nan"), (("a", 1), "('a', 1)"),
+     (pd.Timestamp("2026-01-31"), "2026-01-31 00:00:00")],
+    ids=str,
+)  # fmt: skip
+def test_any_index_label_is_written(case, label, written):
+    row = case.rows.iloc[:1].set_axis(pd.Index([label], dtype=object, tupleize_cols=False))
+    assert case.explainer.explain(row).evidence()[1]["row"] == written
+
+
 def test_many_blocks_are_verified_like_one(case, monkeypatch):
     monkeypatch.setattr(verification, "BLOCK", 2)
     found = verify(case.path, case.explainer, case.rows.iloc[::-1])
@@ -415,6 +436,13 @@ def test_the_hash_of_an_artefact_is_known_before_it_is_saved(case, tmp_path):
     assert before == after == made.provenance.artefact == tdce.Explainer.load(tmp_path / "a.tdce").provenance.artefact
     made.keep_rows = not made.keep_rows
     assert made.provenance.artefact != after
+
+
+def test_an_explainer_that_was_sent_to_another_machine_names_that_one(case, monkeypatch):
+    here, sent = case.explainer.provenance, copy.copy(case.explainer)
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "NEON")
+    assert sent.provenance.machine["instructions"] == "NEON"
+    assert sent.provenance == replace(here, machine={**here.machine, "instructions": "NEON"})
 
 
 def test_an_explainer_that_cannot_be_saved_gives_answers_but_no_evidence(case):
@@ -494,21 +522,15 @@ def test_signing_without_its_library_says_how_to_get_it(case, monkeypatch, tmp_p
     case.answer.to_evidence(tmp_path / "e.jsonl", secret=case.secret)
 
 
-BY_HAND = """
-import hashlib, json, sys
-before = "0" * 64
-for line in open(sys.argv[1], encoding="utf-8"):
-    text, own = line[:-76] + "}", line[-67:-3]  # without ,"hash":"…" at its end
-    assert hashlib.sha256(text.encode()).hexdigest() == own and json.loads(line)["previous"] == before
-    before = own
-"""
-
-
-def test_the_chain_can_be_checked_by_a_few_lines_of_anything(case):
+def test_the_chain_can_be_checked_by_the_few_lines_of_the_page(case):
     page = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text("utf-8")
-    assert BY_HAND.strip() in page
-    done = subprocess.run([sys.executable, "-c", BY_HAND, case.path], capture_output=True, text=True, check=False)
+    (code,) = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", code, case.path], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+    broken = case.folder / "broken.jsonl"
+    broken.write_text(case.path.read_text("utf-8").replace("valid", "Valid", 1), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-c", code, broken], capture_output=True, text=True, check=False)
+    assert "AssertionError" in done.stderr
 
 
 def test_one_process_writes_and_another_verifies(case, tmp_path):

@@ -42,7 +42,7 @@ from tdce.methods.interface import task_of
 from tdce.models.bringing import givens
 from tdce.options import MOST_OPTIONS
 from tdce.progress import Mode, Progress
-from tdce.provenance import Provenance
+from tdce.provenance import Provenance, machine
 from tdce.schema import Schema
 from tdce.targets import entry_of, goals_of
 
@@ -268,7 +268,7 @@ class Explainer:
         saved = self._saved()
         if self.known_ is None or not self.known_[0].alike(saved):
             self.known_ = saved, Provenance.of(self.fitted, saved.method, self._fingerprint(saved))
-        return self.known_[1]
+        return replace(self.known_[1], machine=machine())  # it may have been sent to another one
 
     def _fingerprint(self, saved: artefact.Saved) -> str:
         if self.file_ is not None and self.file_[0].alike(saved):

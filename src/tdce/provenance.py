@@ -6,6 +6,7 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -44,13 +45,13 @@ class Provenance:
 
 def machine() -> dict[str, str]:
     """This one."""
-    return {
-        "tdce": version("tdce"),
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-    }
+    versions = {"tdce": _own_version(), "python": platform.python_version(), "torch": str(torch.__version__)}
+    return {**versions, "numpy": np.__version__, "instructions": torch.backends.cpu.get_cpu_capability()}
+
+
+@cache
+def _own_version() -> str:
+    return version("tdce")
 
 
 def _models(fitted: Fitted) -> tuple[Mapping[str, Any], ...]:

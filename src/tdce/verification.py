@@ -17,7 +17,7 @@ from tdce.errors import InputError, file_path, shown
 from tdce.evidence.chain import State, signed
 from tdce.evidence.keys import holds
 from tdce.evidence.reading import Problem, Read, lines
-from tdce.evidence.record import Record, canonical, differences, hashes, records
+from tdce.evidence.record import Record, canonical, cells, differences, hashes, records
 from tdce.explainer import Explainer
 from tdce.explanation import Status
 from tdce.goal import Goals
@@ -177,7 +177,7 @@ class _Check:
         self.names, self.options = head["columns"], head["question"]["n"]
         self.rows, self.places, self.wanted, self.seen = rows, dict[str, int](), Counter[str](), Counter[str]()
         if rows is not None:
-            asked = hashes(explainer.schema, explainer.fitted.encoder.read(rows), secret)
+            asked = hashes(explainer.schema, cells(explainer.schema, explainer.fitted.encoder.read(rows)), secret)
             self.wanted = Counter(asked)
             self.places = {each: i for i, each in reversed(list(enumerate(asked)))}  # the first of equal rows
             found.repeated = 0 if head["question"]["max_model_rows"] is None else None
@@ -256,7 +256,7 @@ class _Check:
     def _verdicts(self, some: list[tuple[int, Record]], goal: Any) -> None:
         """Ask the model about the values of many lines, and about their rows as they were."""
         raw, own, changes = self._values(some)
-        asked = hashes(self.explainer.schema, own)
+        asked = hashes(self.explainer.schema, cells(self.explainer.schema, own))
         judge = Judge(self.explainer.fitted.model)
         goals = self._goals(goal, own, judge)
         first, last = judge(own, goals), judge(raw, goals)

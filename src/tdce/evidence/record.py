@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Protocol
@@ -81,7 +81,8 @@ def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
     is in them, only keyed hashes."""
     schema, found = answer.schema, answer.found
     rows, options, features = found.raw.shape
-    own, asked = cells(schema, found.own), hashes(schema, found.own, secret)
+    own = cells(schema, found.own)
+    asked = hashes(schema, own, secret)
     after = cells(schema, found.raw.reshape(rows * options, features))
     names, target, changed = schema.names, answer.question.target, ~same(found.raw, found.own[:, None])
     private = secret is not None
@@ -107,13 +108,10 @@ def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
             }
 
 
-def hashes(schema: Schema, own: Floats, secret: bytes | None = None) -> list[str]:
+def hashes(schema: Schema, rows: Iterable[list[Cell]], secret: bytes | None = None) -> list[str]:
     """(n,) of each row as it was asked about: of names, kinds and values of its features, in the schema's order."""
     named = [(column.name, column.kind) for column in schema]
-    return [
-        digest("row", [[*each, cell] for each, cell in zip(named, row, strict=True)], secret)
-        for row in cells(schema, own)
-    ]
+    return [digest("row", [[*each, cell] for each, cell in zip(named, row, strict=True)], secret) for row in rows]
 
 
 def cells(schema: Schema, raw: Floats) -> list[list[Cell]]:
