@@ -20,12 +20,12 @@ import pytest
 from test_cli import run
 
 import tdce
-from tdce import InputError, verification
+from tdce import InputError, verification, verify
 from tdce.evidence import keys, reading
 from tdce.evidence.chain import START, Chain, State, sealed
 from tdce.methods import TDCE
 from tdce.targets import entry_of, from_entry
-from tdce.verification import Verified, verify
+from tdce.verification import Verified
 
 QUESTION = {"n": 2, "immutable": ["age"], "rules": ["debt <= 9000"], "costs": {"income": 2.0}, "seed": 3}
 LINKS = {"record", "number", "previous", "hash", "lines"}
@@ -51,7 +51,7 @@ class Case:
     def check(self, lines: list[str] | bytes, rows: bool = True, private: bool = False, **more: Any) -> Verified:
         path = self.folder / "tampered.jsonl"
         path.write_bytes(lines if isinstance(lines, bytes) else "".join(lines).encode())
-        secret = keys.secret(self.secret) if private else None
+        secret = self.secret if private else None
         return verify(path, self.explainer, self.rows if rows else None, secret=secret, **more)
 
 
@@ -122,7 +122,7 @@ def other(key: Any, value: Any) -> Any:
 
 
 def test_evidence_holds_and_says_what_was_checked(case):
-    found = verify(case.path, case.explainer, case.rows, keys.public(case.pub))
+    found = verify(case.path, case.explainer, case.rows, public_key=case.pub)
     assert found.problems == []
     assert (found.lines, found.answers, found.rows, found.complete) == (8, 6, 3, True)
     assert (found.verdicts, found.repeated, found.cells_off) == (6, 6, 0)
@@ -217,7 +217,7 @@ def test_a_change_in_a_record_that_was_linked_anew_is_found_by_model_and_rows(ca
 def test_a_record_that_was_linked_anew_has_no_signature_of_the_signer(case):
     records = [json.loads(line) for line in case.lines()]
     assert case.check(linked(records)).holds
-    stripped = case.check(linked(records), public_key=keys.public(case.pub))
+    stripped = case.check(linked(records), public_key=case.pub)
     assert [problem.words for problem in stripped.problems] == ["it is not signed, but a public key was given"]
     kept = linked(records[:-1])
     end = {**records[-1], "previous": json.loads(kept[-1])["hash"]}
@@ -225,15 +225,15 @@ def test_a_record_that_was_linked_anew_has_no_signature_of_the_signer(case):
     anew = linked(records[:-1])
     end = {**records[-1], "previous": json.loads(anew[-1])["hash"]}
     end.pop("hash")
-    found = case.check([*anew, sealed(end)[0]], public_key=keys.public(case.pub))
+    found = case.check([*anew, sealed(end)[0]], public_key=case.pub)
     assert [problem.words for problem in found.problems] == ["the signature does not match the lines"]
 
 
 def test_a_signature_of_somebody_else_is_named(case, tmp_path):
     _, pub, _ = keys.make(tmp_path / "other")
-    found = verify(case.path, case.explainer, public_key=keys.public(pub))
+    found = verify(case.path, case.explainer, public_key=pub)
     assert "signed with another key" in str(found.problems[0])
-    assert verify(case.path, None, public_key=keys.public(case.pub)).holds
+    assert verify(case.path, None, public_key=case.pub).holds
 
 
 def test_lines_that_are_dropped_inserted_swapped_or_repeated_are_found(case):
@@ -283,7 +283,7 @@ def test_whose_row_it_is_only_a_signature_can_prove(case):
     for record in records[1:3]:
         record["row"] = "somebody else"
     assert case.check(linked(records)).holds
-    assert not case.check(linked(records), public_key=keys.public(case.pub)).holds
+    assert not case.check(linked(records), public_key=case.pub).holds
 
 
 def test_rules_that_the_answers_do_not_keep_are_found_with_the_rows(case):
@@ -300,10 +300,10 @@ def test_private_evidence_holds_no_value_and_is_verified_with_the_secret(case, t
         assert all(name in records[0]["columns"] for name in record["changes"])
     for value in {str(cell) for row in case.answer.written.to_numpy().tolist() for cell in row if len(str(cell)) > 4}:
         assert value not in text
-    found = verify(case.private, case.explainer, case.rows, secret=keys.secret(case.secret))
+    found = verify(case.private, case.explainer, case.rows, secret=case.secret)
     assert (found.holds, found.verdicts, found.repeated) == (True, 6, 6)
     _, _, another = keys.make(tmp_path / "other")
-    wrong = verify(case.private, case.explainer, case.rows, secret=keys.secret(another))
+    wrong = verify(case.private, case.explainer, case.rows, secret=another)
     assert "not among the rows given" in str(wrong.problems[0])
     with pytest.raises(InputError, match="give the rows and the secret"):
         verify(case.private, case.explainer)
@@ -416,6 +416,36 @@ def test_a_model_of_the_users_is_named_and_must_be_brought(tmp_path):
     assert (found.verdicts, found.repeated) == (3, 3)
     with pytest.raises(InputError, match="bring it"):
         verify(tmp_path / "e.jsonl", tdce.Explainer.load(tmp_path / "m.tdce", progress="silent"))
+
+
+def decision(frame: pd.DataFrame) -> Any:
+    return (frame["income"] - frame["debt"] > 1000).map({True: "yes", False: "no"})
+
+
+def test_a_decision_with_several_outputs_is_verified(tmp_path):
+    table = lending.table(300).drop(columns="decision")
+    models = {"approve": decision, "amount": amount}
+    made = tdce.Explainer(model=models, hidden=16, steps=20, progress="silent").fit(table)
+    rows = table[(decision(table) == "no").to_numpy()].head(3)
+    answer = made.explain(rows, target={"approve": "yes", "amount": tdce.Range(low=5000)})
+    answer.to_evidence(tmp_path / "e.jsonl")
+    found = verify(tmp_path / "e.jsonl", made, rows)
+    assert found.problems == []
+    assert (found.verdicts, found.repeated) == (3, 3)
+
+
+def test_every_status_is_verified(case, tmp_path):
+    frame = lending.table(40, seed=5).drop(columns="decision")
+    mixed = case.explainer.explain(frame, rules=["income <= 2500", "debt >= 500"], max_model_rows=None)
+    stuck = case.explainer.explain(frame, immutable=["income", "debt", "housing", "age"])
+    seen = set()
+    for answer in (mixed, stuck):
+        answer.to_evidence(tmp_path / "e.jsonl")
+        found = verify(tmp_path / "e.jsonl", case.explainer, frame)
+        assert found.problems == []
+        assert found.verdicts == found.repeated == 40
+        seen |= set(answer.counts())
+    assert seen >= {"valid", "already", "infeasible"}
 
 
 def test_another_artefact_is_named(case, tmp_path):

@@ -328,24 +328,17 @@ def verify(
 
     Exit code 0 only if all of it holds, 1 if something does not.
     """
-    from tdce.evidence import keys
-    from tdce.verification import verify as verified
-
     if record_only and (artefact or rows or secret):
         raise InputError("--record-only checks neither verdicts nor values; leave --artefact, --rows and --secret out")
     if not record_only and artefact is None:
         raise InputError("--artefact names the explainer that answered; --record-only checks the record without it")
-    public, hidden = (
-        None if public_key is None else keys.public(public_key),
-        None if secret is None else keys.secret(secret),
-    )
     explainer = None if artefact is None else tdce.Explainer.load(artefact, progress="silent", model=model)
     frame = None if rows is None or explainer is None else read_table(rows, explainer.schema, Dialect(sep, decimal))
-    found = verified(evidence, explainer, frame, public, hidden)
+    found = tdce.verify(evidence, explainer, frame, public_key=public_key, secret=secret)
     if json:
         print(dumps(found.to_json(), indent=2, ensure_ascii=False))
     else:
-        _print_verified(found, evidence, public is not None)
+        _print_verified(found, evidence, public_key is not None)
     if not found.holds:
         raise typer.Exit(1)
 

@@ -14,8 +14,8 @@ import pandas as pd
 from tdce.answer import Answer
 from tdce.cells import Flags, Floats, same
 from tdce.errors import InputError, file_path, shown
+from tdce.evidence import keys
 from tdce.evidence.chain import State, signed
-from tdce.evidence.keys import holds
 from tdce.evidence.reading import Problem, Read, lines
 from tdce.evidence.record import Record, canonical, cells, differences, hashes, records
 from tdce.explainer import Explainer
@@ -90,18 +90,28 @@ class Verified:
 
 def verify(
     path: str | os.PathLike[str],
-    explainer: Explainer | None,  # None: only the record itself is checked
-    rows: pd.DataFrame | None = None,  # as they were asked about: ask again
-    public_key: str | None = None,  # whose signature there must be, see `keys.public`
-    secret: bytes | None = None,  # of private evidence
+    explainer: Explainer | None,
+    rows: pd.DataFrame | None = None,
+    *,
+    public_key: str | os.PathLike[str] | None = None,
+    secret: str | os.PathLike[str] | None = None,
 ) -> Verified:
-    """Check a file of evidence line by line; memory grows with `rows`, not with the file."""
+    """Check a file of evidence, as `tdce verify` does; docs/evidence.md. What does not hold is in `problems` of what is
+    returned, and `holds` says whether there are none. Memory grows with `rows`, not with the file.
+
+    - `explainer`: the one that answered, loaded from its file; None: only the record itself is checked.
+    - `rows`: as they were asked about; the question is asked again, and the answers are compared.
+    - `public_key`: a file with the key of who must have signed it.
+    - `secret`: a file with the secret of evidence that holds no values.
+    """
+    public = None if public_key is None else keys.public(public_key)
+    hidden = None if secret is None else keys.secret(secret)
     where = file_path("evidence", path)
     if not where.is_file():
         raise InputError(f"there is no file {where}; `tdce explain … --evidence {where.name}` writes one")
     found = Verified()
     try:
-        _verify(found, lines(where), explainer, rows, public_key, secret)
+        _verify(found, lines(where), explainer, rows, public, hidden)
     except OSError as error:
         raise InputError(f"{where} cannot be read: {error.strerror}") from None
     if found.lines == 0:
@@ -163,7 +173,7 @@ def _signature(found: Verified, line: int, end: Record, before: State, public_ke
     found.signed_by = signature["key"]
     if public_key not in (None, found.signed_by):
         found.add(Problem(line, "signature", f"it is signed with another key, {found.signed_by[:16]}…"))
-    elif not holds(found.signed_by, signature["value"], signed(before)):
+    elif not keys.holds(found.signed_by, signature["value"], signed(before)):
         found.add(Problem(line, "signature", "the signature does not match the lines"))
 
 
