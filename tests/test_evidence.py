@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import os
 import pickle
 import re
 import subprocess
@@ -23,9 +24,10 @@ import tdce
 from tdce import InputError, verification, verify
 from tdce.evidence import keys, reading
 from tdce.evidence.chain import START, Chain, State, sealed
+from tdce.evidence.record import canonical, piece
+from tdce.evidence.verified import Verified
 from tdce.methods import TDCE
 from tdce.targets import entry_of, from_entry
-from tdce.verification import Verified
 
 QUESTION = {"n": 2, "immutable": ["age"], "rules": ["debt <= 9000"], "costs": {"income": 2.0}, "seed": 3}
 LINKS = {"record", "number", "previous", "hash", "lines"}
@@ -68,7 +70,7 @@ def linked(records: list[dict[str, Any]]) -> list[str]:
         record.pop("hash", None)
         if record["record"] == "end":
             record |= {"lines": number, "signature": None}
-        text, head = sealed(record)
+        text, head = sealed(canonical(record))
         texts.append(text)
     return texts
 
@@ -170,9 +172,8 @@ def test_the_schema_and_the_reader_refuse_the_same(case, private):
                 {k: v for k, v in record.items() if k != key},
                 {**record, "new": 1},
             ):
-                text = (
-                    sealed({k: v for k, v in wrong.items() if k != "hash"})[0] if key != "hash" else json.dumps(wrong)
-                )
+                body = {k: v for k, v in wrong.items() if k != "hash"}
+                text = sealed(canonical(body))[0] if key != "hash" else json.dumps(wrong)
                 refused, _ = reading._checked(f"{text.strip()}\n".encode(), number, private)
                 if wrong.get("target") == {"a": []}:  # which goals there are, only the reader of goals knows
                     assert check.is_valid(json.loads(text))
@@ -225,7 +226,7 @@ def test_a_record_that_was_linked_anew_has_no_signature_of_the_signer(case):
     anew = linked(records[:-1])
     end = {**records[-1], "previous": json.loads(anew[-1])["hash"]}
     end.pop("hash")
-    found = case.check([*anew, sealed(end)[0]], public_key=case.pub)
+    found = case.check([*anew, sealed(canonical(end))[0]], public_key=case.pub)
     assert [problem.words for problem in found.problems] == ["the signature does not match the lines"]
 
 
@@ -256,6 +257,10 @@ def test_rows_and_options_that_are_dropped_and_linked_anew_are_found_with_the_ro
     records = [json.loads(line) for line in case.lines()]
     row = case.check(linked([*records[:1], *records[3:]]))
     assert [problem.words for problem in row.problems] == ["1 of the 3 rows given have no answer in the record"]
+    twice = case.check(linked([*records[:3], *records[1:]]))
+    assert [problem.words for problem in twice.problems] == [
+        "rows that are answered more often than they were given: 1"
+    ]
     option = case.check(linked([*records[:2], *records[3:]]), rows=False)
     assert [(problem.line, problem.field) for problem in option.problems] == [(2, "option")]
 
@@ -330,6 +335,25 @@ def test_blocks_give_the_same_bytes_as_the_whole_also_after_a_kill(case, monkeyp
         blocks += "".join(chain.records(pickle.loads(pickle.dumps(block))))
         state = State(**json.loads(json.dumps(asdict(chain.state))))
     assert blocks + Chain(state=state).end() == text
+
+
+def test_pieces_made_in_any_order_and_linked_later_give_the_same_bytes(case, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    whole, later = Chain(), Chain()
+    text = "".join(whole.records(case.answer)) + whole.end()
+    pieces = {i: "".join(piece(case.explainer.explain(case.rows.iloc[[i]], **QUESTION))) for i in (2, 0, 1)}
+    linked = [line for i in range(3) for line in later.link(pieces[i].splitlines(keepends=True))]
+    assert "".join(linked) + later.end() == text
+
+
+def test_blocks_that_share_a_budget_are_one_record(case):
+    chain = Chain()
+    for i, share in enumerate((20, 30)):
+        block = case.explainer.explain(case.rows.iloc[[i]], max_model_rows=share)
+        lines = list(chain.link(piece(block, budget=50)))
+    assert len(lines) == 1
+    with pytest.raises(InputError, match="another question"):
+        list(chain.records(block))
 
 
 def test_a_block_from_another_machine_is_marked_and_one_about_something_else_refused(case):
@@ -563,7 +587,7 @@ def test_the_chain_can_be_checked_by_the_few_lines_of_the_page(case):
     assert "AssertionError" in done.stderr
 
 
-def test_one_process_writes_and_another_verifies(case, tmp_path):
+def test_one_process_writes_and_others_verify_also_on_another_kind_of_machine(case, tmp_path):
     case.rows.to_csv(tmp_path / "rows.csv", index=False)
     wrote = run(
         "explain", case.artefact, "rows.csv", "-n", 2, "--out", "out.csv", "--evidence", "e.jsonl", "--sign", case.key,
@@ -576,6 +600,11 @@ def test_one_process_writes_and_another_verifies(case, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "all is well" in done.stdout
     assert "6 of 6 reproduced to the bit" in done.stdout
+    kind = {"ATEN_CPU_CAPABILITY": "default", "PYTHONPATH": str(Path(tdce.__file__).parents[1])}  # of machine
+    argv = [sys.executable, "-m", "tdce", *map(str, words)]
+    done = subprocess.run(argv, cwd=tmp_path, env=os.environ | kind, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "this is DEFAULT" in done.stdout
     text = (tmp_path / "e.jsonl").read_text("utf-8")
     (tmp_path / "e.jsonl").write_text(text.replace('"status":"valid"', '"status":"best_effort"', 1), encoding="utf-8")
     done = run(*words, "--json", cwd=tmp_path)

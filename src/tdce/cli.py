@@ -29,7 +29,7 @@ from tdce.words.catalogue import catalogue as messages
 
 if TYPE_CHECKING:
     from tdce.answer import Answer
-    from tdce.verification import Verified
+    from tdce.evidence.verified import Verified
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from tdce.evidence import keys
 from tdce.evidence.chain import State, signed
 from tdce.evidence.reading import Problem, Read, lines
 from tdce.evidence.record import Record, canonical, cells, differences, hashes, records
+from tdce.evidence.verified import Verified
 from tdce.explainer import Explainer
 from tdce.explanation import Status
 from tdce.goal import Goals
@@ -29,63 +29,8 @@ from tdce.targets import from_entry, goals_of
 BLOCK = 4096  # answers that are checked at a time
 CLOSE = 1e-6  # how far scores may be apart on another machine
 SLACK = 1e-9  # of the numbers themselves
-MOST = 100_000  # problems that are kept
-CHAIN = ("", "hash", "previous", "number", "lines", "record")  # fields by which a line hangs in the chain
 VERDICT = ("wanted", "status", "score_before", "score_after")
 NOT_AGAIN = ("record", "number", "row", "previous", "hash")  # what the same question need not bring again
-
-
-@dataclass
-class Verified:
-    """What was found; `problems` has all that does not hold."""
-
-    lines: int = 0
-    answers: int = 0
-    rows: int = 0  # that these are about
-    written: str = ""  # when, as the first line says
-    complete: bool = False  # whether there is a last line
-    signed_by: str = ""  # the public key of the signature; empty: none
-    verdicts: int | None = None  # answers of which the model says what is recorded; None: not checked
-    repeated: int | None = None  # answers that are the same to the bit; None: the question was not asked again
-    cells_off: int = 0  # cells that are not, in the others
-    largest_off: float = 0.0  # the largest difference of two numbers among them
-    elsewhere: list[dict[str, str]] = field(default_factory=list)  # machines of the record that differ from this one
-    remarks: list[str] = field(default_factory=list)  # what could not be checked, and why
-    problems: list[Problem] = field(default_factory=list)
-    count: int = 0  # of all problems, also of those that are not kept
-
-    @property
-    def holds(self) -> bool:
-        return self.count == 0
-
-    def add(self, *problems: Problem) -> None:
-        self.count += len(problems)
-        self.problems += problems[: max(0, MOST - len(self.problems))]
-
-    def summary(self, known: bool) -> list[tuple[str, str]]:
-        """For people, by subject; `known`: whether a public key was given."""
-        broken = sum(problem.field in CHAIN for problem in self.problems)
-        answers = f"{self.answers:,} answers to {self.rows:,} rows, written {self.written or 'nobody knows when'}"
-        signature = f"by {self.signed_by[:16]}…" if self.signed_by else "none"
-        if self.signed_by and not known:
-            signature += "; whose key that is, only you can know: give it, --public-key FILE"
-        said = [
-            ("record", f"{answers}; {'complete' if self.complete else 'not complete'}"),
-            ("chain", f"broken in {broken:,} places" if broken else f"intact over {self.lines:,} lines"),
-            ("signature", signature),
-            ("verdicts", _of(self.verdicts, self.answers, "reproduced")),
-            ("values", _of(self.repeated, self.answers, "reproduced to the bit") + self._off()),
-        ]
-        said += [
-            ("elsewhere", f"answered on {_where(each)}; this is {_where(machine())}") for each in self.elsewhere[:3]
-        ]
-        return said + [("remark", remark) for remark in self.remarks]
-
-    def _off(self) -> str:
-        return f"; {self.cells_off:,} cells differ, by up to {self.largest_off:g}" if self.cells_off else ""
-
-    def to_json(self) -> dict[str, Any]:
-        return {"holds": self.holds, **asdict(self), "problems": [each._asdict() for each in self.problems]}
 
 
 def verify(
@@ -107,13 +52,12 @@ def verify(
     public = None if public_key is None else keys.public(public_key)
     hidden = None if secret is None else keys.secret(secret)
     where = file_path("evidence", path)
+    if not isinstance(explainer, Explainer | None):
+        raise InputError(f"explainer is {shown(explainer)}; load the one that answered: Explainer.load(path)")
     if not where.is_file():
         raise InputError(f"there is no file {where}; `tdce explain … --evidence {where.name}` writes one")
     found = Verified()
-    try:
-        _verify(found, lines(where), explainer, rows, public, hidden)
-    except OSError as error:
-        raise InputError(f"{where} cannot be read: {error.strerror}") from None
+    _verify(found, lines(where), explainer, rows, public, hidden)
     if found.lines == 0:
         found.add(Problem(0, "", "the file is empty"))
     elif not found.complete:
@@ -227,19 +171,18 @@ class _Check:
         for group in _rows(block):
             line, first = group[0]
             whole = [record["option"] for _, record in group] == list(range(self.options))
-            alike = all(
-                (r["asked"], r["row"], r["target"]) == (first["asked"], first["row"], first["target"]) for _, r in group
-            )
-            if whole and alike:
+            if whole and all(record[name] == first[name] for _, record in group for name in ("asked", "row", "target")):
                 kept += group
             else:
                 words = f"its row has not the options 0 to {self.options - 1}, one line each"
                 self.found.add(Problem(line, "option", words))
         self.seen.update(record["asked"] for _, record in kept if record["option"] == 0)
-        for target in {canonical(record["target"]): record["target"] for _, record in kept}.values():
-            some = [each for each in kept if each[1]["target"] == target]
+        alike: dict[str, list[tuple[int, Record]]] = {}
+        for each in kept:
+            alike.setdefault(canonical(each[1]["target"]), []).append(each)
+        for some in alike.values():
             try:
-                goal = from_entry(target)
+                goal = from_entry(some[0][1]["target"])
                 answer = self._answer(some, goal)
                 if not self.head["private"]:
                     self._verdicts(some, goal)
@@ -262,6 +205,9 @@ class _Check:
         if left:
             words = f"{left:,} of the {self.wanted.total():,} rows given have no answer in the record"
             self.found.add(Problem(0, "", words))
+        more = sum(count - self.wanted[each] for each, count in self.seen.items() if count > self.wanted[each] > 0)
+        if more:
+            self.found.add(Problem(0, "", f"rows that are answered more often than they were given: {more:,}"))
 
     def _verdicts(self, some: list[tuple[int, Record]], goal: Any) -> None:
         """Ask the model about the values of many lines, and about their rows as they were."""
@@ -368,15 +314,6 @@ class _Check:
         if self.head["private"]:
             said = any(problem.field in VERDICT for problem in problems)
             found.verdicts = (found.verdicts or 0) + (not said)
-
-
-def _of(some: int | None, all_of: int, words: str) -> str:
-    return "not checked" if some is None else f"{some:,} of {all_of:,} {words}"
-
-
-def _where(its: Mapping[str, str]) -> str:
-    versions = ", ".join(f"{name} {its[name]}" for name in ("tdce", "torch", "numpy", "python"))
-    return f"{its['instructions']} ({versions})"
 
 
 def _agree(found: Verified, head: Record, explainer: Explainer) -> bool:

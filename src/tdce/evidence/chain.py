@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
+import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from tdce.errors import InputError
 from tdce.evidence.keys import Signer
-from tdce.evidence.record import FORMAT, Answered, Record, about, canonical, digest, now, origin, records
-from tdce.tables import write_whole
+from tdce.evidence.record import FORMAT, Answered, Record, canonical, digest, now, piece
+from tdce.tables import whole_file
 
 START = "0" * 64  # in the place of the hash before the first line
 
@@ -42,18 +41,25 @@ class Chain:
 
     def records(self, answer: Answered) -> Iterator[str]:
         """The lines of one answer, each with its line end; before the first answer the first line."""
-        said, machine = about(answer, self.secret is not None), dict(origin(answer).machine)
-        whole, where = digest("about", said), digest("machine", machine)
+        return self.link(piece(answer, self.secret))
+
+    def link(self, lines: Iterable[str]) -> Iterator[str]:
+        """The same of a piece that was made elsewhere, by `record.piece`."""
+        rest = iter(lines)
+        first = json.loads(next(rest))
+        about, machine = first["about"], first["machine"]
+        whole, where = digest("about", about), digest("machine", machine)
         if self.state.lines == 0:
             self.state = State(about=whole, machine=where)
-            yield self._line({"record": "head", "format": FORMAT, "written": now(), **said, "machine": machine})
+            yield self._line("head", {"format": FORMAT, "written": now(), **about, "machine": machine})
         if whole != self.state.about:
             raise InputError("this answer is to another question, or by another explainer, than the answers before it; "
                              "begin a new file of evidence")  # fmt: skip
         if where != self.state.machine:
-            yield self._line({"record": "machine", "machine": machine}, machine=where)
-        for record in records(answer, self.secret):
-            yield self._line(record)
+            self.state = replace(self.state, machine=where)
+            yield self._line("machine", {"machine": machine})
+        for line in rest:
+            yield self._linked("answer", line.rstrip("\n"))
 
     def end(self, signer: Signer | None = None) -> str:
         """The last line, with the number of lines before it; without it the evidence is not complete."""
@@ -62,27 +68,30 @@ class Chain:
         signature = None
         if signer is not None:
             signature = {"algorithm": "Ed25519", "key": signer.public, "value": signer.sign(signed(self.state))}
-        return self._line({"record": "end", "lines": self.state.lines, "signature": signature})
+        return self._line("end", {"lines": self.state.lines, "signature": signature})
 
-    def _line(self, record: Record, **changes: Any) -> str:
-        """Numbered and linked; `state` goes on."""
-        kind, rest = record["record"], {key: value for key, value in record.items() if key != "record"}
-        text, own = sealed({"record": kind, "number": self.state.lines, **rest, "previous": self.state.head})
-        self.state = State(self.state.lines + 1, own, self.state.about, changes.get("machine", self.state.machine))
-        return text
+    def _line(self, kind: str, record: Record) -> str:
+        return self._linked(kind, canonical(record))
+
+    def _linked(self, kind: str, text: str) -> str:
+        """A record, as JSON, in its place; `state` goes on."""
+        place, previous = f'"record":"{kind}","number":{self.state.lines}', f'"previous":"{self.state.head}"'
+        line, own = sealed(f"{{{place},{text[1:-1]},{previous}}}")
+        self.state = replace(self.state, lines=self.state.lines + 1, head=own)
+        return line
 
 
 def write(path: Path, answers: Iterable[Answered], signer: Signer | None = None, secret: bytes | None = None) -> None:
     """A whole file of evidence, from blocks of answers in their order."""
     chain = Chain(secret)
-    every = (line.encode() for answer in answers for line in chain.records(answer))
-    last = (chain.end(signer).encode() for _ in range(1))  # made when all others are written
-    write_whole(path, itertools.chain(every, last))
+    with whole_file(path) as file:
+        for answer in answers:
+            file.writelines(line.encode() for line in chain.records(answer))
+        file.write(chain.end(signer).encode())
 
 
-def sealed(record: Record) -> tuple[str, str]:
-    """A line of a record with its hash, and the hash: SHA-256 of the line as it is without it."""
-    text = canonical(record)
+def sealed(text: str) -> tuple[str, str]:
+    """A line with its hash, and the hash: SHA-256 of the line as it is without it."""
     own = sha256(text.encode()).hexdigest()
     return f'{text[:-1]},"hash":"{own}"}}\n', own
 

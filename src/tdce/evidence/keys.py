@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tdce.errors import InputError, file_path, shown
-from tdce.tables import check_writable, write_whole
+from tdce.tables import check_writable, write_private, write_whole
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -53,7 +53,7 @@ def make(name: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
         f"{secrets.token_hex(32)}\n".encode(),
     )
     for path, content in zip(paths, contents, strict=True):
-        write_whole(path, content, private=path.suffix != ".pub")
+        (write_whole if path.suffix == ".pub" else write_private)(path, content)
     key, pub, secret = paths
     return key, pub, secret
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from tdce.cells import LARGEST, is_value
 from tdce.checking import FLAG, LIST, NAME, OBJECT, TEXT, Rule, follow, number, or_null, whole_number
 from tdce.errors import LAST_SEED, InputError, listing
-from tdce.evidence.chain import START
+from tdce.evidence.chain import START, sealed
 from tdce.evidence.record import FORMAT, Record, canonical
 from tdce.explanation import Status
 from tdce.options import MOST_OPTIONS
@@ -115,34 +114,38 @@ class Read(NamedTuple):
 def lines(path: Path) -> Iterator[Read]:
     """Every line of a file, with what is wrong in its form and in its links. Memory does not grow with the file."""
     previous, private, last, expected = START, False, "", 0
-    with path.open("rb") as file:
-        for number, whole in enumerate(_split(file)):
-            record, problems = _checked(whole, number, private)
-            if record is not None:
-                kind = record["record"]
-                if (number == 0) != (kind == "head"):
-                    words = "it is not the first line of evidence" if number == 0 else "there is a second first line"
-                    problems.append(Problem(number + 1, "record", words))
-                if last == "end":
-                    problems.append(Problem(number + 1, "record", "it comes after the last line"))
-                if record["number"] != expected:
-                    problems.append(Problem(number + 1, "number", f"its number is {record['number']}, not {expected}"))
-                if record["previous"] != previous:
-                    words = "it does not follow the line before: a line was altered, dropped, inserted or moved"
-                    problems.append(Problem(number + 1, "previous", words))
-                if kind == "end" and record["lines"] != number:
-                    words = f"it says that {record['lines']:,} lines are before it, but there are {number:,}"
-                    problems.append(Problem(number + 1, "lines", words))
-                private = record["private"] if kind == "head" else private
-                previous, last, expected = record["hash"], kind, record["number"] + 1
-            yield Read(number + 1, record, problems)
+    for place, whole in enumerate(_split(path)):
+        record, problems = _checked(whole, place, private)
+        if record is not None:
+            kind = record["record"]
+            if (place == 0) != (kind == "head"):
+                words = "it is not the first line of evidence" if place == 0 else "there is a second first line"
+                problems.append(Problem(place + 1, "record", words))
+            if last == "end":
+                problems.append(Problem(place + 1, "record", "it comes after the last line"))
+            if record["number"] != expected:
+                problems.append(Problem(place + 1, "number", f"its number is {record['number']}, not {expected}"))
+            if record["previous"] != previous:
+                words = "it does not follow the line before: a line was altered, dropped, inserted or moved"
+                problems.append(Problem(place + 1, "previous", words))
+            if kind == "end" and record["lines"] != place:
+                words = f"it says that {record['lines']:,} lines are before it, but there are {place:,}"
+                problems.append(Problem(place + 1, "lines", words))
+            private = record["private"] if kind == "head" else private
+            previous, last, expected = record["hash"], kind, record["number"]
+        expected += 1
+        yield Read(place + 1, record, problems)
 
 
-def _split(file: BinaryIO) -> Iterator[bytes]:
-    while whole := file.readline(LONGEST + 1):
-        yield whole
-        if len(whole) > LONGEST:
-            return
+def _split(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while whole := file.readline(LONGEST + 1):
+                yield whole
+                if len(whole) > LONGEST:
+                    return
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
 def _checked(whole: bytes, number: int, private: bool) -> tuple[Record | None, list[Problem]]:
@@ -173,10 +176,8 @@ def _checked(whole: bytes, number: int, private: bool) -> tuple[Record | None, l
             follow(record["signature"], SIGNATURE, "signature")
     except InputError as error:
         return wrong(str(error), _field(str(error), form))
-    body = {key: value for key, value in record.items() if key != "hash"}
-    text = canonical(body)
-    own = sha256(text.encode()).hexdigest()
-    if f'{text[:-1]},"hash":"{record["hash"]}"}}\n'.encode() != whole:
+    line, own = sealed(canonical({key: value for key, value in record.items() if key != "hash"}))
+    if line.replace(own, record["hash"]).encode() != whole:
         return record, [Problem(number + 1, "", "it is not written the way tdce writes one")]
     if record["hash"] != own:
         return record, [Problem(number + 1, "hash", "it was altered: its content does not match its hash")]

@@ -44,7 +44,16 @@ class Answered(Protocol):
     def lines(self) -> list[list[Line]]: ...
 
 
-def about(answer: Answered, private: bool) -> Record:
+def piece(answer: Answered, secret: bytes | None = None, budget: int | None = None) -> Iterator[str]:
+    """One block of answers, not yet linked, so that blocks can be made in any order and by any process: a line about
+    question and machine, then one per answer. `budget`: of all blocks together, if each was given a share of it."""
+    came = origin(answer)
+    yield canonical({"about": about(answer, secret is not None, budget), "machine": dict(came.machine)}) + "\n"
+    for record in records(answer, secret):
+        yield canonical(record) + "\n"
+
+
+def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
     """What the first line says, besides when and where: what was asked of all rows, and what answered."""
     came, asked = origin(answer), answer.question
     return {
@@ -62,7 +71,7 @@ def about(answer: Answered, private: bool) -> Record:
             "seed": asked.seed,
             "closeness": asked.closeness,
             "threshold": asked.threshold,
-            "max_model_rows": asked.budget,
+            "max_model_rows": budget or asked.budget,
         },
         "private": private,
     }
@@ -77,7 +86,7 @@ def origin(answer: Answered) -> Provenance:
 
 
 def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
-    """One per line of the answer, without the links of the chain. With a secret, no value of the row or of the answer
+    """One per line of the answer, without its place in a chain. With a secret, no value of the row or of the answer
     is in them, only keyed hashes."""
     schema, found = answer.schema, answer.found
     rows, options, features = found.raw.shape
@@ -91,7 +100,6 @@ def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
             values = after[r * options + o]
             changes = [[names[c], own[r][c], values[c]] for c in np.flatnonzero(changed[r, o]).tolist()]
             yield {
-                "record": "answer",
                 "row": digest("label", _label(label), secret) if private else _label(label),
                 "asked": asked[r],
                 "option": o,
