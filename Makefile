@@ -49,7 +49,7 @@ lint: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/$(PIP) -c constraints.txt "pip>=25.1"
-	$(BIN)/$(PIP) -c constraints.txt --group dev -e ".[paper,studio]"
+	$(BIN)/$(PIP) -c constraints.txt --group dev -e ".[paper,studio,evidence]"
 	touch $(STAMP)
 
 $(VENV)/.browser: $(STAMP)
@@ -60,7 +60,7 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python scripts/lowest.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/$(PIP) "pip>=25.1"
-	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper,studio]"
+	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper,studio,evidence]"
 	touch $@
 
 clean:

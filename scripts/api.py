@@ -20,7 +20,7 @@ from tdce.methods import METHODS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 NAMES = (
-    "Explainer", "Answer", "evaluate", "AtLeast", "Not", "Between", "Range", "Change", "Schema", "Numeric",
+    "Explainer", "Answer", "evaluate", "verify", "AtLeast", "Not", "Between", "Range", "Change", "Schema", "Numeric",
     "Categorical", "load", "Dataset", "InputError",
 )  # fmt: skip
 RETURNED = ("Answer", "Dataset")  # nobody makes one by hand

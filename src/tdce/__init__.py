@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tdce.goal import AtLeast, Between, Not
     from tdce.outputs import Change, Range
     from tdce.schema import Categorical, Numeric, Schema
+    from tdce.verification import verify
 
     __version__: str
 
@@ -33,6 +34,7 @@ __all__ = [
     "Schema",
     "evaluate",
     "load",
+    "verify",
 ]
 
 _HOMES = {
@@ -50,6 +52,7 @@ _HOMES = {
     "Schema": "schema",
     "evaluate": "evaluation",
     "load": "data",
+    "verify": "verification",
 }
 
 

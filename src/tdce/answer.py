@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ from numpy.typing import NDArray
 
 from tdce.cells import Name, Positions, Value, same
 from tdce.errors import InputError, file_path, shown
+from tdce.evidence import keys
+from tdce.evidence.chain import Chain, write
 from tdce.explanation import Explanation, Line, Question
 from tdce.judge import Judge
 from tdce.limits import Limits
 from tdce.population import Population
+from tdce.provenance import Provenance
 from tdce.reasons import MOST, ranked
 from tdce.report.context import Context
 from tdce.report.page import page
@@ -45,6 +49,7 @@ class Answer:
     model_calls: int  # how often the model was asked
     model_rows: int  # about how many different rows, over all calls
     context: Context | None = None  # what a report says about the explainer
+    provenance: Provenance | None = None  # what it comes from
 
     @classmethod
     def of(
@@ -56,6 +61,7 @@ class Answer:
         classes: Sequence[Value],
         judge: Judge,
         context: Context | None = None,
+        provenance: Provenance | None = None,
     ) -> Self:
         schema, repeated = limits.encoder.schema, np.repeat(np.arange(len(rows)), question.options)
         written = limits.encoder.write(
@@ -67,7 +73,7 @@ class Answer:
         which = question.goals.which.numpy()
         return cls(
             rows.copy(), written, schema, limits.immutable, question, found, target[which], wanted[which],
-            judge.calls, judge.rows, context,
+            judge.calls, judge.rows, context, provenance,
         )  # fmt: skip
 
     @property
@@ -205,6 +211,29 @@ class Answer:
             barred, (self.model_calls, self.model_rows),
         )  # fmt: skip
         write_whole(where, page(view, self.lines, speaker, title, metrics).encode())
+
+    def evidence(self, secret: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
+        """A record of what was asked, by what, and what was answered, as `to_evidence` writes it; docs/evidence.md."""
+        chain = Chain(None if secret is None else keys.secret(secret))
+        return [json.loads(line) for line in (*chain.records(self), chain.end())]
+
+    def to_evidence(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sign: str | os.PathLike[str] | None = None,
+        secret: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Write evidence that `tdce verify` checks: JSON lines, each with the hash of the one before.
+
+        - `sign`: a file with a private key (Ed25519); `tdce keys` makes one.
+        - `secret`: a file with a secret. With it the lines hold no value of any row, only hashes that nobody without
+          the secret can guess.
+        """
+        where = file_path("path", path)
+        check_writable(where, endings=None)
+        signer, hidden = None if sign is None else keys.signer(sign), None if secret is None else keys.secret(secret)
+        write(where, [self], signer, hidden)
 
     @cached_property
     def _notes(self) -> NDArray[np.object_]:

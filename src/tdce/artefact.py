@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import reprlib
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -102,26 +103,46 @@ class Saved:
     seed: int
     keep_rows: bool
 
+    def alike(self, other: Saved) -> bool:
+        """Whether a file would hold the same."""
+        others = ("method", "hidden", "tau", "steps", "seed", "keep_rows")
+        return self.fitted is other.fitted and all(getattr(self, name) == getattr(other, name) for name in others)
 
-def save(path: Path, saved: Saved) -> None:
-    """Write the file whole; unless it is to keep them, no training row is in it."""
+
+def save(path: Path, saved: Saved) -> str:
+    """Write the file whole; unless it is to keep them, no training row is in it. Returns its sha256."""
+    whole = _written(saved)
     try:
-        whole = sealed(_content(saved), _tensors(saved.fitted, saved.keep_rows))
         _read(whole)
     except InputError as error:
         raise InputError(f"this explainer cannot be saved: {error}") from None
     write_whole(path, whole)
+    return sha256(whole).hexdigest()
 
 
-def load(path: Path) -> Saved:
+def fingerprint(saved: Saved) -> str:
+    """The sha256 of the file that `save` would write."""
+    return sha256(_written(saved)).hexdigest()
+
+
+def load(path: Path) -> tuple[Saved, str]:
+    """What a file holds, and the file's sha256."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; `tdce fit` or Explainer.save writes one")
     try:
-        return _read(path.read_bytes())
+        whole = path.read_bytes()
+        return _read(whole), sha256(whole).hexdigest()
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}; make it readable, or copy it elsewhere") from None
     except InputError as error:
         raise InputError(f"{path} cannot be loaded: {error}; fit and save it again") from None
+
+
+def _written(saved: Saved) -> bytes:
+    try:
+        return sealed(_content(saved), _tensors(saved.fitted, saved.keep_rows))
+    except InputError as error:
+        raise InputError(f"this explainer cannot be saved: {error}") from None
 
 
 def _read(whole: bytes) -> Saved:

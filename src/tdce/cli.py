@@ -29,6 +29,7 @@ from tdce.words.catalogue import catalogue as messages
 
 if TYPE_CHECKING:
     from tdce.answer import Answer
+    from tdce.evidence.verified import Verified
     from tdce.explainer import Explainer
 
 app = typer.Typer(
@@ -68,6 +69,7 @@ SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the sa
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
 PAGE = ".html"
 MEASURED = 1_000  # rows of a report that are measured unasked: seconds, where 10,000 take minutes
+SHOWN = 20  # problems of evidence that are printed
 RESULTS = Path("results")
 PICTURES = RESULTS / "figures"
 
@@ -152,11 +154,15 @@ def explain(
     verbose: Annotated[bool, typer.Option("--verbose", help="Say how often the model was asked")] = False,
     language: Language = "en",
     audience: Whom = "applicant",
+    evidence: Annotated[Path | None, typer.Option(help="Also write a record that `tdce verify` checks")] = None,
+    sign: Annotated[Path | None, typer.Option(help="Sign it: a private key made by `tdce keys`")] = None,
+    secret: Annotated[Path | None, typer.Option(help="Hold no values in it, only hashes made with this secret")] = None,
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
     """Say for each row what would have to be different."""
     check_writable(out, (*WRITABLE, PAGE))
+    _check_evidence(evidence, out, sign, secret)
     messages(language)  # an unknown one is named before the work
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
@@ -170,8 +176,11 @@ def explain(
         answer.to_html(out, language=language, audience=audience)
     else:
         write_table(out, answer.to_frame(), dialect)
+    if evidence is not None:
+        answer.to_evidence(evidence, sign=sign, secret=secret)
     asked = f" The model was asked {answer.model_calls:,} times about {answer.model_rows:,} rows." if verbose else ""
-    Console().print(f"{_summary(answer)}{asked} Written: {out}", highlight=False, soft_wrap=True)
+    written = f"{out}" if evidence is None else f"{out}, {evidence}"
+    Console().print(f"{_summary(answer)}{asked} Written: {written}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -411,6 +420,53 @@ def schema(
 
 
 @app.command()
+def verify(
+    evidence: Annotated[Path, typer.Argument(metavar="FILE", help="Written by `tdce explain --evidence`")],
+    artefact: Annotated[Path | None, typer.Option(metavar="NAME.tdce", help="The explainer that answered")] = None,
+    rows: Annotated[Path | None, typer.Option(help="The rows as they were asked about: ask again, and compare")] = None,
+    public_key: Annotated[Path | None, typer.Option(help="The key of who must have signed it")] = None,
+    secret: Annotated[Path | None, typer.Option(help="The secret, if it holds no values")] = None,
+    record_only: Annotated[bool, typer.Option("--record-only", help="Check chain, form and signature alone")] = False,
+    model: Decider = None,
+    sep: Sep = ",",
+    decimal: Decimal = ".",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, with all problems")] = False,
+) -> None:
+    """Check evidence: is the record whole, does the model still say so, are answers the same again (with --rows).
+
+    Exit code 0 only if all of it holds, 1 if something does not.
+    """
+    if record_only and (artefact or rows or secret):
+        raise InputError("--record-only checks neither verdicts nor values; leave --artefact, --rows and --secret out")
+    if not record_only and artefact is None:
+        raise InputError("--artefact names the explainer that answered; --record-only checks the record without it")
+    explainer = None if artefact is None else tdce.Explainer.load(artefact, progress="silent", model=model)
+    frame = None if rows is None or explainer is None else read_table(rows, explainer.schema, Dialect(sep, decimal))
+    found = tdce.verify(evidence, explainer, frame, public_key=public_key, secret=secret)
+    if json:
+        print(dumps(found.to_json(), indent=2, ensure_ascii=False))
+    else:
+        _print_verified(found, evidence, public_key is not None)
+    if not found.holds:
+        raise typer.Exit(1)
+
+
+@app.command()
+def keys(
+    name: Annotated[Path, typer.Argument(metavar="NAME", help="Of the files: NAME.key, NAME.pub and NAME.secret")],
+) -> None:
+    """Make keys for evidence: NAME.key signs it, NAME.pub checks it, NAME.secret hides its values."""
+    from tdce.evidence.keys import make
+
+    key, pub, secret = make(name)
+    Console().print(
+        f"Written: {key} (signs: keep it to yourself), {pub} (checks: give it to whoever checks), {secret} (hides "
+        "values: whoever has it can find out whose hash is whose).",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+@app.command()
 def data() -> None:
     """List the data sets: where each comes from, and whether it is present."""
     table = Table("name", "rows", "columns", "source", "licence", "where", box=None, pad_edge=False)
@@ -480,6 +536,37 @@ def _flush() -> None:
         if isinstance(error, BrokenPipeError):
             raise
         raise InputError(f"standard output cannot be written: {error.strerror}") from None
+
+
+def _check_evidence(evidence: Path | None, out: Path, sign: Path | None, secret: Path | None) -> None:
+    """Before the work: whether the evidence can be written, and its keys be read."""
+    from tdce.evidence import keys
+
+    if evidence is None:
+        if sign is not None or secret is not None:
+            raise InputError("--sign and --secret are about evidence; name its file too: --evidence FILE")
+        return
+    check_writable(evidence, endings=None)
+    if evidence.absolute() == out.absolute():
+        raise InputError(f"--out and --evidence are both {out}; name two files")
+    if sign is not None:
+        keys.signer(sign)
+    if secret is not None:
+        keys.secret(secret)
+
+
+def _print_verified(found: Verified, evidence: Path, known: bool) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for name, words in found.summary(known):
+        table.add_row(name, Text(words))
+    console = _console_for_tables()
+    well = "all is well" if found.verdicts is not None else "what was checked holds"
+    console.print(Text(f"{evidence}: {well if found.holds else 'something does not hold'}"))
+    console.print(table)
+    for problem in found.problems[:SHOWN]:
+        console.print(Text(f"     {problem}"), soft_wrap=True)
+    if found.count > SHOWN:
+        console.print(f"     … and {found.count - SHOWN:,} more; --json has them", highlight=False)
 
 
 def _laws_found(schema: Schema, out: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -50,10 +49,11 @@ from tdce.models.model import Model, OnFrames
 from tdce.options import MOST_OPTIONS
 from tdce.population import Population, answers_of
 from tdce.progress import Mode, Progress
+from tdce.provenance import Provenance, machine
 from tdce.report.context import Context, Origin
 from tdce.robust import explain_robustly
 from tdce.schema import Schema
-from tdce.targets import goals_of
+from tdce.targets import entry_of, goals_of
 
 
 class Explainer:
@@ -99,6 +99,8 @@ class Explainer:
         self.progress: Mode = one_of("progress", progress, get_args(Mode))
         self.asked_ = (0, 0)  # calls of the model by `explain`, and rows
         self.origin_: Origin | None = None  # the file, if it was saved or loaded
+        self.file_: tuple[artefact.Saved, str] | None = None  # what was saved or loaded last, and the file's sha256
+        self.known_: tuple[artefact.Saved, Provenance] | None = None  # where answers come from
 
     def __repr__(self) -> str:
         method = repr(self.method)
@@ -197,7 +199,8 @@ class Explainer:
         goals = goals_of(
             target, threshold, fitted.favourable, fitted.outputs, len(rows), lambda: task.judge.score(limits.own)
         )
-        question = Question(goals, n, seed, closeness, rules, prices)
+        question = Question(goals, n, seed, closeness, rules, prices, entry_of(target), threshold, max_model_rows,
+                            None if committee is None else len(committee))  # fmt: skip
         ready = method.fit(task)
         if committee is None:
             found = explain(ready, limits, question, Progress(self.progress), reasons=True)
@@ -212,7 +215,7 @@ class Explainer:
             judge.calls, judge.rows = judge.calls + other.calls, judge.rows + other.rows
         self.asked_ = self.asked_[0] + judge.calls, self.asked_[1] + judge.rows
         labels = tuple(label for output in fitted.outputs for label in output.labels())
-        return Answer.of(rows, limits, question, found, labels, judge, self._context())
+        return Answer.of(rows, limits, question, found, labels, judge, self._context(), self.provenance)
 
     def retrain(self, table: pd.DataFrame, models: int = 10, seed: int = 1) -> Committee:
         """Models of the same kind, each trained on rows drawn from the table with replacement and from another start:
@@ -274,13 +277,9 @@ class Explainer:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all that was learned to one file: tensors and JSON, no code, under one checksum. The training rows are
         left out unless `keep_rows` is set."""
-        saved = artefact.Saved(
-            self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed,
-            flag("keep_rows", self.keep_rows),
-        )  # fmt: skip
-        where = file_path("path", path)
-        artefact.save(where, saved)
-        self.origin_ = _origin(where)
+        saved, where = self._saved(), file_path("path", path)
+        digest = artefact.save(where, saved)
+        self.file_, self.origin_ = (saved, digest), _origin(where, digest)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], progress: Mode = "auto", model: Any = None) -> Self:
@@ -290,13 +289,13 @@ class Explainer:
         """
         progress = one_of("progress", progress, get_args(Mode))
         where = file_path("path", path)
-        saved = artefact.load(where)
+        saved, digest = artefact.load(where)
         explainer = cls(
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
             keep_rows=saved.keep_rows, progress=progress,
         )  # fmt: skip
         explainer.fitted_ = saved.fitted if explainer.models is None else saved.fitted.with_model(explainer.models)
-        explainer.origin_ = _origin(where)
+        explainer.file_, explainer.origin_ = (explainer._saved(), digest), _origin(where, digest)
         return explainer
 
     def _committee(self, robust: Any) -> Committee | None:
@@ -340,6 +339,30 @@ class Explainer:
         )  # fmt: skip
 
     @property
+    def provenance(self) -> Provenance:
+        """What its answers come from: hashes of its file (of the one that `save` would write, if there is none), of the
+        model, of the schema and of the laws, the method with its settings, the versions and the machine."""
+        saved = self._saved()
+        if self.known_ is None or not self.known_[0].alike(saved):
+            self.known_ = saved, Provenance.of(self.fitted, saved.method, self._fingerprint(saved))
+        return replace(self.known_[1], machine=machine())  # it may have been sent to another one
+
+    def _fingerprint(self, saved: artefact.Saved) -> str:
+        if self.file_ is not None and self.file_[0].alike(saved):
+            return self.file_[1]
+        try:
+            return artefact.fingerprint(saved)
+        except InputError:  # it cannot be saved: a method that is not registered, say
+            return ""
+
+    def _saved(self) -> artefact.Saved:
+        """What `save` writes."""
+        return artefact.Saved(
+            self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed,
+            flag("keep_rows", self.keep_rows),
+        )  # fmt: skip
+
+    @property
     def fitted(self) -> Fitted:
         """All that `fit` learned."""
         if not hasattr(self, "fitted_"):
@@ -362,9 +385,9 @@ def _called(model: Model) -> str:
     return ", ".join(f"{name} ({kind})" for kind, name in kinds_of)
 
 
-def _origin(path: Path) -> Origin:
+def _origin(path: Path, digest: str) -> Origin:
     written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    return Origin(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), written.strftime("%Y-%m-%d %H:%M UTC"))
+    return Origin(path.name, digest, written.strftime("%Y-%m-%d %H:%M UTC"))
 
 
 def _known(method: Any) -> str | Method:

@@ -34,6 +34,10 @@ class Question:
     closeness: float | None = None  # None: the method's own
     rules: tuple[str, ...] = ()  # besides those of the schema
     costs: Mapping[Name, float] = field(default_factory=dict)  # of changing a feature, if not 1
+    target: Any = None  # as it was asked for, see `targets.entry_of`; a list has one entry per row
+    threshold: float | None = None
+    budget: int | None = None  # of rows that the model is asked about
+    robust: int | None = None  # how many models that were trained again were to accept the answers
 
 
 @dataclass(frozen=True)

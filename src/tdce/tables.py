@@ -12,7 +12,8 @@ import re
 import secrets
 import stat
 import zlib
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from errno import EDQUOT, ENOSPC
 from pathlib import Path
@@ -109,13 +110,27 @@ def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> No
 
 
 def write_whole(path: Path, content: bytes) -> None:
+    """The file has this content, or is as it was."""
+    with whole_file(path) as file:
+        file.write(content)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """The same, for its owner alone."""
+    with whole_file(path) as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
     """Write beside the file, then rename: nobody ever sees half of it, and what is there stays after a power cut."""
     _check_target(path)
     _sweep(path.parent)
     try:
         with _draft(path.parent) as file:
             try:
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
                 os.replace(file.name, path)

@@ -21,6 +21,11 @@ NUMBER = r"([+-]?[0-9][0-9_]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?)"
 BAND = re.compile(rf"(?:from\s+|between\s+)?{NUMBER}\s*(?:to|and|\.\.)\s*{NUMBER}")
 LEAST, MOST = re.compile(rf"(?:at\s+least|>=)\s*{NUMBER}"), re.compile(rf"(?:at\s+most|<=)\s*{NUMBER}")
 RISE = re.compile(rf"(?=[+-]){NUMBER}\s*(%?)")
+GOALS = {"class": Class, "at_least": AtLeast, "not": Not, "between": Between, "range": Range, "change": Change}
+ENTRIES = {
+    "class": ("of",), "at_least": ("of", "p"), "not": ("of",), "between": ("of", "low", "high"),
+    "range": ("low", "high"), "change": ("by", "share"),
+}  # fmt: skip
 WORDS = "'at least 620', 'at most 8', '620 to 680', '+500' or '-10 %'"
 
 
@@ -81,6 +86,30 @@ def checked_favourable(favourable: Any, outputs: tuple[Output, ...]) -> Any:
         return _plain_favourable(wanted, outputs[0])
     named = {output.name: output for output in outputs}
     return {name: _plain_favourable(each, named[name]) for name, each in wanted.items()}
+
+
+def entry_of(target: Any) -> Any:
+    """What a user asks for, as JSON; `from_entry` takes it back. A list of goals becomes a list of entries."""
+    if isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index):
+        return [entry_of(each) for each in target]
+    if isinstance(target, Mapping):
+        return {"outputs": {name: entry_of(each) for name, each in target.items()}}
+    kind = next((kind for kind, made in GOALS.items() if type(target) is made), None)
+    if kind is None:
+        return plain(target)
+    return {kind: {key: plain(getattr(target, key)) for key in ENTRIES[kind]}}
+
+
+def from_entry(entry: Any) -> Any:
+    """The goal of one row; an error if there is none of this kind."""
+    if not isinstance(entry, dict):
+        return entry
+    (kind, settings), *more = entry.items() if entry else [("", None)]
+    if not more and kind == "outputs" and isinstance(settings, dict):
+        return {name: from_entry(each) for name, each in settings.items()}
+    if more or kind not in GOALS or not isinstance(settings, dict) or set(settings) != set(ENTRIES[kind]):
+        raise InputError(f"target {shown(entry)} is no goal; known: {listing(['outputs', *GOALS])}")
+    return GOALS[kind](**settings)
 
 
 def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:

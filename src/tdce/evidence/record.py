@@ -1,0 +1,184 @@
+"""One answer as records: what is in a line of evidence, and the one way to write and to hash it."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from tdce.cells import Floats, Name, Value, plain, same
+from tdce.errors import InputError, shown
+from tdce.explanation import Explanation, Line, Question
+from tdce.provenance import Provenance
+from tdce.reasons import MOST
+from tdce.schema import Schema
+
+FORMAT = 1
+
+Cell = Value | None
+Record = dict[str, Any]
+
+
+class Answered(Protocol):
+    """What evidence needs of an answer."""
+
+    @property
+    def rows(self) -> pd.DataFrame: ...
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def immutable(self) -> tuple[Name, ...]: ...
+    @property
+    def question(self) -> Question: ...
+    @property
+    def found(self) -> Explanation: ...
+    @property
+    def provenance(self) -> Provenance | None: ...
+    @property
+    def lines(self) -> list[list[Line]]: ...
+
+
+def piece(answer: Answered, secret: bytes | None = None, budget: int | None = None) -> Iterator[str]:
+    """One block of answers, not yet linked, so that blocks can be made in any order and by any process: a line about
+    question and machine, then one per answer. `budget`: of all blocks together, if each was given a share of it."""
+    came = origin(answer)
+    yield canonical({"about": about(answer, secret is not None, budget), "machine": dict(came.machine)}) + "\n"
+    for record in records(answer, secret):
+        yield canonical(record) + "\n"
+
+
+def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
+    """What the first line says, besides when and where: what was asked of all rows, and what answered."""
+    came, asked = origin(answer), answer.question
+    return {
+        "artefact": came.artefact,
+        "model": [dict(each) for each in came.models],
+        "schema": came.schema,
+        "laws": came.laws,
+        "columns": list(answer.schema.names),
+        "method": {"name": came.method, "settings": dict(came.settings)},
+        "question": {
+            "n": asked.options,
+            "immutable": list(answer.immutable),
+            "rules": list(asked.rules),
+            "costs": [[name, cost] for name, cost in asked.costs.items()],
+            "seed": asked.seed,
+            "closeness": asked.closeness,
+            "threshold": asked.threshold,
+            "max_model_rows": budget or asked.budget,
+            "robust": asked.robust,
+        },
+        "private": private,
+    }
+
+
+def origin(answer: Answered) -> Provenance:
+    came = answer.provenance
+    if came is None or not came.artefact:
+        raise InputError("this answer comes from an explainer that cannot be saved, so nobody could check its "
+                         "evidence; use a method of tdce.methods.METHODS")  # fmt: skip
+    return came
+
+
+def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
+    """One per line of the answer, without its place in a chain. With a secret, no value of the row or of the answer
+    is in them, only keyed hashes."""
+    schema, found = answer.schema, answer.found
+    rows, options, features = found.raw.shape
+    own = cells(schema, found.own)
+    asked = hashes(schema, own, secret)
+    after = cells(schema, found.raw.reshape(rows * options, features))
+    names, target, changed = schema.names, answer.question.target, ~same(found.raw, found.own[:, None])
+    private = secret is not None
+    for r, (lines, label) in enumerate(zip(answer.lines, answer.rows.index, strict=True)):
+        for o, line in enumerate(lines):
+            values = after[r * options + o]
+            changes = [[names[c], own[r][c], values[c]] for c in np.flatnonzero(changed[r, o]).tolist()]
+            yield {
+                "row": digest("label", _label(label), secret) if private else _label(label),
+                "asked": asked[r],
+                "option": o,
+                "target": target[r] if isinstance(target, list) else target,
+                "wanted": plain(line.target),
+                "status": line.status,
+                "score_before": line.before,
+                "score_after": line.after,
+                "plausibility": _number(line.plausibility),
+                "values": digest("values", values, secret) if private else values,
+                "changes": [name for name, *_ in changes] if private else changes,
+                "reasons": [[name, _number(loss)] for name, loss in line.reasons[:MOST]],
+                "note": digest("note", line.note, secret) if private and line.note else line.note,
+            }
+
+
+def hashes(schema: Schema, rows: Iterable[list[Cell]], secret: bytes | None = None) -> list[str]:
+    """(n,) of each row as it was asked about: of names, kinds and values of its features, in the schema's order."""
+    named = [(column.name, column.kind) for column in schema]
+    return [digest("row", [[*each, cell] for each, cell in zip(named, row, strict=True)], secret) for row in rows]
+
+
+def cells(schema: Schema, raw: Floats) -> list[list[Cell]]:
+    """(n, features) as JSON has them: numbers by their shortest exact text, missing as null."""
+    columns = [column.cells(values + 0.0) for column, values in zip(schema, raw.T, strict=True)]  # no -0.0
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def canonical(value: Any) -> str:
+    """The one way to write it as JSON."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"evidence cannot hold {shown(value)}: it has half a character; correct the text") from None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"evidence cannot hold {shown(value)}: {error}") from None
+    return text
+
+
+def digest(what: str, value: Any, secret: bytes | None = None) -> str:
+    """SHA-256 of the value as JSON, after a word that says what it is; with a secret, HMAC-SHA-256: without it, nobody
+    can try which of the few possible values has this hash."""
+    text = f"{what}\n{canonical(value)}".encode()
+    return sha256(text).hexdigest() if secret is None else hmac.digest(secret, text, "sha256").hex()
+
+
+def now() -> str:
+    """UTC; SOURCE_DATE_EPOCH, in seconds, sets it where the same bytes are wanted again."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    try:
+        moment = datetime.now(UTC) if given is None else datetime.fromtimestamp(int(given), UTC)
+    except (ValueError, OverflowError, OSError):
+        raise InputError(
+            f"SOURCE_DATE_EPOCH is {shown(given)}; it must be a whole number of seconds since 1970"
+        ) from None
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def differences(one: Sequence[Cell], other: Sequence[Cell]) -> tuple[int, float]:
+    """How many cells differ, and the largest difference of two numbers."""
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if (type(a), a) != (type(b), b)]  # 1 is not True
+    gaps = [abs(a - b) for a, b in pairs if _counts(a) and _counts(b)]  # type: ignore[operator]
+    return len(pairs), max(gaps, default=0.0)
+
+
+def _counts(cell: Cell) -> bool:
+    return isinstance(cell, int | float) and not isinstance(cell, bool)
+
+
+def _label(label: Any) -> Any:
+    """An index label as JSON has it: text if it is neither text nor a number."""
+    label = plain(label)
+    if isinstance(label, float) and not np.isfinite(label):
+        return str(label)
+    return label if isinstance(label, str | bool | int | float) else str(label)
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else value

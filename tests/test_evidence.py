@@ -1,0 +1,640 @@
+"""Evidence: whole, checkable elsewhere, and nothing in it can be altered, dropped or inserted unseen."""
+
+import copy
+import hashlib
+import json
+import os
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import lending
+import pandas as pd
+import pytest
+from test_cli import run
+
+import tdce
+from tdce import InputError, verification, verify
+from tdce.evidence import keys, reading
+from tdce.evidence.chain import START, Chain, State, sealed
+from tdce.evidence.record import canonical, piece
+from tdce.evidence.verified import Verified
+from tdce.methods import TDCE
+from tdce.targets import entry_of, from_entry
+
+QUESTION = {"n": 2, "immutable": ["age"], "rules": ["debt <= 9000"], "costs": {"income": 2.0}, "seed": 3}
+LINKS = {"record", "number", "previous", "hash", "lines"}
+
+
+class Case:
+    """One explainer, its file, some rows, their evidence."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.artefact = folder, folder / "lending.tdce"
+        lending.explainer().save(self.artefact)
+        self.explainer = tdce.Explainer.load(self.artefact, progress="silent")
+        self.rows = lending.refused(self.explainer, 3)
+        self.answer = self.explainer.explain(self.rows, **QUESTION)
+        self.key, self.pub, self.secret = keys.make(folder / "bank")
+        self.path, self.private = folder / "evidence.jsonl", folder / "private.jsonl"
+        self.answer.to_evidence(self.path, sign=self.key)
+        self.answer.to_evidence(self.private, sign=self.key, secret=self.secret)
+
+    def lines(self, private: bool = False) -> list[str]:
+        return (self.private if private else self.path).read_text("utf-8").splitlines(keepends=True)
+
+    def check(self, lines: list[str] | bytes, rows: bool = True, private: bool = False, **more: Any) -> Verified:
+        path = self.folder / "tampered.jsonl"
+        path.write_bytes(lines if isinstance(lines, bytes) else "".join(lines).encode())
+        secret = self.secret if private else None
+        return verify(path, self.explainer, self.rows if rows else None, secret=secret, **more)
+
+
+@pytest.fixture(scope="module")
+def case(tmp_path_factory) -> Case:
+    return Case(tmp_path_factory.mktemp("evidence"))
+
+
+def linked(records: list[dict[str, Any]]) -> list[str]:
+    """What somebody without a key can do: all hashes and numbers made anew."""
+    texts, head = [], START
+    for number, record in enumerate(records):
+        record = {**record, "number": number, "previous": head}
+        record.pop("hash", None)
+        if record["record"] == "end":
+            record |= {"lines": number, "signature": None}
+        text, head = sealed(canonical(record))
+        texts.append(text)
+    return texts
+
+
+def remembered(explainer: tdce.Explainer) -> Callable[..., tdce.Answer]:
+    """Its `explain`, which answers the same question only once."""
+    asked: dict[str, tdce.Answer] = {}
+
+    def explain(rows: pd.DataFrame, *words: Any) -> tdce.Answer:
+        question = rows.to_csv() + repr(words)
+        if question not in asked:
+            asked[question] = tdce.Explainer.explain(explainer, rows, *words)
+        return asked[question]
+
+    return explain
+
+
+EMPTY = {
+    "rules": ["income <= 900"], "note": "nothing", "target": "no", "closeness": 0.1, "threshold": 0.9,
+    "max_model_rows": 5000, "robust": 3, "versions": {"x": "1"}, "output": "rate", "signature": {},
+}  # fmt: skip
+
+
+def altered(record: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Every leaf of a record in turn: where it is, and the record with another value there."""
+    for key, value in record.items() if isinstance(record, dict) else enumerate(record):
+        if isinstance(value, dict | list) and value:
+            others = ((way, changed) for way, changed in altered(value, (*path, key)))
+        else:
+            others = iter([((*path, key), other(key, value))])
+        for way, changed in others:
+            whole = copy.deepcopy(record)
+            whole[key] = changed
+            yield way, whole
+
+
+def other(key: Any, value: Any) -> Any:
+    if value in (None, "") or isinstance(value, dict | list):
+        return EMPTY.get(key, 0.5)
+    if isinstance(value, bool):
+        return not value
+    if key == "written":
+        return "2020-01-01T00:00:00Z"
+    if key == "status":
+        return "already" if value != "already" else "valid"
+    if isinstance(value, float):
+        return round(value + (0.25 if value < 0.7 else -0.25), 6)
+    if isinstance(value, int):
+        return value + 1
+    return ("1" if value[0] == "0" else "0") + value[1:] if len(value) >= 64 else value + "x"
+
+
+def test_evidence_holds_and_says_what_was_checked(case):
+    found = verify(case.path, case.explainer, case.rows, public_key=case.pub)
+    assert found.problems == []
+    assert (found.lines, found.answers, found.rows, found.complete) == (8, 6, 3, True)
+    assert (found.verdicts, found.repeated, found.cells_off) == (6, 6, 0)
+    assert found.signed_by == keys.public(case.pub)
+    without = verify(case.path, case.explainer)
+    assert (without.holds, without.verdicts, without.repeated) == (True, 6, None)
+
+
+def test_a_record_says_what_the_answer_says(case):
+    records, frame = case.answer.evidence(), case.answer.to_frame()
+    assert [json.loads(line) for line in linked(records)] == records
+    lines = [record for record in records if record["record"] == "answer"]
+    for name in ("row", "option", "status", "score_before", "score_after", "plausibility", "note"):
+        assert [record[name] for record in lines] == frame[name].tolist()
+    assert [record["values"] for record in lines] == frame[list(case.explainer.schema.names)].to_numpy().tolist()
+    changes = [tuple(change) for record in lines for change in record["changes"]]
+    assert changes == list(case.answer.changes()[["feature", "before", "after"]].itertuples(index=False, name=None))
+    reasons = [tuple(reason) for record in lines for reason in record["reasons"]]
+    assert reasons == list(case.answer.reasons()[["feature", "loss"]].itertuples(index=False, name=None))
+    head = records[0]
+    assert head["artefact"] == hashlib.sha256(case.artefact.read_bytes()).hexdigest()
+    asked = {name: QUESTION[name] for name in ("n", "immutable", "rules", "seed")}
+    assert {name: head["question"][name] for name in asked} == asked
+    assert head["question"]["costs"] == [["income", 2.0]]
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_every_record_is_as_the_schema_says(case, private):
+    schema = json.loads((files("tdce.evidence") / "schema.json").read_text("utf-8"))
+    check = jsonschema.Draft202012Validator(schema)
+    for line in case.lines(private):
+        check.validate(json.loads(line))
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_the_schema_and_the_reader_refuse_the_same(case, private):
+    """Each field with a value of another kind, and each field left out."""
+    schema = json.loads((files("tdce.evidence") / "schema.json").read_text("utf-8"))
+    check = jsonschema.Draft202012Validator(schema)
+    for number, line in enumerate(case.lines(private)):
+        record = json.loads(line)
+        for key in record:
+            for wrong in (
+                {**record, key: {"a": []}},
+                {k: v for k, v in record.items() if k != key},
+                {**record, "new": 1},
+            ):
+                body = {k: v for k, v in wrong.items() if k != "hash"}
+                text = sealed(canonical(body))[0] if key != "hash" else json.dumps(wrong)
+                refused, _ = reading._checked(f"{text.strip()}\n".encode(), number, private)
+                if wrong.get("target") == {"a": []}:  # which goals there are, only the reader of goals knows
+                    assert check.is_valid(json.loads(text))
+                else:
+                    assert refused is None
+                    assert not check.is_valid(json.loads(text))
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_a_change_in_any_field_is_found(case, private, tmp_path):
+    lines, fields = case.lines(private), set()
+    for at in (0, 1, len(lines) - 1):
+        for way, record in altered(json.loads(lines[at])):
+            text = json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+            assert text != lines[at]
+            (tmp_path / "e.jsonl").write_text("".join([*lines[:at], text, *lines[at + 1 :]]), encoding="utf-8")
+            found = verify(tmp_path / "e.jsonl", None)
+            assert {at + 1, at + 2} & {problem.line for problem in found.problems}, way
+            fields.add((at, way[0]))
+    assert {name for at, name in fields if at == 1} == {"record", *reading.FORMS["answer"], *reading.LINKS}
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_a_change_in_a_record_that_was_linked_anew_is_found_by_model_and_rows(case, private, monkeypatch):
+    """But for what they cannot know, which a signature is for."""
+    monkeypatch.setattr(case.explainer, "explain", remembered(case.explainer))
+    records = [json.loads(line) for line in case.lines(private)]
+    unseen = set()
+    for at in (0, 1):
+        for way, record in altered(records[at]):
+            if way[0] in LINKS:
+                continue
+            lines = linked([*records[:at], record, *records[at + 1 :]])
+            found = case.check(lines, rows=private, private=private) if way[0] != "private" else Verified(count=1)
+            if found.holds and not private:
+                found = case.check(lines)
+            if found.holds:
+                unseen.add(way[0])
+    assert unseen == {"written", "machine", "question"}
+
+
+def test_a_record_that_was_linked_anew_has_no_signature_of_the_signer(case):
+    records = [json.loads(line) for line in case.lines()]
+    assert case.check(linked(records)).holds
+    stripped = case.check(linked(records), public_key=case.pub)
+    assert [problem.words for problem in stripped.problems] == ["it is not signed, but a public key was given"]
+    kept = linked(records[:-1])
+    end = {**records[-1], "previous": json.loads(kept[-1])["hash"]}
+    records[0]["written"] = "2020-01-01T00:00:00Z"
+    anew = linked(records[:-1])
+    end = {**records[-1], "previous": json.loads(anew[-1])["hash"]}
+    end.pop("hash")
+    found = case.check([*anew, sealed(canonical(end))[0]], public_key=case.pub)
+    assert [problem.words for problem in found.problems] == ["the signature does not match the lines"]
+
+
+def test_a_signature_of_somebody_else_is_named(case, tmp_path):
+    _, pub, _ = keys.make(tmp_path / "other")
+    found = verify(case.path, case.explainer, public_key=pub)
+    assert "signed with another key" in str(found.problems[0])
+    assert verify(case.path, None, public_key=case.pub).holds
+
+
+def test_lines_that_are_dropped_inserted_swapped_or_repeated_are_found(case):
+    lines = case.lines()
+    last = len(lines) - 1
+    for i in range(len(lines)):
+        dropped = case.check([*lines[:i], *lines[i + 1 :]], rows=False)
+        assert not dropped.holds
+        assert not case.check([*lines[:i], lines[i], *lines[i:]], rows=False).holds
+        if i < last:
+            swapped = [*lines[:i], lines[i + 1], lines[i], *lines[i + 2 :]]
+            assert not case.check(swapped, rows=False).holds
+    short = case.check(lines[:-1], rows=False)
+    assert "not complete" in str(short.problems[-1])
+    half = case.check("".join(lines).encode()[:-40], rows=False)
+    assert "ends within this line" in str(half.problems[0])
+
+
+def test_rows_and_options_that_are_dropped_and_linked_anew_are_found_with_the_rows(case):
+    records = [json.loads(line) for line in case.lines()]
+    row = case.check(linked([*records[:1], *records[3:]]))
+    assert [problem.words for problem in row.problems] == ["1 of the 3 rows given have no answer in the record"]
+    twice = case.check(linked([*records[:3], *records[1:]]))
+    assert [problem.words for problem in twice.problems] == [
+        "rows that are answered more often than they were given: 1"
+    ]
+    option = case.check(linked([*records[:2], *records[3:]]), rows=False)
+    assert [(problem.line, problem.field) for problem in option.problems] == [(2, "option")]
+
+
+def test_an_answer_that_is_valid_but_was_not_given_is_found_with_the_rows(case):
+    """Income so high that the model says yes: the verdict holds, the answer is another."""
+    records = [json.loads(line) for line in case.lines()]
+    line, names = records[1], records[0]["columns"]
+    own = {name: before for name, before, _ in line["changes"]}
+    row = [own.get(name, value) for name, value in zip(names, line["values"], strict=True)]
+    richer = [9000 if name == "income" else value for name, value in zip(names, row, strict=True)]
+    frame = pd.DataFrame([richer], columns=names)
+    line["values"], line["changes"] = richer, [["income", row[names.index("income")], 9000]]
+    line["score_after"] = float(case.explainer.predict_proba(frame)["yes"].iloc[0])
+    assert case.check(linked(records), rows=False).holds
+    found = case.check(linked(records))
+    assert found.repeated == 5
+    assert found.cells_off >= 1
+    assert found.largest_off > 100
+    assert "values differ" in str(next(problem for problem in found.problems if problem.field == "values"))
+
+
+def test_whose_row_it_is_only_a_signature_can_prove(case):
+    records = [json.loads(line) for line in case.lines()]
+    for record in records[1:3]:
+        record["row"] = "somebody else"
+    assert case.check(linked(records)).holds
+    assert not case.check(linked(records), public_key=case.pub).holds
+
+
+def test_rules_that_the_answers_do_not_keep_are_found_with_the_rows(case):
+    records = [json.loads(line) for line in case.lines()]
+    records[0]["question"]["rules"] = ["income <= 100 + 0 * debt"]
+    assert not case.check(linked(records)).holds
+
+
+def test_private_evidence_holds_no_value_and_is_verified_with_the_secret(case, tmp_path):
+    text = case.private.read_text("utf-8")
+    records = [json.loads(line) for line in case.lines(private=True)]
+    for record in records[1:-1]:
+        assert {type(record[name]) for name in ("row", "asked", "values", "note")} == {str}
+        assert all(name in records[0]["columns"] for name in record["changes"])
+    for value in {str(cell) for row in case.answer.written.to_numpy().tolist() for cell in row if len(str(cell)) > 4}:
+        assert value not in text
+    found = verify(case.private, case.explainer, case.rows, secret=case.secret)
+    assert (found.holds, found.verdicts, found.repeated) == (True, 6, 6)
+    _, _, another = keys.make(tmp_path / "other")
+    wrong = verify(case.private, case.explainer, case.rows, secret=another)
+    assert "not among the rows given" in str(wrong.problems[0])
+    with pytest.raises(InputError, match="give the rows and the secret"):
+        verify(case.private, case.explainer)
+    assert verify(case.private, None).holds
+
+
+def test_a_note_with_values_is_hidden_too(case):
+    odd = case.rows.assign(age=150)
+    answer = case.explainer.explain(odd)
+    assert all("150" in note for note in answer.to_frame()["note"])
+    lines = [json.loads(line) for line in Chain(keys.secret(case.secret)).records(answer)]
+    assert {len(line["note"]) for line in lines[1:]} == {64}
+
+
+def test_blocks_give_the_same_bytes_as_the_whole_also_after_a_kill(case, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    whole = Chain()
+    text = "".join(whole.records(case.answer)) + whole.end()
+    assert '"written":"2023-11-14T22:13:20Z"' in text
+    state, blocks = State(), ""
+    for i in range(3):
+        chain = Chain(state=state)  # each as if by a new process
+        block = case.explainer.explain(case.rows.iloc[[i]], **QUESTION)
+        blocks += "".join(chain.records(pickle.loads(pickle.dumps(block))))
+        state = State(**json.loads(json.dumps(asdict(chain.state))))
+    assert blocks + Chain(state=state).end() == text
+
+
+def test_pieces_made_in_any_order_and_linked_later_give_the_same_bytes(case, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    whole, later = Chain(), Chain()
+    text = "".join(whole.records(case.answer)) + whole.end()
+    pieces = {i: "".join(piece(case.explainer.explain(case.rows.iloc[[i]], **QUESTION))) for i in (2, 0, 1)}
+    linked = [line for i in range(3) for line in later.link(pieces[i].splitlines(keepends=True))]
+    assert "".join(linked) + later.end() == text
+
+
+def test_blocks_that_share_a_budget_are_one_record(case):
+    chain = Chain()
+    for i, share in enumerate((20, 30)):
+        block = case.explainer.explain(case.rows.iloc[[i]], max_model_rows=share)
+        lines = list(chain.link(piece(block, budget=50)))
+    assert len(lines) == 1
+    with pytest.raises(InputError, match="another question"):
+        list(chain.records(block))
+
+
+def test_a_block_from_another_machine_is_marked_and_one_about_something_else_refused(case):
+    chain = Chain()
+    lines = list(chain.records(case.answer))
+    came = case.answer.provenance
+    lines += chain.records(
+        replace(case.answer, provenance=replace(came, machine={**came.machine, "instructions": "AVX2"}))
+    )
+    lines += [chain.end()]
+    assert [json.loads(line)["record"] for line in lines].count("machine") == 1
+    found = case.check(lines, rows=False)
+    assert found.holds
+    assert [each["instructions"] for each in found.elsewhere] == ["AVX2"]
+    with pytest.raises(InputError, match="another question"):
+        list(chain.records(case.explainer.explain(case.rows, seed=4)))
+    with pytest.raises(InputError, match="no answer"):
+        Chain().end()
+
+
+def test_equal_rows_are_answered_and_verified_each(case, tmp_path):
+    twice = pd.concat([case.rows, case.rows.iloc[:1]])
+    case.explainer.explain(twice).to_evidence(tmp_path / "e.jsonl")
+    found = verify(tmp_path / "e.jsonl", case.explainer, twice)
+    assert (found.holds, found.repeated) == (True, 4)
+    fewer = verify(tmp_path / "e.jsonl", case.explainer, pd.concat([twice, twice]))
+    assert [problem.words for problem in fewer.problems] == ["4 of the 8 rows given have no answer in the record"]
+
+
+@pytest.mark.parametrize(
+    ("label", "written"),
+    [("Zoë", "Zoë"), (7, 7), (1.5, 1.5), (float("nan"), "nan"), (("a", 1), "('a', 1)"),
+     (pd.Timestamp("2026-01-31"), "2026-01-31 00:00:00")],
+    ids=str,
+)  # fmt: skip
+def test_any_index_label_is_written(case, label, written):
+    row = case.rows.iloc[:1].set_axis(pd.Index([label], dtype=object, tupleize_cols=False))
+    assert case.explainer.explain(row).evidence()[1]["row"] == written
+
+
+def test_many_blocks_are_verified_like_one(case, monkeypatch):
+    monkeypatch.setattr(verification, "BLOCK", 2)
+    found = verify(case.path, case.explainer, case.rows.iloc[::-1])
+    assert (found.holds, found.verdicts, found.repeated) == (True, 6, 6)
+
+
+GOALS = ["no", tdce.AtLeast("yes", 0.8), tdce.Not("no"), tdce.Between("yes", 0.5, 0.9)]
+
+
+@pytest.mark.parametrize("target", [*GOALS, [GOALS[1], "yes", GOALS[2]]], ids=str)
+def test_every_goal_is_recorded_and_asked_again(case, target, tmp_path):
+    path = tmp_path / "e.jsonl"
+    case.explainer.explain(case.rows, target=target).to_evidence(path)
+    found = verify(path, case.explainer, case.rows)
+    assert found.problems == []
+    assert found.repeated == 3
+
+
+@pytest.mark.parametrize(
+    "target", ["at least 620", tdce.Range(high=8), tdce.Change(500), tdce.Change(share=-0.1)], ids=str
+)
+def test_goals_of_numbers_and_of_several_outputs_survive_json(target):
+    entry = json.loads(json.dumps(entry_of(target)))
+    assert from_entry(entry) == target
+    both = {"approve": "yes", "rate": target}
+    assert from_entry(json.loads(json.dumps(entry_of(both)))) == both
+
+
+def amount(frame: pd.DataFrame) -> Any:
+    return frame["income"] * 3.0 - frame["debt"]
+
+
+def test_a_model_of_the_users_is_named_and_must_be_brought(tmp_path):
+    table = lending.table(300).drop(columns="decision")
+    made = tdce.Explainer(model=amount, hidden=16, steps=20, progress="silent").fit(table)
+    made.save(tmp_path / "m.tdce")
+    rows = table.head(3)
+    made.explain(rows, target=tdce.Change(500)).to_evidence(tmp_path / "e.jsonl")
+    head = json.loads((tmp_path / "e.jsonl").read_text("utf-8").splitlines()[0])
+    assert (head["model"][0]["kind"], head["model"][0]["name"]) == ("function", "amount")
+    again = tdce.Explainer.load(tmp_path / "m.tdce", progress="silent", model=amount)
+    found = verify(tmp_path / "e.jsonl", again, rows)
+    assert found.problems == []
+    assert (found.verdicts, found.repeated) == (3, 3)
+    with pytest.raises(InputError, match="bring it"):
+        verify(tmp_path / "e.jsonl", tdce.Explainer.load(tmp_path / "m.tdce", progress="silent"))
+
+
+def decision(frame: pd.DataFrame) -> Any:
+    return (frame["income"] - frame["debt"] > 1000).map({True: "yes", False: "no"})
+
+
+def test_a_decision_with_several_outputs_is_verified(tmp_path):
+    table = lending.table(300).drop(columns="decision")
+    models = {"approve": decision, "amount": amount}
+    made = tdce.Explainer(model=models, hidden=16, steps=20, progress="silent").fit(table)
+    rows = table[(decision(table) == "no").to_numpy()].head(3)
+    answer = made.explain(rows, target={"approve": "yes", "amount": tdce.Range(low=5000)})
+    answer.to_evidence(tmp_path / "e.jsonl")
+    found = verify(tmp_path / "e.jsonl", made, rows)
+    assert found.problems == []
+    assert (found.verdicts, found.repeated) == (3, 3)
+
+
+def test_every_status_is_verified(case, tmp_path):
+    frame = lending.table(40, seed=5).drop(columns="decision")
+    mixed = case.explainer.explain(frame, rules=["income <= 2500", "debt >= 500"], max_model_rows=None)
+    stuck = case.explainer.explain(frame, immutable=["income", "debt", "housing", "age"])
+    seen = set()
+    for answer in (mixed, stuck):
+        answer.to_evidence(tmp_path / "e.jsonl")
+        found = verify(tmp_path / "e.jsonl", case.explainer, frame)
+        assert found.problems == []
+        assert found.verdicts == found.repeated == 40
+        seen |= set(answer.counts())
+    assert seen >= {"valid", "already", "infeasible"}
+
+
+def test_another_artefact_is_named(case, tmp_path):
+    other = case.explainer.with_words({"income": {"label": "the pay"}})
+    found = verify(case.path, other)
+    assert {problem.field for problem in found.problems} == {"artefact", "schema"}
+    assert found.verdicts is None
+    slower = copy.copy(case.explainer)
+    slower.method = TDCE(closeness=0.5)
+    assert {problem.field for problem in verify(case.path, slower).problems} == {"artefact", "method"}
+
+
+def test_the_hash_of_an_artefact_is_known_before_it_is_saved(case, tmp_path):
+    made = case.explainer.with_words({"income": {"label": "the pay"}})
+    before = made.provenance.artefact
+    made.save(tmp_path / "a.tdce")
+    after = hashlib.sha256((tmp_path / "a.tdce").read_bytes()).hexdigest()
+    assert before == after == made.provenance.artefact == tdce.Explainer.load(tmp_path / "a.tdce").provenance.artefact
+    made.keep_rows = not made.keep_rows
+    assert made.provenance.artefact != after
+
+
+def test_an_explainer_that_was_sent_to_another_machine_names_that_one(case, monkeypatch):
+    here, sent = case.explainer.provenance, copy.copy(case.explainer)
+    monkeypatch.setattr("torch.backends.cpu.get_cpu_capability", lambda: "NEON")
+    assert sent.provenance.machine["instructions"] == "NEON"
+    assert sent.provenance == replace(here, machine={**here.machine, "instructions": "NEON"})
+
+
+def test_an_explainer_that_cannot_be_saved_gives_answers_but_no_evidence(case):
+    class Mine(TDCE):
+        pass
+
+    mine = copy.copy(case.explainer)
+    mine.method = Mine()
+    answer = mine.explain(case.rows)
+    with pytest.raises(InputError, match="cannot be saved"):
+        answer.evidence()
+
+
+def test_with_a_budget_verdicts_are_checked_and_the_question_is_not_asked_again(case, tmp_path):
+    case.explainer.explain(case.rows, max_model_rows=60).to_evidence(tmp_path / "e.jsonl")
+    found = verify(tmp_path / "e.jsonl", case.explainer, case.rows)
+    assert (found.holds, found.verdicts, found.repeated) == (True, 3, None)
+    assert "max_model_rows" in found.remarks[0]
+
+
+def test_of_robust_answers_verdicts_are_checked_and_the_question_is_not_asked_again(case, tmp_path):
+    committee = case.explainer.retrain(lending.table(), 1)
+    case.explainer.explain(case.rows, robust=committee).to_evidence(tmp_path / "e.jsonl")
+    found = verify(tmp_path / "e.jsonl", case.explainer, case.rows)
+    assert (found.holds, found.verdicts, found.repeated) == (True, 3, None)
+    assert "trained again" in found.remarks[0]
+
+
+HOSTILE = {
+    "empty": b"",
+    "no JSON": b"income,debt\n1,2\n",
+    "a list": b"[1]\n",
+    "deep": b"[" * 100_000 + b"\n",
+    "not UTF-8": b'{"record":"\xff"}\n',
+    "half a character": b'{"record":"\\ud800"}\n',
+    "a name twice": b'{"record":"head","record":"head"}\n',
+    "NaN": b'{"record":NaN}\n',
+    "infinite": b'{"record":1e999}\n',
+    "a huge number": b'{"record":' + b"9" * 5000 + b"}\n",
+    "unknown": b'{"record":"letter"}\n',
+    "too long": b'{"record":"' + b"x" * (2**24) + b'"}\n',
+    "blank lines": b"\n\n",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_no_evidence_is_named_with_its_line(case, name):
+    found = case.check(HOSTILE[name])
+    assert not found.holds
+    assert found.problems[0].line == (0 if name == "empty" else 1)
+
+
+@pytest.mark.parametrize("value", [10**200, -1, True, None, [], "x", {"a": 1}, 1e308], ids=str)
+def test_a_wrong_value_in_any_field_of_a_line_linked_anew_ends_in_no_traceback(case, value):
+    records = [json.loads(line) for line in case.lines()]
+    for at in (0, 1):
+        for key in (key for key in records[at].keys() - LINKS if records[at][key] != value):
+            changed = [*records[:at], {**records[at], key: value}, *records[at + 1 :]]
+            try:
+                found = case.check(linked(changed), rows=False)
+            except InputError as error:
+                assert "this evidence is private" in str(error)  # noqa: PT017
+                continue
+            assert not found.holds or key in ("row", "note", "reasons", "plausibility"), key  # with the rows: see above
+
+
+def test_keys_are_private_and_never_replaced(case, tmp_path):
+    assert [path.stat().st_mode & 0o777 for path in (case.key, case.secret)] == [0o600, 0o600]
+    with pytest.raises(InputError, match="never replaced"):
+        keys.make(case.folder / "bank")
+    with pytest.raises(InputError, match="no private key"):
+        keys.signer(case.pub)
+    with pytest.raises(InputError, match="no public key"):
+        keys.public(case.secret)
+    with pytest.raises(InputError, match="64 hexadecimal digits"):
+        keys.secret(case.key)
+    with pytest.raises(InputError, match="cannot be read"):
+        keys.secret(tmp_path / "none")
+
+
+def test_signing_without_its_library_says_how_to_get_it(case, monkeypatch, tmp_path):
+    monkeypatch.setattr(keys, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"tdce\[evidence\]"):
+        case.answer.to_evidence(tmp_path / "e.jsonl", sign=case.key)
+    case.answer.to_evidence(tmp_path / "e.jsonl", secret=case.secret)
+
+
+def test_the_chain_can_be_checked_by_the_few_lines_of_the_page(case):
+    page = (Path(__file__).parents[1] / "docs" / "evidence.md").read_text("utf-8")
+    (code,) = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
+    done = subprocess.run([sys.executable, "-c", code, case.path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    broken = case.folder / "broken.jsonl"
+    broken.write_text(case.path.read_text("utf-8").replace("valid", "Valid", 1), encoding="utf-8")
+    done = subprocess.run([sys.executable, "-c", code, broken], capture_output=True, text=True, check=False)
+    assert "AssertionError" in done.stderr
+
+
+def test_one_process_writes_and_others_verify_also_on_another_kind_of_machine(case, tmp_path):
+    case.rows.to_csv(tmp_path / "rows.csv", index=False)
+    wrote = run(
+        "explain", case.artefact, "rows.csv", "-n", 2, "--out", "out.csv", "--evidence", "e.jsonl", "--sign", case.key,
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert wrote.returncode == 0, wrote.stderr
+    assert "Written: out.csv, e.jsonl" in wrote.stdout
+    words = ("verify", "e.jsonl", "--artefact", case.artefact, "--rows", "rows.csv", "--public-key", case.pub)
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "all is well" in done.stdout
+    assert "6 of 6 reproduced to the bit" in done.stdout
+    kind = {"ATEN_CPU_CAPABILITY": "default", "PYTHONPATH": str(Path(tdce.__file__).parents[1])}  # of machine
+    argv = [sys.executable, "-m", "tdce", *map(str, words)]
+    done = subprocess.run(argv, cwd=tmp_path, env=os.environ | kind, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "this is DEFAULT" in done.stdout
+    text = (tmp_path / "e.jsonl").read_text("utf-8")
+    (tmp_path / "e.jsonl").write_text(text.replace('"status":"valid"', '"status":"best_effort"', 1), encoding="utf-8")
+    done = run(*words, "--json", cwd=tmp_path)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["problems"][0]["line"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["verify", "none.jsonl", "--record-only"], "there is no file none.jsonl"),
+        (["verify", "none.jsonl"], "--artefact names"),
+        (["verify", "none.jsonl", "--record-only", "--rows", "r.csv"], "leave --artefact"),
+        (["explain", "none.tdce", "r.csv", "--out", "a.csv", "--sign", "k"], "--evidence FILE"),
+        (["explain", "none.tdce", "r.csv", "--out", "a.csv", "--evidence", "a.csv"], "name two files"),
+        (["explain", "none.tdce", "r.csv", "--out", "a.csv", "--evidence", "e", "--sign", "k"], "key k cannot be read"),
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_is_one_line(words, says, tmp_path):
+    done = run(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
