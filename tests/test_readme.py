@@ -53,6 +53,12 @@ def test_the_examples_of_the_models_run(tmp_path, monkeypatch, capsys):
     assert names["both"].fitted.outputs[1].name == "score"
 
 
+def test_the_example_of_robust_answers_runs(tmp_path, monkeypatch, capsys):
+    names = run(README.parent / "docs" / "robustness.md", 1, tmp_path, monkeypatch)
+    assert names["answer"].to_frame()["note"].str.contains("of 10 models that were trained again").any()
+    assert 0 <= names["held"] <= 1
+
+
 def test_every_rule_that_is_shown_can_be_given():
     page = (README.parent / "docs" / "rules.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| `([^`]+)` \|", page.partition("## Rules, given")[2], flags=re.MULTILINE)

@@ -38,12 +38,29 @@ class Block(NamedTuple):
 
     limits: Limits
     goals: Goals
+    rows: int | None = None  # those after them are copies of the first; None: there are none
 
     @classmethod
     def of(cls, limits: Limits, goals: Goals, at: Positions) -> Block:
         """Some rows, filled up to a multiple of 64."""
         whole = even(torch.from_numpy(at))
-        return cls(limits.take(whole.numpy()), goals.take(whole))
+        return cls(limits.take(whole.numpy()), goals.take(whole), len(at))
+
+    def once(self, ask: Ask) -> tuple[Ask, Tensor]:
+        """What is asked without the copies, of which a search asks the same as of the first row; and (m,) where each of
+        all is found in that."""
+        everything = torch.arange(len(ask.at))
+        if self.rows is None or bool((ask.at < self.rows).all()):
+            return ask, everything
+        own, first = everything[ask.at < self.rows], everything[ask.at == 0]
+        copied = everything[ask.at >= self.rows]
+        copied = copied[ask.at[copied].argsort(stable=True)]
+        times, left = divmod(len(copied), max(1, len(first)))
+        if left or not torch.equal(ask.x[copied], ask.x[first].repeat(times, 1, 1)):
+            return ask, everything
+        place = torch.empty_like(everything).index_copy_(0, own, torch.arange(len(own)))
+        place[copied] = place[first].repeat(times)
+        return ask._replace(x=ask.x[own], at=ask.at[own]), place
 
     def settled(self, ask: Ask) -> Floats:
         """(m, k, features) the candidates as they would be returned."""
@@ -123,17 +140,19 @@ def drive(talks: Sequence[Talk[Result]], blocks: Sequence[Block], judge: Judge) 
     for i in range(len(talks)):
         go_on(i, None)
     while asked:
-        round_of = list(asked.items())
+        everything = [(i, *blocks[i].once(ask)) for i, ask in asked.items()]
+        round_of = [(i, ask) for i, ask, _ in everything]
         raws = [blocks[i].settled(ask) for i, ask in round_of]
         goals = [blocks[i].goals.take(ask.at.repeat_interleave(ask.x.shape[1])) for i, ask in round_of]
         flat = [raw.reshape(-1, raw.shape[2]) for raw in raws]
         turns = None if any(ask.last for _, ask in round_of) else np.concatenate([_turns(ask) for _, ask in round_of])
         verdict = judge(np.concatenate(flat), Goals(goals[0].kinds, torch.cat([each.which for each in goals])), turns)
         parts = [torch.split(each, [len(rows) for rows in flat]) for each in verdict]
-        for (i, _), raw, score, met, margin in zip(round_of, raws, *parts, strict=True):
+        for (i, _, place), raw, score, met, margin in zip(everything, raws, *parts, strict=True):
             m, k, _ = raw.shape
             embed = blocks[i].limits.encoder.embed
-            go_on(i, Judged(raw, met.view(m, k), margin.view(m, k), score.view(m, k, -1), embed))
+            verdicts = met.view(m, k)[place], margin.view(m, k)[place], score.view(m, k, -1)[place]
+            go_on(i, Judged(raw, place, *verdicts, embed))
     return [results[i] for i in range(len(talks))]
 
 

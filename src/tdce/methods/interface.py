@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -95,17 +96,23 @@ class Ask(NamedTuple):
 class Judged:
     """Candidates as they would be returned, and the verdict on each."""
 
-    raw: Floats  # (m, k, features)
+    different: Floats  # (at most m, k, features) those of different rows
+    place: Tensor  # (m,) where each row's are among them
     met: Tensor  # (m, k) whether the goal is met
     margin: Tensor  # (m, k) how far beyond the border, at least 0 if and only if it is met
     score: Tensor  # (m, k, columns)
     embed: Callable[[Floats], Tensor]
 
     @property
+    def raw(self) -> Floats:
+        """(m, k, features) the candidates."""
+        return np.take(self.different, self.place.numpy(), axis=0)
+
+    @property
     def x(self) -> Tensor:
         """(m, k, width) the candidates, encoded."""
-        m, k, features = self.raw.shape
-        return self.embed(self.raw.reshape(m * k, features)).float().view(m, k, -1)
+        m, k, features = self.different.shape
+        return self.embed(self.different.reshape(m * k, features)).float().view(m, k, -1)[self.place]
 
     def row(self, which: Tensor) -> Tensor:
         """(m, width) one candidate of each row, encoded."""
