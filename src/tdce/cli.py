@@ -22,13 +22,14 @@ from tdce.carried import carried
 from tdce.data import catalogue
 from tdce.errors import InputError, require_paper
 from tdce.hints import hints
+from tdce.journal import check_folder
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
-from tdce.tables import WRITABLE, Dialect, check_writable, read_table, write_table, write_whole
+from tdce.tables import WRITABLE, Dialect, check_writable, read_table, suffix_of, write_whole
 from tdce.words.catalogue import catalogue as messages
 
 if TYPE_CHECKING:
-    from tdce.answer import Answer
+    from collections.abc import Mapping
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -62,6 +63,7 @@ SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the sa
 
 STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a request to end (SIGTERM)
 PAGE = ".html"
+PAGE_ROWS = 10_000  # at most, on a page
 RESULTS = Path("results")
 PICTURES = RESULTS / "figures"
 
@@ -129,7 +131,13 @@ def fit(
 @app.command()
 def explain(
     artefact: ModelPath,
-    rows: RowsPath,
+    rows: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROWS",
+            help="The rows: .csv, .csv.gz, .parquet, a folder of them, or a pattern such as '2024/*.csv'",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Where to write: .csv, .csv.gz, .parquet, .jsonl or .html")],
     target: Wanted = None,
     n: Options = 1,
@@ -146,24 +154,50 @@ def explain(
     audience: Whom = "applicant",
     sep: Sep = ",",
     decimal: Decimal = ".",
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes, one thread each")] = 1,
+    part_rows: Annotated[
+        int | None, typer.Option(min=1, help="Write a folder of files with about so many of the rows each")
+    ] = None,
 ) -> None:
-    """Say for each row what would have to be different."""
-    check_writable(out, (*WRITABLE, PAGE))
-    messages(language)  # an unknown one is named before the work
-    dialect = Dialect(sep, decimal)
-    explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
-    frame = read_table(rows, explainer.schema, dialect)
-    names = explainer.schema.names
-    answer = explainer.explain(
-        frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold,
-        max_model_rows,
-    )  # fmt: skip
-    if out.name.lower().endswith(PAGE):
-        answer.to_html(out, language=language, audience=audience)
+    """Say for each row what would have to be different.
+
+    Any number of rows, in constant memory. A run that was stopped goes on when the same command is given again.
+    """
+    page = out.name.lower().endswith(PAGE)
+    if part_rows is None:
+        check_writable(out, (*WRITABLE, PAGE))
+    elif page:
+        raise InputError("--part-rows goes with tables, not with a page; name a file that ends with .csv, for instance")
     else:
-        write_table(out, answer.to_frame(), dialect)
-    asked = f" The model was asked {answer.model_calls:,} times about {answer.model_rows:,} rows." if verbose else ""
-    Console().print(f"{_summary(answer)}{asked} Written: {out}", highlight=False, soft_wrap=True)
+        suffix_of(out, WRITABLE)
+        check_folder(out)
+    messages(language)  # an unknown one is named before the work
+    from tdce.blocks import Asked, check_of, explain_block
+    from tdce.overnight import Run, explain_table
+    from tdce.streams import Stream, files_of
+
+    progress, dialect = Progress(_progress()), Dialect(sep, decimal)
+    explainer = tdce.Explainer.load(artefact, progress=progress.mode if page else "silent", model=model)
+    names = explainer.schema.names
+    asked = Asked(
+        target, n, tuple(_names(immutable, names)), tuple(rule or ()), _costs(costs, names), seed, closeness, threshold
+    )
+    stream = Stream(files_of(Path(rows)), explainer.schema, dialect)
+    stream.survey(check_of(explainer, asked))
+    if page:
+        if stream.rows > PAGE_ROWS:
+            raise InputError(f"{stream.rows:,} rows are too many for a page, which has at most {PAGE_ROWS:,}; name a "
+                             "file that ends with .csv or .parquet, or explain some of the rows")  # fmt: skip
+        frame = next(stream.blocks(size=stream.rows))[1]
+        answer = explain_block(explainer, frame, asked, max_model_rows)
+        answer.to_html(out, language=language, audience=audience)
+        counts, calls, times = answer.counts(), answer.model_calls, answer.model_rows
+    else:
+        run = Run(artefact, out, asked, dialect, model, max_model_rows, workers, part_rows)
+        total = explain_table(run, explainer, stream, progress)
+        counts, calls, times = total.counts, total.calls, total.asked
+    said = f" The model was asked {calls:,} times about {times:,} rows." if verbose else ""
+    Console().print(f"{_summary(stream.rows, counts)}{said} Written: {out}", highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -218,7 +252,7 @@ def evaluate(
         good, meaning = MEANING[name]
         shown.add_row(name, f"{value:.4g}", good, meaning)
     _console_for_tables().print(shown)
-    Console().print(_summary(answer), highlight=False, soft_wrap=True)
+    Console().print(_summary(len(frame), answer.counts()), highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -404,10 +438,10 @@ def _console_for_tables() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=200)
 
 
-def _summary(answer: Answer) -> str:
+def _summary(rows: int, counts: Mapping[str, int]) -> str:
     words = {"valid": "valid", "best_effort": "best effort", "already": "already there", "infeasible": "infeasible"}
-    counts = ", ".join(f"{count:,} {words[status]}" for status, count in answer.counts().items())
-    return f"{len(answer.rows):,} rows, {len(answer):,} lines: {counts}."
+    said = ", ".join(f"{count:,} {words[status]}" for status, count in counts.items())
+    return f"{rows:,} rows, {sum(counts.values()):,} lines: {said}."
 
 
 def _progress() -> Mode:
