@@ -7,7 +7,7 @@ LOWEST := .venv-lowest
 unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all of the package again
 PIP := pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-all test-lowest mutate lint docs clean
+.PHONY: demo test test-all test-engines test-lowest mutate lint docs clean
 
 demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
@@ -17,6 +17,10 @@ test: lint
 
 test-all: lint
 	$(BIN)/pytest -m "slow or not slow"
+
+test-engines: $(STAMP)  # Ray and Spark on local clusters; Spark needs Java 17
+	$(BIN)/$(PIP) -c constraints.txt --group engines
+	$(BIN)/pytest -m "slow or not slow" tests/test_engines.py
 
 test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
 	$(LOWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder

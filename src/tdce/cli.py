@@ -22,7 +22,7 @@ from tdce.carried import carried
 from tdce.data import catalogue
 from tdce.errors import InputError, require_paper
 from tdce.hints import hints
-from tdce.journal import check_folder
+from tdce.journal import Entry, check_folder
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
 from tdce.tables import WRITABLE, Dialect, check_writable, read_table, suffix_of, write_whole
@@ -158,6 +158,9 @@ def explain(
     part_rows: Annotated[
         int | None, typer.Option(min=1, help="Write a folder of files with about so many of the rows each")
     ] = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="Who runs the workers: this machine, or a Ray cluster (tdce[ray])")
+    ] = "local",
 ) -> None:
     """Say for each row what would have to be different.
 
@@ -182,6 +185,18 @@ def explain(
     asked = Asked(
         target, n, tuple(_names(immutable, names)), tuple(rule or ()), _costs(costs, names), seed, closeness, threshold
     )
+    if engine == "ray":
+        if page:
+            raise InputError("--engine ray writes tables, not a page; name a file that ends with .csv, for instance")
+        if max_model_rows is not None:
+            raise InputError(
+                "--max-model-rows needs to know the number of rows, which --engine ray does not count first"
+            )
+        from tdce.ray import explain_parquet
+
+        total = explain_parquet(Run(artefact, out, asked, dialect, model, None, workers, part_rows), rows, progress)
+        _print_total(total, verbose=False, out=out)
+        return
     stream = Stream(files_of(Path(rows)), explainer.schema, dialect)
     stream.survey(check_of(explainer, asked))
     if page:
@@ -191,13 +206,11 @@ def explain(
         frame = next(stream.blocks(size=stream.rows))[1]
         answer = explain_block(explainer, frame, asked, max_model_rows)
         answer.to_html(out, language=language, audience=audience)
-        counts, calls, times = answer.counts(), answer.model_calls, answer.model_rows
+        total = Entry(1, 0, stream.rows, answer.counts(), answer.model_calls, answer.model_rows)
     else:
         run = Run(artefact, out, asked, dialect, model, max_model_rows, workers, part_rows)
         total = explain_table(run, explainer, stream, progress)
-        counts, calls, times = total.counts, total.calls, total.asked
-    said = f" The model was asked {calls:,} times about {times:,} rows." if verbose else ""
-    Console().print(f"{_summary(stream.rows, counts)}{said} Written: {out}", highlight=False, soft_wrap=True)
+    _print_total(total, verbose, out)
 
 
 @app.command()
@@ -436,6 +449,11 @@ def _print_hints(hints: list[str]) -> None:
 def _console_for_tables() -> Console:
     """As wide as the terminal; in a file or a pipe wide enough that nothing is cut."""
     return Console() if sys.stdout.isatty() else Console(width=200)
+
+
+def _print_total(total: Entry, verbose: bool, out: Path) -> None:
+    asked = f" The model was asked {total.calls:,} times about {total.asked:,} rows." if verbose else ""
+    Console().print(f"{_summary(total.rows, total.counts)}{asked} Written: {out}", highlight=False, soft_wrap=True)
 
 
 def _summary(rows: int, counts: Mapping[str, int]) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tdce import streams
 from tdce.blocks import ADDED, Asked, explain_block, explainer_of
+from tdce.cells import Name
 from tdce.errors import InputError
 from tdce.explainer import Explainer
 from tdce.journal import Entry, Journal
@@ -51,7 +52,8 @@ def explain_table(run: Run, explainer: Explainer, stream: Stream, progress: Prog
     if run.budget is not None and run.budget < least:
         raise InputError(f"max_model_rows is {run.budget:,}, but {stream.rows:,} rows with n={run.asked.n} need at "
                          f"least {least:,}: each row is asked about as it is, and so is each answer")  # fmt: skip
-    shape = _shape(run, explainer, stream)
+    first, known = next(stream.blocks())[1], stream.types_of_objects()
+    shape = shape_of(run, explainer, first, known, stream.type_of_labels(), stream.returns)
     journal = Journal(shape, _about(run, stream))
     try:
         before = journal.total()
@@ -112,19 +114,24 @@ def _share(budget: int | None, rows: pd.DataFrame, stream: Stream) -> int | None
     return None if budget is None else budget * len(rows) // stream.rows
 
 
-def _shape(run: Run, explainer: Explainer, stream: Stream) -> Shape:
+def shape_of(
+    run: Run,
+    explainer: Explainer,
+    rows: pd.DataFrame,  # any of the table's
+    known: Mapping[Name, pa.DataType],  # of its columns whose dtype does not tell
+    labels: pa.DataType | None = None,
+    quoted: bool = False,
+) -> Shape:
     blocks = None if run.part_rows is None else max(1, run.part_rows // streams.BLOCK)
-    shape = Shape(run.out, run.dialect, stream.returns, None, blocks)
+    shape = Shape(run.out, run.dialect, quoted, None, blocks)
     if shape.suffix != PARQUET:
         return shape
-    first = next(stream.blocks())[1].head(1)
-    frame = explainer.explain(first.head(0), **vars(run.asked)).to_frame()
-    known = stream.types_of_objects()
+    frame = explain_block(explainer, rows.head(0), run.asked).to_frame()
     added = dict(zip(ADDED, frame.columns[-len(ADDED) :], strict=True))
-    known |= {added["status"]: pa.string(), added["note"]: pa.string()}
-    if (labels := stream.type_of_labels()) is not None:
-        known[added["row"]] = labels
-    return replace(shape, types=types_of(run.out, frame, known))
+    types = {**known, added["status"]: pa.string(), added["note"]: pa.string()}
+    if labels is not None:
+        types[added["row"]] = labels
+    return replace(shape, types=types_of(run.out, frame, types))
 
 
 def _about(run: Run, stream: Stream) -> Mapping[str, Any]:
