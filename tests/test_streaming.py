@@ -2,10 +2,13 @@
 
 import gzip
 import json
+import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -347,10 +350,68 @@ def test_a_page_of_too_many_rows_is_refused(folder, monkeypatch):
     assert "Row 63" in (folder / "page.html").read_text()
 
 
-def test_workers_write_the_same_bytes(folder):
+def one_worker_dies() -> None:
+    """The first that is found at work is killed."""
+
+    def hunt() -> None:
+        while not (found := multiprocessing.active_children()):
+            time.sleep(0.01)
+        time.sleep(1)
+        os.kill(found[0].pid, signal.SIGKILL)
+        print("killed", file=sys.stderr, flush=True)
+
+    threading.Thread(target=hunt, daemon=True).start()
+
+
+def test_workers_one_of_which_dies_write_the_same_bytes(folder):
     explained(folder, "rows.csv", "--out", "undisturbed.csv")
-    explained(folder, "rows.csv", "--out", "two.csv", "--workers", 2)
+    code, _, said = run(
+        "explain", "a.tdce", "rows.csv", "--out", "two.csv", "--workers", 2, cwd=folder, first=one_worker_dies
+    )
+    assert code == 0, said
+    assert "killed" in said
     assert (folder / "two.csv").read_bytes() == (folder / "undisturbed.csv").read_bytes()
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_many_times_from_outside_ends_with_the_same_bytes(folder, explainer):
+    people(explainer, 20_000).to_csv(folder / "many.csv", index=False)
+    command = [sys.executable, "-m", "tdce", "explain", folder / "a.tdce", folder / "many.csv", "--workers", 2, "--out"]
+    whole, out, kept = folder / "many-whole.csv.gz", folder / "many.csv.gz", folder / "many.csv.gz.tdce-part"
+    subprocess.run([*map(str, command), str(whole)], check=True)
+    kills = 0
+    for blocks in (0, 1, 4, 9, 15, 19):
+        process = subprocess.Popen([*map(str, command), str(out)])
+        while process.poll() is None and finished(kept) <= blocks:
+            time.sleep(0.01)
+        kills += process.poll() is None
+        process.kill()
+        process.wait()
+    assert kills >= 4
+    subprocess.run([*map(str, command), str(out)], check=True)
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def finished(kept: Path) -> int:
+    path = kept / "finished.jsonl"
+    return len(path.read_bytes().splitlines()) if path.exists() else 0
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_rows(folder, explainer):
+    """What `/usr/bin/time` would show: the largest resident size of the command."""
+    script = (
+        "import resource; from tdce.cli import app; app({}, standalone_mode=False); print(resource.getrusage(0)[2])"
+    )
+    peaks = []
+    for rows in (10_000, 100_000):
+        frame = people(explainer, 1000)
+        pd.concat([frame] * (rows // 1000)).to_csv(folder / "memory.csv", index=False)
+        words = ["explain", str(folder / "a.tdce"), str(folder / "memory.csv"), "--out", str(folder / "memory-out.csv")]
+        code = script.format(words).replace("getrusage(0)", "getrusage(resource.RUSAGE_SELF)")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        peaks.append(int(done.stdout.split()[-1]))
+    assert peaks[1] <= 1.2 * peaks[0], peaks
 
 
 def test_progress_is_told_by_time(capsys, monkeypatch):
