@@ -121,6 +121,17 @@ def test_ray_goes_on_when_an_actor_is_killed(folder, cluster, monkeypatch):
     pd.testing.assert_frame_equal(found, whole)
 
 
+def test_ray_names_a_wrong_cell(folder, cluster):
+    from tdce.ray import explain_parquet
+
+    frame = pd.read_parquet(folder / "rows.parquet").assign(housing="boat")
+    frame.to_parquet(folder / "boat.parquet", index=False)
+    run = Run(folder / "a.tdce", folder / "boat-out.csv", Asked(), Dialect())
+    with pytest.raises(InputError, match=r"^'housing' has category 'boat' in row 0"):
+        explain_parquet(run, str(folder / "boat.parquet"), Progress("silent"))
+    assert not list(folder.glob("boat-out*"))
+
+
 @pytest.fixture(scope="module")
 def spark() -> Iterator[object]:
     pytest.importorskip("pyspark", reason="Spark is not installed: make test-engines")

@@ -429,6 +429,11 @@ def test_progress_is_told_by_time(capsys, monkeypatch):
         "rows: done (1,000 of 1,000 rows, 22 rows/s)",
     ]
     assert [duration(s) for s in (5, 65, 7260, 90_000)] == ["5 s", "1 min 5 s", "2 h 1 min", "1 d 1 h"]
+    tell = Progress("lines").now_and_then("checked {:,} rows")
+    for seconds, rows in ((41, 10), (50, 1024), (55, 2048)):
+        now[0] = seconds
+        tell(rows)
+    assert capsys.readouterr().err.splitlines() == ["checked 1,024 rows"]
     assert str(Rate(10, 0)) == "0 of 10 rows"
 
 

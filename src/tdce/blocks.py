@@ -40,18 +40,21 @@ def explain_block(explainer: Explainer, rows: pd.DataFrame, asked: Asked, budget
     return explainer.explain(rows, **vars(asked), max_model_rows=budget)
 
 
-def check_of(explainer: Explainer, asked: Asked) -> Callable[[pd.DataFrame], None]:
-    """What is to be checked of each block before any work: first the question, then every cell."""
-    asked_once = False
+@dataclass
+class Check:
+    """What is to be checked of each block before any work: every cell, and once the question."""
 
-    def check(rows: pd.DataFrame) -> None:
-        nonlocal asked_once
-        explainer.fitted.encoder.read(rows)
-        if not asked_once:
-            explain_block(explainer, rows.head(0), asked)
-            asked_once = True
+    explainer: Explainer
+    asked: Asked
+    told: Callable[[int], object] = lambda rows: None  # how many have been checked
+    rows: int = 0
 
-    return check
+    def __call__(self, rows: pd.DataFrame) -> None:
+        self.explainer.fitted.encoder.read(rows)
+        if self.rows == 0:
+            explain_block(self.explainer, rows.head(0), self.asked)
+        self.rows += len(rows)
+        self.told(self.rows)
 
 
 def explain_arrow(explainer: Explainer, rows: pa.Table, asked: Asked) -> pa.Table:

@@ -175,7 +175,7 @@ def explain(
         suffix_of(out, WRITABLE)
         check_folder(out)
     messages(language)  # an unknown one is named before the work
-    from tdce.blocks import Asked, check_of, explain_block
+    from tdce.blocks import Asked, Check, explain_block
     from tdce.overnight import Run, explain_table
     from tdce.streams import Stream, files_of
 
@@ -198,7 +198,7 @@ def explain(
         _print_total(total, verbose=False, out=out)
         return
     stream = Stream(files_of(Path(rows)), explainer.schema, dialect)
-    stream.survey(check_of(explainer, asked))
+    stream.survey(Check(explainer, asked, progress.now_and_then("checked {:,} rows")))
     if page:
         if stream.rows > PAGE_ROWS:
             raise InputError(f"{stream.rows:,} rows are too many for a page, which has at most {PAGE_ROWS:,}; name a "

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from tdce.errors import InputError
 from tdce.tables import WRITABLE, Dialect, lines_of, suffix_of
 
-GROUP = 32  # blocks in a row group of a parquet file
+GROUP = 8  # blocks in a row group of a parquet file
 
 
 @dataclass(frozen=True)

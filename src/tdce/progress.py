@@ -37,6 +37,18 @@ class Progress:
         if self.mode != "silent":
             print(text, file=sys.stderr, flush=True)
 
+    def now_and_then(self, text: str) -> Callable[[int], None]:
+        """Say a number in a sentence, at most once in a while."""
+        said = time.monotonic()
+
+        def tell(number: int) -> None:
+            nonlocal said
+            if time.monotonic() - said >= EVERY:
+                said = time.monotonic()
+                self.say(text.format(number))
+
+        return tell
+
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Bar]:
         if self.mode == "bar":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -13,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tdce import streams
-from tdce.blocks import ADDED, Asked, check_of, explain_arrow, explainer_of, unused
+from tdce.blocks import ADDED, Asked, Check, explain_arrow, explainer_of, unused
 from tdce.errors import InputError, require_engine
 from tdce.journal import Entry, Journal
 from tdce.overnight import Run, shape_of
@@ -68,12 +69,12 @@ def explain_parquet(run: Run, rows: str, progress: Progress) -> Entry:
                          "files, whose columns have types") from None  # fmt: skip
     explainer = explainer_of(run.artefact.read_bytes(), run.model)
     empty = streams.frame_of(types.empty_table())
-    check_of(explainer, run.asked)(empty)
+    Check(explainer, run.asked)(empty)
     shape = shape_of(run, explainer, empty, {field.name: field.type for field in types})
     answers = explain(table, run.artefact, run.workers, run.model, **vars(run.asked))
     journal = Journal(shape, {"run": str(uuid4())})  # Ray restarts what dies, but not a run that was stopped itself
     try:
-        with progress.rows("counterfactuals", table.count()) as bar:
+        with _speaking(), progress.rows("counterfactuals", table.count()) as bar:
             for entry, content in _pieces(answers, run.asked.n, shape):
                 journal.add(entry, content)
                 bar.advance(entry.rows)
@@ -83,6 +84,20 @@ def explain_parquet(run: Run, rows: str, progress: Progress) -> Entry:
     finally:
         journal.done.clear()  # nothing to go on with
         journal.close()
+
+
+@contextmanager
+def _speaking() -> Iterator[None]:
+    """A wrong cell that an actor has met is named as it would be here."""
+    try:
+        yield
+    except Exception as error:
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, InputError):
+                raise InputError(str(getattr(cause, "cause", cause))) from None
+            cause = cause.__cause__
+        raise
 
 
 def _pieces(answers: Dataset, n: int, shape: Shape) -> Iterator[tuple[Entry, bytes]]:
