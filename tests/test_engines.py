@@ -18,7 +18,7 @@ import pytest
 import tdce
 from tdce import streams
 from tdce.blocks import Asked
-from tdce.errors import InputError, require_engine
+from tdce.errors import InputError
 from tdce.overnight import Run
 from tdce.progress import Progress
 from tdce.tables import Dialect, read_table, write_table
@@ -172,10 +172,3 @@ def test_a_wrong_question_is_named_before_the_cluster_works(folder, spark):
         tdce.spark.explain(table, folder / "a.tdce", target="perhaps")
     with pytest.raises(InputError, match="column 'income' is not in the table"):
         tdce.spark.explain(table.drop("income"), folder / "a.tdce")
-
-
-def test_a_missing_engine_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("tdce.errors.find_spec", lambda name: None)
-    for module, extra in (("ray", "ray"), ("pyspark", "spark")):
-        with pytest.raises(InputError, match=rf"needs {module}; install it with `pip install 'tdce\[{extra}\]'`"):
-            require_engine(module)

@@ -22,7 +22,7 @@ import pytest
 import tdce
 from tdce import cli, journal, overnight, streams
 from tdce.blocks import Asked, explain_block
-from tdce.errors import InputError
+from tdce.errors import InputError, require_engine
 from tdce.progress import Progress, Rate, duration
 from tdce.streams import Stream, files_of
 from tdce.tables import Dialect, read_table, write_table
@@ -442,3 +442,10 @@ def test_the_block_function_is_explain(explainer):
     asked = Asked(n=2, immutable=("age",), seed=4)
     found = explain_block(explainer, rows, asked).to_frame()
     pd.testing.assert_frame_equal(found, explainer.explain(rows, n=2, immutable=["age"], seed=4).to_frame())
+
+
+def test_a_missing_engine_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("tdce.errors.find_spec", lambda name: None)
+    for module, extra in (("ray", "ray"), ("pyspark", "spark")):
+        with pytest.raises(InputError, match=rf"needs {module}; install it with `pip install 'tdce\[{extra}\]'`"):
+            require_engine(module)

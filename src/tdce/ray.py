@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,18 +57,22 @@ def explain_parquet(run: Run, rows: str, progress: Progress) -> Entry:
     """`tdce explain --engine ray`: reads parquet from any place that Ray can read (a file, a folder, `s3://…`), and
     writes what one process would write."""
     require_engine("ray")
+    if rows.lower().endswith((".csv", ".csv.gz")):
+        raise InputError(f"{rows}: --engine ray reads parquet, whose columns have types; leave --engine out, or convert "
+                         "the table")  # fmt: skip
     import ray
 
     if not ray.is_initialized():
         here = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": run.workers + 1}  # one reads
         ray.init(include_dashboard=False, log_to_driver=False, **here)
-    ray.data.DataContext.get_current().execution_options.preserve_order = True
+    context = ray.data.DataContext.get_current()
+    context.execution_options.preserve_order, context.enable_progress_bars = True, False
+    logging.getLogger("ray.data").setLevel(logging.WARNING)  # progress is told here
     try:
         table = ray.data.read_parquet(rows)
         types = table.schema().base_schema
     except (OSError, ValueError) as error:
-        raise InputError(f"{rows} cannot be read as parquet: {str(error).splitlines()[0]}; --engine ray reads parquet "
-                         "files, whose columns have types") from None  # fmt: skip
+        raise InputError(f"{rows} cannot be read as parquet: {str(error).splitlines()[0]}") from None
     explainer = explainer_of(run.artefact.read_bytes(), run.model)
     empty = streams.frame_of(types.empty_table())
     Check(explainer, run.asked)(empty)
@@ -88,15 +94,12 @@ def explain_parquet(run: Run, rows: str, progress: Progress) -> Entry:
 
 @contextmanager
 def _speaking() -> Iterator[None]:
-    """A wrong cell that an actor has met is named as it would be here."""
+    """A wrong cell that an actor has met is named as it would be here; of its error Ray hands on the text."""
     try:
         yield
     except Exception as error:
-        cause: BaseException | None = error
-        while cause is not None:
-            if isinstance(cause, InputError):
-                raise InputError(str(getattr(cause, "cause", cause))) from None
-            cause = cause.__cause__
+        if found := re.findall(rf"^{InputError.__module__}\.InputError: (.*)$", str(error), re.MULTILINE):
+            raise InputError(found[-1]) from None
         raise
 
 
