@@ -449,3 +449,17 @@ def test_a_missing_engine_says_how_to_get_it(monkeypatch):
     for module, extra in (("ray", "ray"), ("pyspark", "spark")):
         with pytest.raises(InputError, match=rf"needs {module}; install it with `pip install 'tdce\[{extra}\]'`"):
             require_engine(module)
+
+
+def test_flags_beside_missing_cells_are_one_dtype_in_every_block(tmp_path):
+    """In the first block no flag is missing, in the last all are; in a whole table that is one column."""
+    schema = tdce.Schema.infer(pd.DataFrame({"member": [True, False], "code": ["a", "b"]}))
+    frame = pd.DataFrame({"member": ["True"] * 4 + ["False", "", "", ""], "code": list("abababa") + [""]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    stream = Stream(files_of(tmp_path / "t.csv"), schema, Dialect())
+    stream.survey()
+    blocks = [block for _, block in stream.blocks(size=3)]
+    assert [len(block) for block in blocks] == [3, 3, 2]
+    pd.testing.assert_frame_equal(pd.concat(blocks), read_table(tmp_path / "t.csv", schema))
+    assert {str(block["member"].dtype) for block in blocks} == {"object"}
+    assert str(stream.types_of_objects()["member"]) == "bool"

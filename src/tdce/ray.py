@@ -58,8 +58,8 @@ def explain_parquet(run: Run, rows: str, progress: Progress) -> Entry:
     writes what one process would write."""
     require_engine("ray")
     if rows.lower().endswith((".csv", ".csv.gz")):
-        raise InputError(f"{rows}: --engine ray reads parquet, whose columns have types; leave --engine out, or convert "
-                         "the table")  # fmt: skip
+        raise InputError(f"{rows}: --engine ray reads parquet, whose columns have types; leave --engine out, or "
+                         "convert the table")  # fmt: skip
     import ray
 
     if not ray.is_initialized():

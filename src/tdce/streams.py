@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from glob import glob
 from hashlib import sha256
 from pathlib import Path
@@ -99,8 +100,10 @@ class Stream:
             return {name: self.types.field(str(name)).type for name in self.names}
         found = {}
         for name, cells in self._cells.items():
+            found[name] = pa.string()
             if cells.words is not None:
-                found[name] = pa.array([cell for cell in cells.examples.values() if cell == cell]).type
+                with suppress(ValueError, TypeError):  # flags beside words: what is written will say so
+                    found[name] = pa.array([cell for cell in cells.examples.values() if cell == cell]).type
         return found
 
     def type_of_labels(self) -> pa.DataType | None:
