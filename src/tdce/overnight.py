@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
@@ -63,8 +63,9 @@ def explain_table(run: Run, explainer: Explainer, stream: Stream, progress: Prog
             progress.say(f"{journal.folder} has {before.rows:,} of {stream.rows:,} rows: going on from there")
         with progress.rows("counterfactuals", stream.rows, before.rows) as bar, _writer(journal, bar.advance) as keep:
             jobs = ((n, rows, _share(run.budget, rows, stream)) for n, rows in stream.blocks(dict(journal.done)))
-            for entry, content in _answers(run, shape, explainer, jobs, stream.count - len(journal.done)):
-                keep(entry, content)
+            with closing(_answers(run, shape, explainer, jobs, stream.count - len(journal.done))) as answers:
+                for entry, content in answers:
+                    keep(entry, content)
         total = journal.total()
         journal.finish()
         return total
@@ -97,7 +98,9 @@ class Answering:
         return entry, content
 
 
-def _answers(run: Run, shape: Shape, explainer: Explainer, jobs: Any, blocks: int) -> Iterator[tuple[Entry, bytes]]:
+def _answers(
+    run: Run, shape: Shape, explainer: Explainer, jobs: Any, blocks: int
+) -> Generator[tuple[Entry, bytes], None, None]:
     if run.workers > 1 and blocks > 1:
         settings = run.artefact.read_bytes(), run.model, run.asked, shape
         yield from Crew(block_worker, settings, min(run.workers, blocks)).results(jobs)
