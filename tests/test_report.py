@@ -241,6 +241,14 @@ def test_ids_are_no_groups_and_numbers_are_cut_into_quarters(lent, tmp_path):
     assert sum(int(row[1]) for row in income) == 40
 
 
+@pytest.mark.parametrize("dtype", ["Int64", "string", "boolean", "Float64", "category"])
+def test_missing_cells_of_any_dtype_are_a_group_of_their_own(dtype, lent, tmp_path):
+    cells_of = {"string": ["a", None], "boolean": [True, None], "category": ["a", None]}.get(dtype, [1, None])
+    people = lending.refused(lent, 4).assign(extra=pd.array(cells_of * 2, dtype=dtype))
+    text = page_of(lent.explain(people), tmp_path)
+    assert [row[:2] for row in cells(text.split('aria-label="extra"')[1], "figures")[1:]][-1] == ["not known", "2"]
+
+
 def test_the_metrics_are_shown_with_how_to_read_them(tmp_path):
     text = page_of(written(), tmp_path, metrics={"validity": 0.5, "gower": 0.0123456})
     assert cells(text, "metrics")[1:] == [

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from hashlib import sha256
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -22,13 +23,15 @@ from tdce.carried import carried
 from tdce.data import catalogue
 from tdce.errors import InputError, require_paper, require_studio
 from tdce.hints import hints
+from tdce.journal import Entry, check_folder
 from tdce.progress import Mode, Progress
 from tdce.schema import Schema
-from tdce.tables import WRITABLE, Dialect, check_writable, read_table, write_table, write_whole
+from tdce.tables import WRITABLE, Dialect, check_writable, read_table, suffix_of, write_whole
 from tdce.words.catalogue import catalogue as messages
 
 if TYPE_CHECKING:
-    from tdce.answer import Answer
+    from collections.abc import Mapping
+
     from tdce.evidence.verified import Verified
     from tdce.explainer import Explainer
 
@@ -70,6 +73,7 @@ STOPPED = (130, 143)  # the exit codes after Ctrl-C (typer's) and after a reques
 PAGE = ".html"
 MEASURED = 1_000  # rows of a report that are measured unasked: seconds, where 10,000 take minutes
 SHOWN = 20  # problems of evidence that are printed
+PAGE_ROWS = 10_000  # at most, on a page
 RESULTS = Path("results")
 PICTURES = RESULTS / "figures"
 
@@ -137,7 +141,13 @@ def fit(
 @app.command()
 def explain(
     artefact: ModelPath,
-    rows: RowsPath,
+    rows: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROWS",
+            help="The rows: .csv, .csv.gz, .parquet, a folder of them, or a pattern such as '2024/*.csv'",
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Where to write: .csv, .csv.gz, .parquet, .jsonl or .html")],
     target: Wanted = None,
     n: Options = 1,
@@ -159,28 +169,73 @@ def explain(
     secret: Annotated[Path | None, typer.Option(help="Hold no values in it, only hashes made with this secret")] = None,
     sep: Sep = ",",
     decimal: Decimal = ".",
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes, one thread each")] = 1,
+    part_rows: Annotated[
+        int | None, typer.Option(min=1, help="Write a folder of files with about so many of the rows each")
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="Who runs the workers: this machine, or a Ray cluster (tdce[ray])")
+    ] = "local",
 ) -> None:
-    """Say for each row what would have to be different."""
-    check_writable(out, (*WRITABLE, PAGE))
+    """Say for each row what would have to be different.
+
+    Any number of rows, in constant memory. A run that was stopped goes on when the same command is given again.
+    """
+    page = out.name.lower().endswith(PAGE)
+    if part_rows is None:
+        check_writable(out, (*WRITABLE, PAGE))
+    elif page:
+        raise InputError("--part-rows goes with tables, not with a page; name a file that ends with .csv, for instance")
+    else:
+        suffix_of(out, WRITABLE)
+        check_folder(out)
     _check_evidence(evidence, out, sign, secret)
     messages(language)  # an unknown one is named before the work
-    dialect = Dialect(sep, decimal)
-    explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
-    frame = read_table(rows, explainer.schema, dialect)
+    from tdce.blocks import Asked, Check, explain_block
+    from tdce.overnight import Keeping, Run, explain_table
+    from tdce.streams import Stream, files_of
+
+    progress, dialect = Progress(_progress()), Dialect(sep, decimal)
+    explainer = tdce.Explainer.load(artefact, progress=progress.mode if page else "silent", model=model)
     names = explainer.schema.names
-    answer = explainer.explain(
-        frame, target, n, _names(immutable, names), rule or (), _costs(costs, names), seed, closeness, threshold,
-        max_model_rows, _retrained(explainer, robust, table, dialect),
-    )  # fmt: skip
-    if out.name.lower().endswith(PAGE):
+    asked = Asked(
+        target, n, tuple(_names(immutable, names)), tuple(rule or ()), _costs(costs, names), seed, closeness, threshold
+    )
+    if engine == "ray":
+        if page:
+            raise InputError("--engine ray writes tables, not a page; name a file that ends with .csv, for instance")
+        if max_model_rows is not None:
+            raise InputError(
+                "--max-model-rows needs to know the number of rows, which --engine ray does not count first"
+            )
+        if evidence is not None or robust:
+            raise InputError("--evidence and --robust do not go with --engine ray; use --workers on one machine")
+        from tdce.ray import explain_parquet
+
+        total = explain_parquet(Run(artefact, out, asked, dialect, model, None, workers, part_rows), rows, progress)
+        _print_total(total, False, out)
+        return
+    committee = _retrained(explainer, robust, table, dialect)
+    stream = Stream(files_of(Path(rows)), explainer.schema, dialect)
+    stream.survey(Check(explainer, asked, progress.now_and_then("checked {:,} rows")))
+    if page:
+        if stream.rows > PAGE_ROWS:
+            raise InputError(f"{stream.rows:,} rows are too many for a page, which has at most {PAGE_ROWS:,}; name a "
+                             "file that ends with .csv or .parquet, or explain some of the rows")  # fmt: skip
+        frame = next(stream.blocks(size=stream.rows))[1]
+        answer = explain_block(explainer, frame, asked, max_model_rows, committee)
         answer.to_html(out, language=language, audience=audience)
+        if evidence is not None:
+            answer.to_evidence(evidence, sign=sign, secret=secret)
+        total = Entry(1, 0, stream.rows, answer.counts(), answer.model_calls, answer.model_rows)
     else:
-        write_table(out, answer.to_frame(), dialect)
-    if evidence is not None:
-        answer.to_evidence(evidence, sign=sign, secret=secret)
-    asked = f" The model was asked {answer.model_calls:,} times about {answer.model_rows:,} rows." if verbose else ""
-    written = f"{out}" if evidence is None else f"{out}, {evidence}"
-    Console().print(f"{_summary(answer)}{asked} Written: {written}", highlight=False, soft_wrap=True)
+        keeping = None if evidence is None else Keeping(evidence, sign, secret)
+        retraining = (
+            None if committee is None or table is None else f"{robust} on {sha256(table.read_bytes()).hexdigest()}"
+        )
+        run = Run(artefact, out, asked, dialect, model, max_model_rows, workers, part_rows, keeping, retraining)
+        total = explain_table(run, explainer, stream, progress, committee)
+    _print_total(total, verbose, out, evidence)
 
 
 @app.command()
@@ -238,8 +293,9 @@ def report(
         out, title, language, audience, metrics=found, population=None if real is None else explainer.population(real)
     )
     Console().print(
-        f"{_summary(answer)}{left_out} Written: {out} (open it in a browser)", highlight=False, soft_wrap=True
-    )
+        f"{_summary(len(frame), answer.counts())}{left_out} Written: {out} (open it in a browser)",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
 
 
 @app.command()
@@ -297,7 +353,7 @@ def evaluate(
         good, meaning = MEANING[name]
         shown.add_row(name, f"{value:.4g}", good, meaning)
     _console_for_tables().print(shown)
-    Console().print(_summary(answer), highlight=False, soft_wrap=True)
+    Console().print(_summary(len(frame), answer.counts()), highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -608,10 +664,16 @@ def _retrained(explainer: Explainer, models: int, table: Path | None, dialect: D
     return explainer.retrain(read_table(table, explainer.schema, dialect), models)
 
 
-def _summary(answer: Answer) -> str:
+def _print_total(total: Entry, verbose: bool, out: Path, evidence: Path | None = None) -> None:
+    asked = f" The model was asked {total.calls:,} times about {total.asked:,} rows." if verbose else ""
+    written = out if evidence is None else f"{out}, {evidence}"
+    Console().print(f"{_summary(total.rows, total.counts)}{asked} Written: {written}", highlight=False, soft_wrap=True)
+
+
+def _summary(rows: int, counts: Mapping[str, int]) -> str:
     words = {"valid": "valid", "best_effort": "best effort", "already": "already there", "infeasible": "infeasible"}
-    counts = ", ".join(f"{count:,} {words[status]}" for status, count in answer.counts().items())
-    return f"{len(answer.rows):,} rows, {len(answer):,} lines: {counts}."
+    said = ", ".join(f"{count:,} {words[status]}" for status, count in counts.items())
+    return f"{rows:,} rows, {sum(counts.values()):,} lines: {said}."
 
 
 def _progress() -> Mode:

@@ -130,6 +130,13 @@ def require_studio(what: str) -> None:
             raise InputError(f"{what} needs {package}; install it with `pip install 'tdce[studio]'`")
 
 
+def require_engine(module: str) -> None:
+    """An error that says what to install if an engine is missing."""
+    if find_spec(module) is None:
+        extra = {"ray": "ray", "pyspark": "spark"}[module]
+        raise InputError(f"this needs {module}; install it with `pip install 'tdce[{extra}]'`")
+
+
 def shown(value: Any, most: int = 80, spell: Callable[[Any], str] = repr) -> str:
     """Any value for a message, on one line and cut short."""
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, Protocol, get_args
 
@@ -13,8 +13,15 @@ from tdce.errors import one_of
 Mode = Literal["auto", "bar", "lines", "silent"]
 
 
+EVERY = 10.0  # seconds between two lines about rows
+
+
 class Bar(Protocol):
     def advance(self, text: str = "") -> None: ...
+
+
+class RowBar(Protocol):
+    def advance(self, rows: int) -> None: ...
 
 
 class Progress:
@@ -29,6 +36,18 @@ class Progress:
     def say(self, text: str) -> None:
         if self.mode != "silent":
             print(text, file=sys.stderr, flush=True)
+
+    def now_and_then(self, text: str) -> Callable[[int], None]:
+        """Say a number in a sentence, at most once in a while."""
+        said = time.monotonic()
+
+        def tell(number: int) -> None:
+            nonlocal said
+            if time.monotonic() - said >= EVERY:
+                said = time.monotonic()
+                self.say(text.format(number))
+
+        return tell
 
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Bar]:
@@ -49,6 +68,65 @@ class Progress:
             bar.finish()
         else:
             yield _Silent()
+
+    @contextmanager
+    def rows(self, title: str, total: int, done: int = 0) -> Iterator[RowBar]:
+        """Of long work that is counted in rows, some of which may be done already: how fast, how long."""
+        rate = Rate(total, done)
+        if self.mode == "bar":
+            from rich import console, progress
+
+            text = progress.TextColumn
+            with progress.Progress(
+                text("{task.description:<28}"), progress.BarColumn(), text("{task.fields[text]}"),
+                console=console.Console(stderr=True),
+            ) as rich:  # fmt: skip
+                task = rich.add_task(title, total=total, completed=done, text="")
+                yield _RowBar(rate, lambda: rich.update(task, completed=rate.done, text=str(rate)))
+        elif self.mode == "lines":
+            yield _RowBar(rate, lambda: self.say(f"{title}: {rate}"), EVERY)
+            self.say(f"{title}: done ({rate})")
+        else:
+            yield _RowBar(rate, lambda: None)
+
+
+class Rate:
+    """Rows per second of this run, and the time that is left at this rate."""
+
+    def __init__(self, total: int, done: int) -> None:
+        self.total, self.done, self.first = total, done, done
+        self.began = time.monotonic()
+
+    def __str__(self) -> str:
+        seconds = max(time.monotonic() - self.began, 1e-9)
+        per_second = (self.done - self.first) / seconds
+        text = f"{self.done:,} of {self.total:,} rows"
+        if self.done > self.first:
+            text += f", {per_second:,.0f} rows/s" if per_second >= 10 else f", {per_second:.1f} rows/s"
+        if self.first < self.done < self.total:
+            text += f", {duration((self.total - self.done) / per_second)} left"
+        return text
+
+
+def duration(seconds: float) -> str:
+    """In the two largest units: 2 h 5 min."""
+    whole = max(0, round(seconds))
+    for unit, size, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part} {smaller}"
+    return f"{whole} s"
+
+
+class _RowBar:
+    def __init__(self, rate: Rate, show: Callable[[], None], every: float = 0.0) -> None:
+        self.rate, self.show, self.every, self.shown = rate, show, every, time.monotonic()
+
+    def advance(self, rows: int) -> None:
+        self.rate.done += rows
+        now, over = time.monotonic(), self.rate.done >= self.rate.total
+        if not self.every or (now - self.shown >= self.every and not over):
+            self.shown = now
+            self.show()
 
 
 class _Silent:

@@ -8,7 +8,6 @@ import gzip
 import io
 import json
 import os
-import re
 import secrets
 import stat
 import zlib
@@ -23,19 +22,17 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_float_dtype
 
-from tdce.cells import NUMBER, PADDED, as_numbers, plain
+from tdce.cells import as_numbers, plain
 from tdce.errors import InputError, listing, shown
-from tdce.schema import Categorical, Column, Numeric, Schema
+from tdce.parsing import Cells
+from tdce.schema import Column, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
 DRAFT = ".tdce-"  # until it is whole, a file has a temporary name: this prefix and
 DIGITS = 16  # digits of a random number
-NO_NUMBER = {"", "na", "n/a", "nan", "null", "none"}  # in a column of numbers, these cells are missing too
-TAB = "\t"
+TAB, RETURN = "\t", "\r"
 SEPARATORS = {";": "semicolons", TAB: "tabs", ",": "commas", "|": "bars"}
-COMMA_FOR_POINT = str.maketrans(",.", ".,")  # both ways: 1.234,5 is not a number
-WHOLE = re.compile(r"[+-]?[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -60,51 +57,74 @@ def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None
     """A table, by the file's ending. In CSV an empty cell is missing; a column whose cells are all numbers is numeric
     (whole numbers stay whole beside missing cells), all else is text. A schema's kinds take precedence."""
     dialect = dialect or Dialect()
-    suffix = _suffix(path, READABLE)
+    suffix = suffix_of(path, READABLE)
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
-    try:
+    with reading(path):
         if suffix == ".parquet":
             frame = pd.read_parquet(path, dtype_backend="numpy_nullable")
         else:
-            _check_csv(path, suffix, dialect)
-            frame = pd.read_csv(
-                path, sep=dialect.sep, dtype=str, keep_default_na=False, na_values=[""], encoding="utf-8-sig"
-            )
-    except UnicodeError:
-        raise InputError(f"{path} cannot be read as {suffix.lstrip('.')}: it is not UTF-8; save it as UTF-8") from None
-    except (ValueError, OSError, EOFError, csv.Error, zlib.error) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"{path} cannot be read as {suffix.lstrip('.')}: {reason}") from None
+            check_csv(path, dialect)
+            frame = pd.read_csv(path, **csv_settings(dialect))
     if len(frame) == 0:
         raise InputError(f"{path} has no rows")
     features = {f.name: f for f in schema or ()}
     frame = frame.rename(columns={str(name): name for name in features})  # a file has text for the column 0
     for name in frame.columns:
-        column = frame[name] if suffix == ".parquet" else _parse(frame[name], features.get(name), dialect)
-        frame[name] = _widen(column, features.get(name))
+        column = frame[name]
+        if suffix != ".parquet":
+            cells = Cells(features.get(name), dialect.decimal)
+            cells.see(column)
+            column = cells.parse(column)
+        frame[name] = widened(column, features.get(name))
     return frame
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Whatever stands in the way of reading a file is one line with its name."""
+    kind = suffix_of(path, READABLE).lstrip(".")
+    try:
+        yield
+    except InputError:
+        raise
+    except UnicodeError:
+        raise InputError(f"{path} cannot be read as {kind}: it is not UTF-8; save it as UTF-8") from None
+    except (ValueError, OSError, EOFError, csv.Error, zlib.error) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f"{path} cannot be read as {kind}: {reason}") from None
+
+
+def csv_settings(dialect: Dialect) -> dict[str, Any]:
+    """For pandas: every cell is text, or missing if it is empty."""
+    return {"sep": dialect.sep, "dtype": str, "keep_default_na": False, "na_values": [""], "encoding": "utf-8-sig"}
 
 
 def write_table(path: Path, frame: pd.DataFrame, dialect: Dialect | None = None) -> None:
     """Write a frame without its index, by the path's ending."""
-    suffix = _suffix(path, WRITABLE)
-    if suffix == ".parquet":
-        content = _parquet(path, frame)
+    if suffix_of(path, WRITABLE) == ".parquet":
+        write_whole(path, _parquet(path, frame))
     else:
-        text = _json_lines(frame) if suffix == ".jsonl" else _csv(frame, dialect or Dialect())
-        try:
-            content = text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(f"{path} cannot be written: {shown(text[error.start])} is half a character, which no file "
-                             "can hold; correct the text")  from None  # fmt: skip
-    write_whole(path, gzip.compress(content, mtime=0) if suffix == ".csv.gz" else content)
+        write_whole(path, lines_of(path, frame, dialect or Dialect()))
+
+
+def lines_of(path: Path, frame: pd.DataFrame, dialect: Dialect, header: bool = True, quoted: bool = False) -> bytes:
+    """A frame as the content of a .csv, .csv.gz or .jsonl file, or as a part of it. Parts, one after the other, are
+    the whole if the first alone has a header; `quoted`: some other part has a line end in a cell."""
+    suffix = suffix_of(path, WRITABLE)
+    text = _json_lines(frame) if suffix == ".jsonl" else _csv(frame, dialect, header, quoted)
+    try:
+        content = text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{path} cannot be written: {shown(text[error.start])} is half a character, which no file "
+                         "can hold; correct the text")  from None  # fmt: skip
+    return gzip.compress(content, mtime=0) if suffix == ".csv.gz" else content
 
 
 def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> None:
     """An error, before any work is done, if no file of this name can be written; `endings` None: any ending."""
     if endings is not None:
-        _suffix(path, endings)
+        suffix_of(path, endings)
     _check_target(path)
     _try_folder(path.parent, path)
 
@@ -137,8 +157,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
             finally:
                 Path(file.name).unlink(missing_ok=True)
     except OSError as error:
-        raise _unwritable(path, error) from None
-    _sync(path.parent)
+        raise unwritable(path, error) from None
+    sync(path.parent)
 
 
 def make_folder(path: Path) -> None:
@@ -161,7 +181,7 @@ def _check_target(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:  # the name is too long, for instance
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
     if stat.S_ISDIR(mode):
         raise InputError(f"{path} is a folder; name a file")
     if not stat.S_ISREG(mode):
@@ -176,10 +196,10 @@ def _try_folder(folder: Path, path: Path) -> None:
         with _draft(folder) as file:
             os.unlink(file.name)
     except OSError as error:
-        raise _unwritable(path, error) from None
+        raise unwritable(path, error) from None
 
 
-def _unwritable(path: Path, error: OSError) -> InputError:
+def unwritable(path: Path, error: OSError) -> InputError:
     way_out = "make room, or name another folder" if error.errno in (ENOSPC, EDQUOT) else "name another folder"
     return InputError(f"{path} cannot be written: {error.strerror}; {way_out}")
 
@@ -203,7 +223,7 @@ def _sweep(folder: Path) -> None:
             path.unlink()
 
 
-def _sync(folder: Path) -> None:
+def sync(folder: Path) -> None:
     """The new name reaches the disk too, where the system can do that."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
@@ -213,16 +233,16 @@ def _sync(folder: Path) -> None:
             os.close(handle)
 
 
-def _suffix(path: Path, known: tuple[str, ...]) -> str:
+def suffix_of(path: Path, known: tuple[str, ...]) -> str:
     for suffix in known:
         if path.name.lower().endswith(suffix):
             return suffix
     raise InputError(f"{path}: the ending must be one of {listing(known)}")
 
 
-def _check_csv(path: Path, suffix: str, dialect: Dialect) -> None:
+def check_csv(path: Path, dialect: Dialect) -> None:
     """Every line has as many cells as the header and no name appears twice; pandas would shift, fill or rename."""
-    opened = gzip.open if suffix == ".csv.gz" else open
+    opened = gzip.open if path.name.lower().endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, strict=True, delimiter=dialect.sep)
         header = next(lines, [])
@@ -239,48 +259,20 @@ def _check_csv(path: Path, suffix: str, dialect: Dialect) -> None:
                 raise ValueError(f"line {lines.line_num} has {len(cells)} cells, but the header has {len(header)}")
 
 
-def _parse(column: pd.Series[Any], feature: Column | None, dialect: Dialect) -> pd.Series[Any]:
-    """Text to whole numbers or numbers, if every cell is one; to the feature's own categories, if it has words. If the
-    feature holds numbers, cells that are not numbers stay text, for the reader to name."""
-    if isinstance(feature, Categorical) and any(isinstance(c, str | bool) for c in feature.categories):
-        words = {str(c): c for c in feature.categories}
-        return column.astype(object).map(lambda cell: words.get(cell, cell), na_action="ignore").infer_objects()
-    cells = column.dropna().str.strip()
-    cells = cells[~cells.str.lower().isin(NO_NUMBER)]
-    if dialect.decimal == ",":
-        cells = cells.str.translate(COMMA_FOR_POINT)
-    number = {c: bool(NUMBER.fullmatch(c)) and not PADDED.match(c) for c in cells.unique()}
-    if not all(number.values()) and feature is not None:
-        return _with_odd_cells(column, cells, cells.map(number))
-    if not number or not all(number.values()):
-        return column
-    whole = all(WHOLE.fullmatch(c) for c in number)
-    if whole and not all(-(2**63) <= int(c) < 2**63 for c in number):
-        if not isinstance(feature, Numeric):  # an identifier: a float would cut it short
-            return column
-        whole = False
-    values = {c: int(c) if whole else float(c) for c in number}  # exact, which pandas before 3 is not
-    return cells.map(values).astype("Int64" if whole else "Float64").reindex(column.index)
-
-
-def _with_odd_cells(column: pd.Series[Any], cells: pd.Series[Any], fits: pd.Series[Any]) -> pd.Series[Any]:
-    mixed = column[cells.index].astype(object)
-    mixed[fits] = cells[fits].map(float)
-    return mixed.reindex(column.index)
-
-
-def _widen(column: pd.Series[Any], feature: Column | None) -> pd.Series[Any]:
+def widened(column: pd.Series[Any], feature: Column | None) -> pd.Series[Any]:
     """Whole numbers in a column that may have decimals: make room for these."""
     fractional = isinstance(feature, Numeric) and (feature.step is None or not feature.step.is_integer())
     return column.astype("Float64") if fractional and pd.api.types.is_integer_dtype(column.dtype) else column
 
 
-def _csv(frame: pd.DataFrame, dialect: Dialect) -> str:
+def _csv(frame: pd.DataFrame, dialect: Dialect, header: bool, quoted: bool) -> str:
     if dialect.decimal != ".":  # which pandas heeds only in its plain floats
         frame = frame.astype({name: "float64" for name, dtype in frame.dtypes.items() if is_float_dtype(dtype)})
-    settings: dict[str, Any] = {"sep": dialect.sep, "decimal": dialect.decimal, "index": False, "lineterminator": "\n"}
-    text: str = frame.to_csv(**settings)
-    if "\r" in text:  # which pandas leaves bare: a line end to any reader
+    settings: dict[str, Any] = {
+        "sep": dialect.sep, "decimal": dialect.decimal, "index": False, "header": header, "lineterminator": "\n",
+    }  # fmt: skip
+    text: str = "" if quoted else frame.to_csv(**settings)
+    if quoted or RETURN in text:  # which pandas leaves bare: a line end to any reader
         text = frame.to_csv(**settings, quoting=csv.QUOTE_NONNUMERIC)
     return text
 

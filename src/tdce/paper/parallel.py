@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from queue import Empty
-from threading import Thread
 from typing import Any
+
+from tdce.processes import deaf_to_interrupts, outlive_nobody
 
 PATIENCE = 10  # seconds that a worker has to end by itself
 
@@ -30,7 +27,7 @@ def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], 
         while left:
             while waiting and running < workers:
                 process = context.Process(target=_worker, args=(queue, work, waiting.pop(0)), daemon=True)
-                with _deaf_to_interrupts():
+                with deaf_to_interrupts():
                     process.start()
                 processes.append(process)
                 running += 1
@@ -63,30 +60,11 @@ def _check_alive(codes: list[int | None]) -> None:
         )
 
 
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Ctrl-C goes to every process of a terminal; a worker started in here leaves it to its parent."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _worker(queue, work, job) -> None:  # type: ignore[no-untyped-def]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # by way of every `finally`: nothing is half-written
-    Thread(target=_outlive_nobody, daemon=True).start()
+    outlive_nobody()
     try:
         for item in work(*job):
             queue.put(item)
         queue.put(_Done())
     except Exception as error:
         queue.put(error)
-
-
-def _outlive_nobody() -> None:
-    """End this worker when the process that started it is gone, even if that was killed."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os.kill(os.getpid(), signal.SIGTERM)

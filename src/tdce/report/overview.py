@@ -155,7 +155,7 @@ def _groups(view: View, name: Name, speaker: Speaker) -> list[tuple[str, Flags]]
             return []
         if len(counts) > MOST_GROUPS and len(counts) > len(known) / 2:
             return []  # an id
-        cells = column.to_numpy(dtype=object)
+        cells = column.astype(object).where(~missing, None).to_numpy(dtype=object)  # NA cannot be compared
         common = list(counts.index[:MOST_GROUPS])
         for value in common:
             found.append((text(value), np.asarray(~missing & (cells == value), dtype=bool)))

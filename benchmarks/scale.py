@@ -1,0 +1,169 @@
+"""Rows per second and memory of `tdce explain` from 10^3 to 10^6 rows: one and two workers, Ray, Spark.
+
+    python benchmarks/scale.py [--out scale] [--sizes 1000,10000] [--ways local-1,local-2,ray-2,spark-2] [--page FILE]
+
+Resumable: a cell that is in OUT/scale.csv is not measured again. The table is German credit, repeated. `as it is`: the
+networks have the default width, and a part of the rows is refused. `all accepted`: rows about which there is nothing
+to do, and narrow networks; this measures reading, writing and memory, not the search. Each cell is a process of its
+own, from its start to its end; memory is the largest sum over it and all that it started (proportional set size).
+--page puts the table into a Markdown page, between its marks.
+"""
+
+import argparse
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+
+import tdce
+
+KINDS = {"as it is": ("default.tdce", False), "all accepted": ("narrow.tdce", True)}
+WAYS = ("local-1", "local-2", "ray-2", "spark-2")
+FIELDS = ("kind", "way", "rows", "seconds", "rows_per_second", "peak_mb")
+SPARK = """
+import os, sys
+os.environ["PYSPARK_PYTHON"] = sys.executable
+import tdce
+from pyspark.sql import SparkSession
+artefact, rows, out, workers = sys.argv[1:]
+spark = SparkSession.builder.master(f"local[{workers}]").config("spark.driver.host", "127.0.0.1").getOrCreate()
+table = spark.read.parquet(rows).repartition(4 * int(workers))
+tdce.spark.explain(table, artefact).write.mode("overwrite").parquet(out)
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("scale"))
+    parser.add_argument("--sizes", default="1000,10000,100000,1000000")
+    parser.add_argument("--ways", default=",".join(WAYS))
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--page", type=Path)
+    given = parser.parse_args()
+    given.out.mkdir(exist_ok=True)
+    prepare(given.out)
+    for kind in given.kinds.split(","):
+        for rows in map(int, given.sizes.split(",")):
+            for way in given.ways.split(","):
+                if (kind, way, str(rows)) not in {cell[:3] for cell in known(given.out)}:
+                    note(given.out, (kind, way, rows, *measured(given.out, kind, way, rows)))
+    print(table(given.out))
+    if given.page:
+        begin, end = "<!-- table: made by benchmarks/scale.py -->\n", "\n<!-- end of table -->"
+        before, rest = given.page.read_text(encoding="utf-8").split(begin)
+        given.page.write_text(before + begin + table(given.out) + end + rest.split(end)[1], encoding="utf-8")
+
+
+def prepare(out: Path) -> None:
+    data = tdce.load("german")
+    for name, settings in {"default.tdce": {}, "narrow.tdce": {"hidden": 16, "steps": 100}}.items():
+        if not (out / name).exists():
+            explainer = tdce.Explainer(progress="silent", **settings)
+            explainer.fit(data.frame, label=data.label, favourable=data.favourable).save(out / name)
+
+
+def rows_file(out: Path, kind: str, rows: int) -> Path:
+    """Parquet, which every engine reads; written in parts, for a million rows are many."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    artefact, accepted = KINDS[kind]
+    path = out / f"{'accepted' if accepted else 'mixed'}-{rows}.parquet"
+    if path.exists():
+        return path
+    data = tdce.load("german")
+    frame = data.frame.drop(columns=data.label)
+    if accepted:
+        explainer = tdce.Explainer.load(out / artefact, progress="silent")
+        frame = frame[(explainer.predict(frame) == data.favourable).to_numpy()]
+    whole = pa.Table.from_pandas(frame, preserve_index=False)
+    draft = path.with_suffix(".draft")
+    with pq.ParquetWriter(draft, whole.schema) as writer:
+        for start in range(0, rows, 10 * len(whole)):
+            part = pa.concat_tables([whole] * 10).slice(0, rows - start)
+            writer.write_table(part)
+    draft.rename(path)
+    return path
+
+
+def measured(out: Path, kind: str, way: str, rows: int) -> tuple[float, float, float]:
+    engine, workers = way.split("-")
+    artefact, table = out / KINDS[kind][0], rows_file(out, kind, rows)
+    answers = out / ("answers" if engine == "spark" else "answers.parquet")
+    words = [sys.executable, "-m", "tdce", "explain", artefact, table, "--workers", workers, "--engine", engine]
+    words += ["--out", answers]
+    if engine == "spark":
+        words = [sys.executable, "-c", SPARK, artefact, table, answers, workers]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYSPARK_PYTHON": sys.executable}
+    began, peak = time.monotonic(), 0.0
+    with open(out / "log.txt", "w") as log:
+        process = subprocess.Popen(list(map(str, words)), stdout=log, stderr=log, env=environment)
+        while process.poll() is None:
+            peak = max(peak, sum(map(size, family(process.pid))))
+            time.sleep(0.3)
+    seconds = time.monotonic() - began
+    if process.returncode:
+        raise SystemExit(f"{way}, {rows} rows: exit code {process.returncode}; see {out / 'log.txt'}")
+    shutil.rmtree(answers) if answers.is_dir() else answers.unlink()
+    return round(seconds, 1), round(rows / seconds, 1), round(peak)
+
+
+def family(pid: int) -> list[int]:
+    found = [pid]
+    for each in found:
+        for path in Path(f"/proc/{each}/task").glob("*/children"):
+            try:
+                found += map(int, path.read_text().split())
+            except OSError:
+                continue
+    return found
+
+
+def size(pid: int) -> float:
+    """Megabytes; what several processes share is shared out."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0.0
+    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
+
+
+def known(out: Path) -> list[tuple[str, ...]]:
+    path = out / "scale.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [tuple(cells) for cells in csv.reader(file)][1:]
+
+
+def note(out: Path, cell: tuple[object, ...]) -> None:
+    path = out / "scale.csv"
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        csv.writer(file).writerows([FIELDS, cell] if new else [cell])
+    print(*cell, flush=True)
+
+
+def table(out: Path) -> str:
+    frame = pd.DataFrame(known(out), columns=list(FIELDS))
+    lines = ["| rows | which | how | seconds | rows per second | peak memory, MB |", "|---|---|---|---|---|---|"]
+    frame["rows"] = frame["rows"].astype(int)
+    for cell in frame.sort_values(["kind", "rows", "way"]).itertuples():
+        engine, workers = cell.way.split("-")
+        how = (
+            f"{workers} worker{'s' * (workers != '1')}" if engine == "local" else f"{engine.title()}, {workers} workers"
+        )
+        lines.append(
+            f"| {cell.rows:,} | {cell.kind} | {how} | {float(cell.seconds):,.0f} | {float(cell.rows_per_second):,.0f} "
+            f"| {float(cell.peak_mb):,.0f} |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

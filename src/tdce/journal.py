@@ -1,0 +1,182 @@
+"""Beside an output that is being made: the blocks that are finished, so that a run that was stopped can go on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tdce.errors import InputError
+from tdce.pieces import Shape
+from tdce.tables import make_folder, sync, unwritable, whole_file, write_whole
+
+FOLDER = ".tdce-part"  # after the name of the output
+ABOUT, FINISHED, MARK = "about.json", "finished.jsonl", "_tdce.json"
+
+
+class Entry(NamedTuple):
+    """What is noted of a finished block."""
+
+    block: int
+    size: int  # of its piece, in bytes
+    rows: int
+    counts: dict[str, int]  # lines by status
+    calls: int  # of the model
+    asked: int  # rows that it was asked about
+    record: int = 0  # the size of its piece of the evidence
+
+
+class Journal:
+    """`OUT.tdce-part/`: what the run is about, one piece per finished block, and a line about each of them. A piece
+    counts if its line is there; a line is written after its piece has reached the disk."""
+
+    def __init__(self, shape: Shape, about: Mapping[str, Any]) -> None:
+        self.out, self.shape = shape.out, shape
+        self.folder = shape.out.with_name(shape.out.name + FOLDER)
+        self.done: dict[int, Entry] = {}
+        self.said = ""  # about what was found
+        new = not self.folder.exists()
+        make_folder(self.folder)
+        self._lock = open(self.folder / "lock", "w")  # noqa: SIM115  # held as long as the run lives
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"{self.out} is being written by another run; wait for it, or name another file") from None
+        except OSError:  # a file system without locks
+            pass
+        try:
+            if not new:
+                self._resume(dict(about))
+            if not (self.folder / ABOUT).exists():
+                _store(self.folder / ABOUT, json.dumps(dict(about), indent=1).encode())
+            self._lines = open(self.folder / FINISHED, "ab")  # noqa: SIM115
+        except OSError as error:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise unwritable(self.out, error) from None
+
+    def add(self, entry: Entry, content: bytes, record: bytes = b"") -> None:
+        """Keep a finished block, and its piece of the evidence if there is one."""
+        try:
+            if record:
+                _store(self.record(entry.block), record)
+            _store(self.piece(entry.block), content)
+            self._lines.write(json.dumps(entry).encode() + b"\n")
+            self._lines.flush()
+            os.fsync(self._lines.fileno())
+        except OSError as error:
+            raise unwritable(self.out, error) from None
+        self.done[entry.block] = entry
+
+    def piece(self, block: int) -> Path:
+        return self.folder / f"block-{block:08d}"
+
+    def record(self, block: int) -> Path:
+        return self.folder / f"record-{block:08d}"
+
+    def records(self) -> list[Path]:
+        """The pieces of the evidence, in their order."""
+        return [self.record(number) for number in sorted(self.done)]
+
+    def finish(self) -> None:
+        """Put the pieces together under the output's name, and remove the journal."""
+        pieces = [self.piece(number) for number in sorted(self.done)]
+        if self.shape.blocks is None:
+            with whole_file(self.out) as file:
+                self.shape.join(pieces, file)
+        else:
+            self._finish_parts(pieces, self.shape.blocks)
+        self.close()
+        shutil.rmtree(self.folder)
+
+    def close(self) -> None:
+        """Leave what is finished; leave nothing if nothing is."""
+        with suppress(OSError):  # a full disk, which has been reported
+            self._lines.close()
+        if not self.done:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self._lock.close()
+
+    def total(self) -> Entry:
+        """Over all finished blocks."""
+        counts: Counter[str] = Counter()
+        for entry in self.done.values():
+            counts.update(entry.counts)
+        known = self.done.values()
+        return Entry(
+            len(known), sum(e.size for e in known), sum(e.rows for e in known), dict(sorted(counts.items())),
+            sum(e.calls for e in known), sum(e.asked for e in known),
+        )  # fmt: skip
+
+    def _finish_parts(self, pieces: list[Path], blocks: int) -> None:
+        whole, old = self.folder / "whole", self.folder / "old"
+        for path in (whole, old):
+            shutil.rmtree(path, ignore_errors=True)
+        make_folder(whole)
+        for i in range(0, len(pieces), blocks):
+            with whole_file(whole / f"part-{i // blocks:05d}{self.shape.suffix}") as file:
+                self.shape.join(pieces[i : i + blocks], file)
+        total = self.total()
+        mark = {"rows": total.rows, "lines": sum(total.counts.values()), "counts": total.counts}
+        write_whole(whole / MARK, (json.dumps(mark, indent=1) + "\n").encode())
+        if self.out.exists():  # of an earlier run, which has been checked
+            os.replace(self.out, old)
+        os.replace(whole, self.out)
+        sync(self.out.parent)
+
+    def _resume(self, about: dict[str, Any]) -> None:
+        """Take over what an earlier run has finished, if it was about the same."""
+        with suppress(OSError, ValueError):
+            before = json.loads((self.folder / ABOUT).read_bytes())
+            now = json.loads(json.dumps(about))
+            differs = sorted(key for key in {*now, *before} if now.get(key) != before.get(key))
+            if not differs:
+                self._take_over()
+                return
+            self.said = f"{self.folder} is of a run with other {', '.join(differs)}: starting afresh"
+        for path in self.folder.iterdir():
+            if path.name != "lock":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def _take_over(self) -> None:
+        whole = b""
+        with suppress(FileNotFoundError):
+            whole = (self.folder / FINISHED).read_bytes()
+        lines = whole.split(b"\n")[:-1]  # what follows the last line end was cut short
+        for line in lines:
+            entry = Entry(*json.loads(line))
+            piece = self.piece(entry.block)
+            if _size(piece) == entry.size and (entry.record == 0 or _size(self.record(entry.block)) == entry.record):
+                self.done[entry.block] = entry
+        kept = b"".join(json.dumps(entry).encode() + b"\n" for entry in self.done.values())
+        if kept != whole:
+            _store(self.folder / FINISHED, kept)
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.exists() else None
+
+
+def _store(path: Path, content: bytes) -> None:
+    """Whole or not at all; nobody else writes into this folder."""
+    draft = path.with_name(f"{path.name}.draft")
+    with open(draft, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+
+
+def check_folder(out: Path) -> None:
+    """That parts can be written under this name: nothing is there, or what an earlier run has written."""
+    if not os.path.isdir(out.parent):
+        raise InputError(f"there is no folder {out.parent} to write {out.name} into")
+    if out.is_dir() and any(out.iterdir()) and not (out / MARK).exists():
+        raise InputError(f"{out} is a folder with other things in it; name a new one")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; name a folder for the parts")

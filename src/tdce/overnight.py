@@ -1,0 +1,228 @@
+"""`tdce explain` on any number of rows: read a block, answer it, keep it; go on where an earlier run was stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, replace
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from tdce import streams
+from tdce.blocks import ADDED, Asked, explain_block, explainer_of
+from tdce.cells import Name
+from tdce.committee import Committee
+from tdce.errors import InputError
+from tdce.evidence import keys
+from tdce.evidence.chain import Chain
+from tdce.evidence.record import piece
+from tdce.explainer import Explainer
+from tdce.journal import Entry, Journal
+from tdce.pieces import Shape, types_of
+from tdce.progress import Progress
+from tdce.streams import PARQUET, Stream
+from tdce.tables import Dialect, whole_file
+from tdce.threads import Threads
+from tdce.workers import Crew
+
+VERSIONS = ("tdce", "torch", "numpy", "pandas", "pyarrow")
+PIECES = 1  # that may wait to be written: it would be lost
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """Evidence to write besides the output."""
+
+    path: Path
+    sign: Path | None = None  # a private key
+    secret: Path | None = None  # with it, no value is held
+
+
+@dataclass(frozen=True)
+class Run:
+    """What to do with a table."""
+
+    artefact: Path
+    out: Path
+    asked: Asked
+    dialect: Dialect
+    model: str | None = None
+    budget: int | None = None  # of rows that the model is asked about, over all blocks
+    workers: int = 1
+    part_rows: int | None = None  # in each file of a folder; None: one file
+    evidence: Keeping | None = None
+    retraining: str | None = None  # which models are to accept the answers as well
+
+
+def explain_table(
+    run: Run, explainer: Explainer, stream: Stream, progress: Progress, committee: Committee | None = None
+) -> Entry:
+    """Answer every row of a surveyed table, write the output, and say what it holds."""
+    least = stream.rows * (run.asked.n + 2)
+    if run.budget is not None and run.budget < least:
+        raise InputError(f"max_model_rows is {run.budget:,}, but {stream.rows:,} rows with n={run.asked.n} need at "
+                         f"least {least:,}: each row is asked about as it is, and so is each answer")  # fmt: skip
+    first, known = next(stream.blocks())[1], stream.types_of_objects()
+    shape = shape_of(run, explainer, first, known, stream.type_of_labels(), stream.returns)
+    journal = Journal(shape, _about(run, stream))
+    try:
+        before = journal.total()
+        if journal.said:
+            progress.say(journal.said)
+        elif before.rows:
+            progress.say(f"{journal.folder} has {before.rows:,} of {stream.rows:,} rows: going on from there")
+        with progress.rows("counterfactuals", stream.rows, before.rows) as bar, _writer(journal, bar.advance) as keep:
+            jobs = ((n, rows, _share(run.budget, rows, stream)) for n, rows in stream.blocks(dict(journal.done)))
+            answering = Answering(
+                explainer, run.asked, shape, run.evidence is not None, _secret(run), run.budget, committee
+            )
+            with closing(_answers(run, answering, jobs, stream.count - len(journal.done))) as answers:
+                for found in answers:
+                    keep(*found)
+        total = journal.total()
+        if run.evidence is not None:
+            _write_evidence(run.evidence, journal.records())
+        journal.finish()
+        return total
+    except (KeyboardInterrupt, SystemExit):
+        kept = journal.total().rows
+        if kept:
+            progress.say(
+                f"{kept:,} of {stream.rows:,} rows are kept in {journal.folder}: the same command goes on there"
+            )
+        raise
+    finally:
+        journal.close()
+
+
+def block_worker(content: bytes, model: str | None, answering: Answering) -> Callable[..., Any]:
+    """What a process does with each block that it is given."""
+    return replace(answering, explainer=explainer_of(content, model))
+
+
+@dataclass(frozen=True)
+class Answering:
+    """What is made of one block: what is noted of it, its piece of the output, and its piece of the evidence."""
+
+    explainer: Explainer | None  # None: on its way to another process, which has one
+    asked: Asked
+    shape: Shape
+    recorded: bool = False  # whether there is evidence to make
+    secret: bytes | None = None
+    budget: int | None = None  # of all blocks
+    committee: Committee | None = None
+
+    def __call__(self, number: int, rows: pd.DataFrame, budget: int | None) -> tuple[Entry, bytes, bytes]:
+        assert self.explainer is not None
+        answer = explain_block(self.explainer, rows, self.asked, budget, self.committee)
+        content = self.shape.encode(number, answer.to_frame())
+        record = "".join(piece(answer, self.secret, self.budget)).encode() if self.recorded else b""
+        entry = Entry(
+            number, len(content), len(rows), answer.counts(), answer.model_calls, answer.model_rows, len(record)
+        )
+        return entry, content, record
+
+
+def _answers(
+    run: Run, answering: Answering, jobs: Any, blocks: int
+) -> Generator[tuple[Entry, bytes, bytes], None, None]:
+    if run.workers > 1 and blocks > 1:
+        settings = run.artefact.read_bytes(), run.model, replace(answering, explainer=None)
+        yield from Crew(block_worker, settings, min(run.workers, blocks)).results(jobs)
+        return
+    threads = Threads(blocks)
+    for job in jobs:
+        with threads.block():
+            found = answering(*job)
+        yield found
+
+
+def _secret(run: Run) -> bytes | None:
+    return None if run.evidence is None or run.evidence.secret is None else keys.secret(run.evidence.secret)
+
+
+def _write_evidence(keeping: Keeping, records: Sequence[Path]) -> None:
+    """The pieces of all blocks in their order, linked into one chain."""
+    chain, signer = Chain(), None if keeping.sign is None else keys.signer(keeping.sign)
+    with whole_file(keeping.path) as file:
+        for path in records:
+            with open(path, encoding="utf-8", newline="\n") as lines:
+                file.writelines(line.encode() for line in chain.link(lines))
+        file.write(chain.end(signer).encode())
+
+
+def _share(budget: int | None, rows: pd.DataFrame, stream: Stream) -> int | None:
+    """A block's part of the budget, whatever was spent on others: it does not depend on the order of the work."""
+    return None if budget is None else budget * len(rows) // stream.rows
+
+
+def shape_of(
+    run: Run,
+    explainer: Explainer,
+    rows: pd.DataFrame,  # any of the table's
+    known: Mapping[Name, pa.DataType],  # of its columns whose dtype does not tell
+    labels: pa.DataType | None = None,
+    quoted: bool = False,
+) -> Shape:
+    blocks = None if run.part_rows is None else max(1, run.part_rows // streams.BLOCK)
+    shape = Shape(run.out, run.dialect, quoted, None, blocks)
+    if shape.suffix != PARQUET:
+        return shape
+    frame = explain_block(explainer, rows.head(0), run.asked).to_frame()
+    added = dict(zip(ADDED, frame.columns[-len(ADDED) :], strict=True))
+    types = {**known, added["status"]: pa.string(), added["note"]: pa.string()}
+    if labels is not None:
+        types[added["row"]] = labels
+    return replace(shape, types=types_of(run.out, frame, types))
+
+
+def _about(run: Run, stream: Stream) -> Mapping[str, Any]:
+    """All that the output depends on."""
+    return {
+        "rows": stream.fingerprint(),
+        "artefact": sha256(run.artefact.read_bytes()).hexdigest(),
+        "model": run.model,
+        "options": {name: repr(value) for name, value in asdict(run.asked).items()} | {"max_model_rows": run.budget},
+        "evidence": None if run.evidence is None else [str(run.evidence.path), run.evidence.secret is not None],
+        "robust": run.retraining,
+        "format": [run.out.name, asdict(run.dialect), run.part_rows, streams.BLOCK],
+        "versions": {name: version(name) for name in VERSIONS},
+    }
+
+
+@contextmanager
+def _writer(journal: Journal, done: Callable[[int], None]) -> Iterator[Callable[[Entry, bytes, bytes], None]]:
+    """A thread that writes what it is given while the next block is computed; only a few pieces may wait."""
+    waiting: Queue[Any] = Queue(PIECES)
+    failed: list[BaseException] = []
+
+    def write() -> None:
+        while (item := waiting.get()) is not None:
+            if not failed:
+                try:
+                    journal.add(*item)
+                    done(item[0].rows)
+                except BaseException as error:
+                    failed.append(error)
+
+    def keep(entry: Entry, content: bytes, record: bytes) -> None:
+        if failed:
+            raise failed[0]
+        waiting.put((entry, content, record))
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        yield keep
+    finally:  # what is finished is kept, also by a run that is stopped
+        waiting.put(None)
+        thread.join()
+    if failed:
+        raise failed[0]

@@ -1,0 +1,174 @@
+"""Ray and Spark on local clusters give the bits of one process, also when a worker is killed half-way.
+
+Slow, because clusters take long to start; `make test-engines` installs them.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import lending
+import pandas as pd
+import pytest
+
+import tdce
+from tdce import streams
+from tdce.blocks import Asked
+from tdce.errors import InputError
+from tdce.overnight import Run
+from tdce.progress import Progress
+from tdce.tables import Dialect, read_table, write_table
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # the engines have warnings of their own
+ROWS = 240
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("engines")
+    explainer = lending.explainer()
+    explainer.save(path / "a.tdce")
+    frame = lending.table(ROWS, seed=3).drop(columns="decision")
+    visits = pd.array([None, 2**60 + 1] * (ROWS // 2), dtype="Int64")  # as a float it would lose its last digit
+    frame = frame.assign(id=[f"{i:03d}" for i in range(ROWS)], visits=visits)
+    frame.to_parquet(path / "rows.parquet", index=False)
+    for ending in (".csv", ".parquet"):
+        table = read_table(path / "rows.parquet", explainer.schema)
+        write_table(path / f"one{ending}", explainer.explain(table, n=2, immutable=["age"]).to_frame())
+    return path
+
+
+def below(pid: int) -> dict[int, str]:
+    """All processes that this one started, and those that they started, with their names."""
+    parents, names = {}, {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            parents[int(path.name)] = int((path / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            names[int(path.name)] = (path / "cmdline").read_text().replace("\0", " ")
+        except (OSError, IndexError):
+            continue
+    found = {pid}
+    while more := {child for child, parent in parents.items() if parent in found} - found:
+        found |= more
+    return {child: names[child] for child in found - {pid}}
+
+
+@contextmanager
+def one_killed(is_worker: Callable[[int, str], bool]) -> Iterator[list[int]]:
+    """Meanwhile, the first worker that has computed for a second is killed."""
+    killed: list[int] = []
+    over = threading.Event()
+
+    def hunt() -> None:
+        while not over.wait(0.05):
+            for pid, name in below(os.getpid()).items():
+                if is_worker(pid, name) and seconds(pid) > 1:
+                    os.kill(pid, signal.SIGKILL)
+                    killed.append(pid)
+                    return
+
+    thread = threading.Thread(target=hunt)
+    thread.start()
+    try:
+        yield killed
+    finally:
+        over.set()
+        thread.join()
+
+
+def seconds(pid: int) -> float:
+    try:
+        used = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    except OSError:
+        return 0
+    return sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    ray = pytest.importorskip("ray", reason="Ray is not installed: make test-engines")
+    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, object_store_memory=200 * 2**20)
+    yield
+    ray.shutdown()
+
+
+def with_ray(folder: Path, out: str, workers: int) -> None:
+    from tdce.ray import explain_parquet
+
+    asked = Asked(n=2, immutable=("age",))
+    run = Run(folder / "a.tdce", folder / out, asked, Dialect(), workers=workers)
+    total = explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"))
+    assert (total.rows, sum(total.counts.values())) == (ROWS, 2 * ROWS)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ray_writes_the_bytes_of_one_process(folder, cluster, monkeypatch, workers):
+    monkeypatch.setattr(streams, "BLOCK", 32)
+    with_ray(folder, f"ray-{workers}.csv", workers)
+    assert (folder / f"ray-{workers}.csv").read_bytes() == (folder / "one.csv").read_bytes()
+
+
+def test_ray_goes_on_when_an_actor_is_killed(folder, cluster, monkeypatch):
+    monkeypatch.setattr(streams, "BLOCK", 16)
+    with one_killed(lambda pid, name: "Explaining" in name) as killed:
+        with_ray(folder, "killed.parquet", 2)
+    assert len(killed) == 1
+    found, whole = (pd.read_parquet(folder / name) for name in ("killed.parquet", "one.parquet"))
+    pd.testing.assert_frame_equal(found, whole)
+
+
+def test_ray_names_a_wrong_cell(folder, cluster):
+    from tdce.ray import explain_parquet
+
+    frame = pd.read_parquet(folder / "rows.parquet").assign(housing="boat")
+    frame.to_parquet(folder / "boat.parquet", index=False)
+    run = Run(folder / "a.tdce", folder / "boat-out.csv", Asked(), Dialect())
+    with pytest.raises(InputError, match=r"^'housing' has category 'boat' in row 0"):
+        explain_parquet(run, str(folder / "boat.parquet"), Progress("silent"))
+    assert not list(folder.glob("boat-out*"))
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[object]:
+    pytest.importorskip("pyspark", reason="Spark is not installed: make test-engines")
+    from pyspark.sql import SparkSession
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.driver.memory": "1g"}
+    builder = SparkSession.builder.master("local[2,4]")  # a task may fail three times
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()
+
+
+def test_spark_gives_the_bits_of_one_process_also_when_a_worker_is_killed(folder, spark):
+    explainer = tdce.Explainer.load(folder / "a.tdce", progress="silent")
+    rows = pd.read_parquet(folder / "rows.parquet", dtype_backend="numpy_nullable")
+    whole = explainer.explain(rows, n=2, immutable=["age"]).to_frame().drop(columns="row")
+    table = spark.read.parquet(str(folder / "rows.parquet"))
+    for parts in (1, 6):
+        with one_killed(lambda pid, name: "pyspark" in name and "daemon" in name) as killed:
+            answer = tdce.spark.explain(table.repartition(parts), folder / "a.tdce", n=2, immutable=["age"])
+            found = answer.toArrow().to_pandas()
+        assert len(killed) == 1
+        found = found.sort_values(["id", "option"], ignore_index=True)
+        assert found.columns.tolist() == whole.columns.tolist()
+        for name in whole.columns:
+            left, right = (frame[name].astype(object).where(frame[name].notna(), None) for frame in (found, whole))
+            assert left.tolist() == right.tolist() or name == "visits", name
+        visits = answer.select("id", "visits").where("visits is not null").distinct().toArrow()["visits"]
+        assert set(visits.to_pylist()) == {2**60 + 1}
+
+
+def test_a_wrong_question_is_named_before_the_cluster_works(folder, spark):
+    table = spark.read.parquet(str(folder / "rows.parquet"))
+    with pytest.raises(InputError, match="target 'perhaps' is not a value of the label"):
+        tdce.spark.explain(table, folder / "a.tdce", target="perhaps")
+    with pytest.raises(InputError, match="column 'income' is not in the table"):
+        tdce.spark.explain(table.drop("income"), folder / "a.tdce")

@@ -1,0 +1,48 @@
+"""A crew of processes of which any may die. A worker imports this file, so it imports little."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tdce.errors import InputError
+from tdce.workers import Crew
+
+
+class Square:
+    """A job that kills its process the first time, or every time, that it meets a number."""
+
+    def __init__(self, mark: Path, always: bool) -> None:
+        self.mark, self.always = mark, always
+
+    def __call__(self, number: int) -> int:
+        if number == 3 and (self.always or not self.mark.exists()):
+            self.mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        if number == 13:
+            raise InputError("13 is not for us")
+        return number * number
+
+
+def test_a_worker_that_dies_is_replaced_and_its_block_given_out_again(tmp_path):
+    crew = Crew(Square, (tmp_path / "died", False), 2)
+    assert sorted(crew.results((i,) for i in range(8))) == [i * i for i in range(8)]
+    assert (tmp_path / "died").exists()
+
+
+def test_a_block_that_kills_every_worker_ends_the_run_with_the_way_out(tmp_path):
+    with pytest.raises(ChildProcessError, match=r"died 3 times \(exit code -9\).*run the command again"):
+        list(Crew(Square, (tmp_path / "died", True), 1).results([(1,), (3,)]))
+
+
+def test_an_error_in_a_block_or_in_reading_ends_the_run(tmp_path):
+    with pytest.raises(InputError, match="13 is not for us"):
+        list(Crew(Square, (tmp_path, False), 1).results([(1,), (13,)]))
+
+    def unreadable():
+        yield (1,)
+        raise InputError("the rest is torn")
+
+    with pytest.raises(InputError, match="the rest is torn"):
+        list(Crew(Square, (tmp_path, False), 1).results(unreadable()))
