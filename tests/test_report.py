@@ -246,7 +246,10 @@ def test_missing_cells_of_any_dtype_are_a_group_of_their_own(dtype, lent, tmp_pa
     cells_of = {"string": ["a", None], "boolean": [True, None], "category": ["a", None]}.get(dtype, [1, None])
     people = lending.refused(lent, 4).assign(extra=pd.array(cells_of * 2, dtype=dtype))
     text = page_of(lent.explain(people), tmp_path)
-    assert [row[:2] for row in cells(text.split('aria-label="extra"')[1], "figures")[1:]][-1] == ["not known", "2"]
+    assert [row[:2] for row in cells(text.split('aria-label="extra"')[1], "figures")[1:]][-1] == [
+        "not known (few people)",
+        "2",
+    ]
 
 
 def test_the_metrics_are_shown_with_how_to_read_them(tmp_path):
