@@ -61,7 +61,9 @@ SHOWN = (
 )  # fmt: skip
 WHOLE = ("calls", "rows", "preparation_rows")
 OPTIONS = 3
-TDCE = {"tdce": None, "tdce, closeness 1": 1.0} | {f"tdce, closeness {c}": c for c in (0.95, 0.9, 0.7, 0.68, 0.65, 0.5, 0.35)}
+TDCE = {"tdce": None, "tdce, closeness 1": 1.0} | {
+    f"tdce, closeness {c}": c for c in (0.95, 0.9, 0.7, 0.68, 0.65, 0.5, 0.35)
+}
 PEERS = {
     "nice, sparsity": ("nice", "sparsity"),
     "nice, none": ("nice", "none"),

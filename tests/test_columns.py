@@ -199,6 +199,8 @@ def test_it_is_learned_explained_saved_and_loaded(tmp_path: Path) -> None:
     before, after = (each.explain(rows).to_frame() for each in (made, loaded))
     pd.testing.assert_frame_equal(before, after, check_exact=True)
     assert (abs(before["grade"].cat.codes - rows["grade"].cat.codes) <= 1).all()
+    loaded.explain(rows).to_html(tmp_path / "report.html")  # which draws where people stand in it
+    assert "best" in (tmp_path / "report.html").read_text()
 
     content, tensors = mutants.opened((tmp_path / "a.tdce").read_bytes())
     tensors["grades.1.moments"] = torch.zeros(2, dtype=torch.float64)

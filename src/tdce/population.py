@@ -123,12 +123,13 @@ def _axis(column: Column, values: Floats, span: float) -> Spread:
         single = width == step
         bins, begin = last - first + single, first * width - single * step / 2
         return Spread(column.name, ((0,) * bins,), begin, begin + bins * width, single=single, span=span)
-    assert isinstance(column, Categorical)
-    size, order = len(column.categories), [column.categories.index(value) for value in column.order]
-    counts = np.bincount(known.astype(np.int64), minlength=size)
-    shown = [*order, *(i for i in range(size) if i not in order)]
-    if size > CATEGORIES:
-        common = set(np.argsort(-counts, kind="stable")[: CATEGORIES - 1].tolist())
+    found, counts = np.unique(known.astype(np.int64), return_counts=True)
+    shown = found.tolist() or [0]  # of a kind that nothing more is known of: the values there are
+    if isinstance(column, Categorical):
+        order = [column.categories.index(value) for value in column.order]
+        shown = [*order, *(i for i in range(len(column.categories)) if i not in order)]
+    if len(shown) > CATEGORIES:
+        common = set(found[np.argsort(-counts, kind="stable")[: CATEGORIES - 1]].tolist())
         shown = [*(i for i in shown if i in common), -1]
     return Spread(column.name, ((0,) * len(shown),), categories=tuple(shown))
 
