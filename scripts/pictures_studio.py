@@ -7,11 +7,13 @@ Writes docs/pictures/studio.png, studio-walk.png and studio-phone.png.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 from pictures import PICTURES, browser_path, save
 from playwright.sync_api import sync_playwright
@@ -57,10 +59,16 @@ def take(address: str) -> None:
         browser.close()
 
 
+def refused(address: str) -> int:
+    """The first person whom the model refuses."""
+    with urlopen(f"{address}people") as answer:
+        return next(person["number"] for person in json.load(answer)["people"] if not person["met"])
+
+
 def measured(page: Any, address: str) -> None:
     """Somebody's page, with the whole dial."""
     page.goto(address)
-    page.locator("tbody .link").nth(2).click()
+    page.locator("tbody .link").nth(refused(address)).click()
     page.locator(".option").first.wait_for(timeout=WAIT)
     page.locator("#measure").click()
     page.locator("#measure").wait_for(state="detached", timeout=WAIT)

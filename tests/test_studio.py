@@ -21,6 +21,7 @@ import pandas as pd
 import pytest
 import studio
 import torch
+from fits import kept
 
 import tdce
 from tdce import InputError
@@ -792,3 +793,19 @@ def test_a_thousand_clients_at_once_are_all_answered(address, explainer):
     seconds = crowd(address, explainer, 1000)
     assert len(seconds) == 1000
     print(f"p50 {np.quantile(seconds, 0.5):.2f} s, p99 {np.quantile(seconds, 0.99):.2f} s")
+
+
+def test_a_person_with_many_changes_has_four_reasons():
+    data = tdce.load("german")
+    explainer = kept("german in short", lambda: german(data))
+    refused = data.frame[(explainer.predict(data.frame) != data.favourable).to_numpy()].drop(columns=data.label)
+    with studio.asked(explainer) as client:
+        body = {"rows": json.loads(refused.head(3).to_json(orient="records")), "closeness": 0}
+        lines = client.post("/explain", json=body).json()["lines"]
+    assert max(len(line["changes"]) for line in lines) > 4
+    assert {len(line["reasons"]) for line in lines if len(line["changes"]) > 4} == {4}
+
+
+def german(data: tdce.data.Dataset) -> tdce.Explainer:
+    made = tdce.Explainer(hidden=32, steps=60, progress="silent")
+    return made.fit(data.frame, label=data.label, favourable=data.favourable, schema=data.schema)

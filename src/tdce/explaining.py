@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tdce.cells import Flags, Floats, Positions, same
+from tdce.copies import once
 from tdce.explanation import Explanation, Question, Status
 from tdce.goal import Goal, Goals
 from tdce.judge import Judge, rounded
@@ -47,19 +48,11 @@ class Block(NamedTuple):
         return cls(limits.take(whole.numpy()), goals.take(whole), len(at))
 
     def once(self, ask: Ask) -> tuple[Ask, Tensor]:
-        """What is asked without the copies, of which a search asks the same as of the first row; and (m,) where each of
-        all is found in that."""
-        everything = torch.arange(len(ask.at))
-        if self.rows is None or bool((ask.at < self.rows).all()):
-            return ask, everything
-        own, first = everything[ask.at < self.rows], everything[ask.at == 0]
-        copied = everything[ask.at >= self.rows]
-        copied = copied[ask.at[copied].argsort(stable=True)]
-        times, left = divmod(len(copied), max(1, len(first)))
-        if left or not torch.equal(ask.x[copied], ask.x[first].repeat(times, 1, 1)):
-            return ask, everything
-        place = torch.empty_like(everything).index_copy_(0, own, torch.arange(len(own)))
-        place[copied] = place[first].repeat(times)
+        """What is asked without the copies, and (m,) where each of all is found in that."""
+        if self.rows is None or self.rows == len(self.goals):
+            return ask, torch.arange(len(ask.at))
+        rows = torch.arange(len(self.goals))
+        own, place = once(ask.x, ask.at, torch.where(rows < self.rows, rows, 0))
         return ask._replace(x=ask.x[own], at=ask.at[own]), place
 
     def settled(self, ask: Ask) -> Floats:

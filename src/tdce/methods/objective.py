@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from tdce.cells import Floats, Positions
+from tdce.cells import Floats
+from tdce.copies import once, twins
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
-from tdce.judge import different
 from tdce.laws.keeping import Keeping
 from tdce.methods.interface import Query, Task
 from tdce.noise import Draws, Noise
@@ -69,16 +68,18 @@ class Objective:
         self.space, self.diffusion, self.closeness = task.space, task.diffusion, closeness
         self.x, self.place = query.x, places(task.encoder, query.x)
         self.y = y  # (n,) the class that each row is to get
+        self.twin = twins(query.x)
         self.weight = query.costs.expand(len(task.space.places))
         self.draws = draws(self.space, Noise(query.x, noise.seed, noise.part, SMOOTH))
         self.encoder, self.soft = task.encoder, Keeping.soft(task.encoder.schema.laws, task.encoder.schema.features)
 
     def cost(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) of candidates (m, width) of the rows at `at`."""
-        full = even(torch.arange(len(at)))  # so that few candidates are added up like many
+        own, place = once(x_cf, at, self.twin)
+        full = own[even(torch.arange(len(own)))]  # so that few candidates are added up like many
         moved = self.space.moved(self.x[at[full]], x_cf[full])
         each = costs(moved, self.place[at[full]], places(self.encoder, x_cf[full]))
-        cost = (each * self.weight).sum(dim=1)[: len(at)]
+        cost = (each * self.weight).sum(dim=1)[place]
         return cost + SOFT * self._broken(x_cf, at) if self.soft.laws else cost
 
     def _broken(self, x_cf: Tensor, at: Tensor) -> Tensor:
@@ -92,22 +93,14 @@ class Objective:
         return self.encoder.unembed(self.x)
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
-        """(m,); where rows are copies of each other, the same candidate of both is denoised once."""
-        first = place = torch.arange(len(at))
-        if len(set(self._twin.tolist())) < len(self.x):
-            first, place = map(torch.from_numpy, different(np.column_stack([self._twin[at], x_cf.numpy()])))
+        """(m,)"""
+        own, place = once(x_cf, at, self.twin)
         found = []
-        for some in torch.split(first[even(torch.arange(len(first)))], ROWS):
+        for some in torch.split(own[even(torch.arange(len(own)))], ROWS):
             whose = at[some]
             noise = [(normal[whose], gumbel[whose]) for normal, gumbel in self.draws]
             found.append(energies(self.diffusion, x_cf[some], self.y[whose], noise))
         return torch.cat(found)[place]
-
-    @cached_property
-    def _twin(self) -> Positions:
-        """(n,) the first row that is the same: few rows are filled up with copies of one."""
-        first, place = different(self.x.numpy())
-        return first[place]
 
     def total(self, cost: Tensor, energy: Tensor) -> Tensor:
         return self.closeness * cost + (1 - self.closeness) * energy

@@ -12,6 +12,7 @@ from tdce.cells import Floats, Name
 from tdce.encoder import Encoder
 from tdce.errors import one_of
 from tdce.explanation import Line
+from tdce.reasons import MOST
 from tdce.schema import Schema
 from tdce.studio.rows import cells, number, others, records
 from tdce.words.speaker import Speaker
@@ -77,7 +78,7 @@ def _change(speaker: Speaker, feature: Name, before: Any, after: Any) -> dict[st
 
 
 def _reasons(speaker: Speaker, line: Line) -> list[dict[str, Any]]:
-    named = [(feature, loss) for feature, loss in line.reasons if speaker.may_name(feature)]
+    named = [(feature, loss) for feature, loss in line.reasons if speaker.may_name(feature)][:MOST]
     said = speaker.reasons(line)
     return [
         {"feature": str(feature), "loss": number(loss), "words": words}
