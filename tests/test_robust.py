@@ -145,6 +145,10 @@ def test_what_cannot_be_trained_again_is_named(explainer, people):
         explainer.explain(people, robust=7)
     with pytest.raises(tdce.InputError, match="goes with a model of your own"):
         explainer.explain(people, robust=[brought.forest()])
+    with pytest.raises(tdce.InputError, match="robust is an empty list"):
+        function.explain(people, robust=[])
+    with pytest.raises(tdce.InputError, match=r"model is \{"):
+        function.explain(people, robust=[{"approve": brought.forest()}])
     with pytest.raises(tdce.InputError, match="there is no label column 'decision'"):
         explainer.retrain(people, 1)
     with pytest.raises(tdce.InputError, match="max_model_rows does not go with robust"):

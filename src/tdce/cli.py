@@ -190,6 +190,9 @@ def explain(
         suffix_of(out, WRITABLE)
         check_folder(out)
     _check_evidence(evidence, out, sign, secret)
+    _check_table(table, {"--robust": robust})
+    if table is not None and not robust:
+        raise InputError("--table is for models that are trained again; say how many: --robust 10")
     messages(language)  # an unknown one is named before the work
     from tdce.blocks import Asked, Check, explain_block
     from tdce.overnight import Keeping, Run, explain_table
@@ -326,6 +329,7 @@ def evaluate(
     from tdce.evaluation import evaluate as measured
     from tdce.metrics import MEANING
 
+    _check_table(table, {"--robust": robust, "--retrain": retrain})
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=_progress(), model=model)
     frame = read_table(rows, explainer.schema, dialect)
@@ -657,11 +661,16 @@ def _console_for_tables() -> Console:
 
 def _retrained(explainer: Explainer, models: int, table: Path | None, dialect: Dialect) -> Any:
     """The committee that is to accept the answers as well; None: none is asked for."""
-    if models == 0:
+    if models == 0 or table is None:
         return None
-    if table is None:
-        raise InputError("--robust trains models again, which takes the table that was learned: --table FILE")
     return explainer.retrain(read_table(table, explainer.schema, dialect), models)
+
+
+def _check_table(table: Path | None, models: Mapping[str, int]) -> None:
+    """Before the work: whether there is what models are trained on again."""
+    for option, count in models.items():
+        if count and table is None:
+            raise InputError(f"{option} trains models again, which takes the table that was learned: --table FILE")
 
 
 def _print_total(total: Entry, verbose: bool, out: Path, evidence: Path | None = None) -> None:

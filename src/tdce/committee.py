@@ -15,9 +15,8 @@ from tdce.cells import Floats, Name
 from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.goal import Goals
-from tdce.models.bringing import givens
 from tdce.models.classifier import Classifier
-from tdce.models.given import Given, array, check_columns
+from tdce.models.given import Given, array, check_columns, given
 from tdce.models.model import Model, OnEncoded, OnFrames
 from tdce.progress import Progress
 from tdce.training import Plan
@@ -57,7 +56,7 @@ def given_again(decides: Model, encoder: Encoder, models: Sequence[Any]) -> Comm
                          "give what Explainer.retrain makes")  # fmt: skip
     if not models:
         raise InputError("robust is an empty list; give models that were trained again, or leave it out")
-    return Committee(tuple(_like(decides, encoder, givens(each)[""]) for each in models))
+    return Committee(tuple(_like(decides, encoder, given(each)) for each in models))
 
 
 def retrained(
@@ -119,7 +118,7 @@ def _estimator(own: Given, table: pd.DataFrame, label: Name, seed: int) -> Given
     made.set_params(**seeds)
     frame = table.drop(columns=[label]) if columns is None else table[list(columns)]
     made.fit(frame if columns is not None else array(frame), table[label])
-    return givens(made)[""]
+    return given(made)
 
 
 def _like(decides: OnFrames, encoder: Encoder, model: Given) -> OnFrames:
