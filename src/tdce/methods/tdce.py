@@ -27,10 +27,10 @@ WIDE = 256  # accepted people among whom those are chosen of whom the least shou
 FURTHER = 512  # people who are asked about as a whole where nobody nearer will do
 DRAWN = 64  # people who are drawn for a row of whom even these will not do
 STRIDES = 20  # of that draw
-WEIGHED = 24  # accepted parts of people whose energy is computed, the cheapest first
+WEIGHED = 8  # accepted parts of people whose energy is computed, the cheapest first
 HALVINGS = 6
 LITTLE = 0.02  # that a step away from the edge may cost
-LAST = 1e6  # behind every value that should be enough
+LAST = 2_000.0  # behind every value that should be enough, whatever it costs
 FINEST = 2.0**-8  # of a deviation
 
 
@@ -38,12 +38,12 @@ FINEST = 2.0**-8  # of a deviation
 class TDCE:
     """Ask about single changes, parts of accepted people and whole ones, bring the best nearer."""
 
-    edition: ClassVar[int] = 4  # raised when its answers change
+    edition: ClassVar[int] = 5  # raised when its answers change
     random: ClassVar[bool] = False
     has_dial: ClassVar[bool] = True
     closeness: float = 0.75  # the dial: 0 is most likely by the diffusion model, 1 as close as possible
-    people: int = 32  # accepted people of whom a row may take over a part; and whom it is asked about as a whole
-    beam: int = 8  # candidates of either kind that are brought nearer
+    people: int = 8  # accepted people of whom a row may take over a part; and whom it is asked about as a whole
+    beam: int = 4  # candidates of either kind that are brought nearer
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
