@@ -26,6 +26,8 @@ from tdce.encoder import Encoder
 from tdce.errors import LAST_SEED, MOST, TAU_RANGE, WIDEST, InputError, listing
 from tdce.fitting import Fitted
 from tdce.methods import METHODS, Method
+from tdce.methods import proposer as proposing
+from tdce.methods.proposer import Proposer
 from tdce.methods.settings import kinds
 from tdce.models.classifier import Classifier
 from tdce.models.kept import (
@@ -102,10 +104,11 @@ class Saved:
     steps: int
     seed: int
     keep_rows: bool
+    fast: bool = False  # whether the network for answers in one pass is in it
 
     def alike(self, other: Saved) -> bool:
         """Whether a file would hold the same."""
-        others = ("method", "hidden", "tau", "steps", "seed", "keep_rows")
+        others = ("method", "hidden", "tau", "steps", "seed", "keep_rows", "fast")
         return self.fitted is other.fitted and all(getattr(self, name) == getattr(other, name) for name in others)
 
 
@@ -140,7 +143,7 @@ def load(path: Path) -> tuple[Saved, str]:
 
 def _written(saved: Saved) -> bytes:
     try:
-        return sealed(_content(saved), _tensors(saved.fitted, saved.keep_rows))
+        return sealed(_content(saved), _tensors(saved))
     except InputError as error:
         raise InputError(f"this explainer cannot be saved: {error}") from None
 
@@ -153,7 +156,8 @@ def _read(whole: bytes) -> Saved:
     schema = _schema(content)
     _agree(content, schema, outputs)
     method = _method(**content["method"])
-    _compare(entries, _layout(content, schema, outputs))  # before anything of these sizes is made
+    fast = "proposer.sets" in entries
+    _compare(entries, _layout(content, schema, outputs, fast))  # before anything of these sizes is made
     tensors = tensors_of(whole)
     _check_weights(tensors)
     encoder = _encoder(schema, tensors)
@@ -163,6 +167,7 @@ def _read(whole: bytes) -> Saved:
     _check_people(encoder, people, typical)
 
     tau = tuple(content["diffusion"]["tau"])
+    proposer = _proposer(content, encoder.space, tensors) if fast else None
     decides: Model
     if content["model"] is None:
         classifier = _filled("classifier", Classifier(**content["classifier"]), tensors)
@@ -173,8 +178,9 @@ def _read(whole: bytes) -> Saved:
         encoder, content["label"], favourable_of(content["favourable"]), classifier,
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
         raw, y, people, typical, decides, content["report"], scored=tensors.get("people.score"),
+        proposer=proposer,
     )  # fmt: skip
-    return Saved(fitted, method, **content["settings"] | {"tau": tuple(content["settings"]["tau"])})
+    return Saved(fitted, method, **content["settings"] | {"tau": tuple(content["settings"]["tau"]), "fast": fast})
 
 
 def _content(saved: Saved) -> Content:
@@ -196,19 +202,22 @@ def _content(saved: Saved) -> Content:
     }
 
 
-def _tensors(fitted: Fitted, keep_rows: bool) -> Tensors:
-    kept = len(fitted.raw) if keep_rows else 0
+def _tensors(saved: Saved) -> Tensors:
+    fitted = saved.fitted
+    kept = len(fitted.raw) if saved.keep_rows else 0
     tensors = {"rows.raw": torch.from_numpy(fitted.raw[:kept]), "rows.y": fitted.y[:kept]}
     tensors |= {"people.raw": torch.from_numpy(fitted.people), "typical": fitted.typical}
     for i, learned in enumerate(fitted.encoder.columns):
         tensors |= {name.format(i): torch.from_numpy(array) for name, array in learned.arrays().items()}
-    for name, module in (("classifier", fitted.classifier), ("diffusion", fitted.diffusion)):
+    proposer = fitted.proposer if saved.fast else None
+    modules = {"classifier": fitted.classifier, "diffusion": fitted.diffusion, "proposer": proposer}
+    for name, module in modules.items():
         state = {} if module is None else module.state_dict()
         tensors |= {f"{name}.{key}": tensor for key, tensor in state.items()}
     return tensors if fitted.scored is None else tensors | {"people.score": fitted.scored}
 
 
-def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> dict[str, tuple[str, Sizes]]:
+def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast: bool) -> dict[str, tuple[str, Sizes]]:
     """The dtype and shape of every tensor, by its name; those of a column carry its position."""
     space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
     layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
@@ -220,14 +229,22 @@ def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> di
         layout["people.score"] = "F64", ("people", sum(output.columns for output in outputs))
     else:
         size, blocks = classifier["hidden"], classifier["blocks"]
-        weights |= _weights("classifier", space.width, len(outputs[0].classes), size, blocks)
+        weights |= _weights("classifier.network", space.width, len(outputs[0].classes), size, blocks)
         weights["classifier.temperature"] = ()
     told = space.width + diffusion["classes"]
-    weights |= _weights("diffusion", told, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
+    weights |= _weights("diffusion.network", told, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
+    if fast:
+        layout["proposer.closeness"] = "F64", ()
+        weights["proposer.sets"] = "sets", len(schema)
+        weights |= _weights("proposer.which", space.width, "sets", proposing.HIDDEN, proposing.BLOCKS)
+        told = space.width + len(schema)
+        weights |= _weights("proposer.what", told, space.width, proposing.HIDDEN, proposing.BLOCKS)
     return layout | {name: ("F32", shape) for name, shape in weights.items()}
 
 
-def _weights(name: str, width: int, outputs: int, hidden: int, blocks: int, timed: bool = False) -> dict[str, Sizes]:
+def _weights(
+    name: str, width: int, outputs: int | str, hidden: int, blocks: int, timed: bool = False
+) -> dict[str, Sizes]:
     """Of a `Backbone`: its linear layers, then its norms; each has a weight and a bias."""
     layers: dict[str, Sizes] = {"inputs": (hidden, width), "outputs": (outputs, hidden)}
     if timed:
@@ -235,8 +252,8 @@ def _weights(name: str, width: int, outputs: int, hidden: int, blocks: int, time
     for i in range(blocks):
         layers |= {f"blocks.{i}.first": (hidden, hidden), f"blocks.{i}.second": (hidden, hidden)}
     layers |= dict.fromkeys(("norm", *(f"blocks.{i}.norm" for i in range(blocks))), (hidden,))
-    weights = {f"{name}.network.{layer}.weight": shape for layer, shape in layers.items()}
-    return weights | {f"{name}.network.{layer}.bias": shape[:1] for layer, shape in layers.items()}
+    weights = {f"{name}.{layer}.weight": shape for layer, shape in layers.items()}
+    return weights | {f"{name}.{layer}.bias": shape[:1] for layer, shape in layers.items()}
 
 
 def _schema(content: Content) -> Schema:
@@ -334,6 +351,17 @@ def _check_values(encoder: Encoder, raw: Floats, whose: str) -> None:
     for learned, values in zip(encoder.columns, raw.T, strict=True):
         if not learned.knows(values[~np.isnan(values)]).all():
             raise InputError(f"its {whose} have a value of {learned.column.name!r} that was never learned")
+
+
+def _proposer(content: Content, space: Space, tensors: Tensors) -> Proposer:
+    sets, closeness = tensors["proposer.sets"], tensors["proposer.closeness"].item()
+    if not ((sets == 0) | (sets == 1)).all() or not sets.any(dim=1).all() or len(sets) == 0:
+        raise InputError("its tensor 'proposer.sets' has a value that is not 0 or 1, or a set without a feature")
+    if not 0 <= closeness <= 1:
+        raise InputError(f"its proposer has the closeness {closeness:g}, not one from 0 to 1")
+    if content["favourable"] is None or content["method"]["name"] != "tdce":
+        raise InputError("it has a proposer, but nothing that is favourable, or another method than tdce")
+    return _filled("proposer", Proposer(space, sets, closeness), tensors)
 
 
 def _filled(name: str, module: Module, tensors: Tensors) -> Module:

@@ -18,6 +18,7 @@ from tdce.answer import Answer
 from tdce.blame import blamed
 from tdce.cells import Name, check_table
 from tdce.committee import Committee, given_again, retrained
+from tdce.distilling import distilled
 from tdce.errors import (
     LAST_SEED,
     TAU_RANGE,
@@ -41,7 +42,7 @@ from tdce.fitting import CLASSIFIER, Fitted, fit, plan_for
 from tdce.goal import STANDOFF
 from tdce.judge import Judge, rounded
 from tdce.limits import Limits
-from tdce.methods import METHODS, Method
+from tdce.methods import METHODS, TDCE, Method
 from tdce.methods.interface import task_of
 from tdce.methods.settings import kinds
 from tdce.models.bringing import givens
@@ -74,6 +75,9 @@ class Explainer:
     - `seed`: the seed of everything that is trained.
     - `keep_rows`: whether `save` writes the training rows too. Without them a saved file holds nobody's record; the
       method tdce needs none, and methods that do say so. Right after `fit` they are there either way.
+    - `fast`: whether `fit` also trains a network that answers in one pass, for thousands of rows a second; whom it does
+      not help is searched for as usual. It has learned answers of the method tdce to the usual question: one option for
+      the favourable target at the method's closeness and costs; any other question is answered as usual.
     - `progress`: auto (a bar on a terminal, otherwise silent), bar, lines or silent.
     """
 
@@ -87,6 +91,7 @@ class Explainer:
         steps: int = 1600,
         seed: int = 0,
         keep_rows: bool = False,
+        fast: bool = False,
         progress: Mode = "auto",
     ) -> None:
         self.method: str | Method = _known(method)
@@ -96,6 +101,9 @@ class Explainer:
         self.steps = whole("steps", steps, 1)
         self.seed = whole("seed", seed, 0, LAST_SEED)
         self.keep_rows = flag("keep_rows", keep_rows)
+        self.fast = flag("fast", fast)
+        if self.fast and not isinstance(self.chosen_method, TDCE):
+            raise InputError(f"fast goes with the method tdce, not with {shown(method)}; leave one of them out")
         self.progress: Mode = one_of("progress", progress, get_args(Mode))
         self.asked_ = (0, 0)  # calls of the model by `explain`, and rows
         self.origin_: Origin | None = None  # the file, if it was saved or loaded
@@ -138,6 +146,8 @@ class Explainer:
             frame, label, favourable, schema, names("immutable", immutable),
             self.hidden, self.tau, self.steps, self.seed, Progress(self.progress), learn, categorical, self.models,
         )  # fmt: skip
+        if self.fast:
+            self.fitted_ = distilled(self.fitted_, self.chosen_method, self.seed, Progress(self.progress))
         return self
 
     def explain(
@@ -195,7 +205,7 @@ class Explainer:
         committee = self._committee(robust)
         if committee is not None and max_model_rows is not None:
             raise InputError("max_model_rows does not go with robust, which asks several models; leave one of them out")
-        task = fitted.task(limits.immutable, max_model_rows, committee)
+        task = fitted.task(limits.immutable, max_model_rows, committee, self.fast)
         goals = goals_of(
             target, threshold, fitted.favourable, fitted.outputs, len(rows), lambda: task.judge.score(limits.own)
         )
@@ -292,7 +302,7 @@ class Explainer:
         saved, digest = artefact.load(where)
         explainer = cls(
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
-            keep_rows=saved.keep_rows, progress=progress,
+            keep_rows=saved.keep_rows, fast=saved.fast, progress=progress,
         )  # fmt: skip
         explainer.fitted_ = saved.fitted if explainer.models is None else saved.fitted.with_model(explainer.models)
         explainer.file_, explainer.origin_ = (explainer._saved(), digest), _origin(where, digest)
@@ -359,7 +369,7 @@ class Explainer:
         """What `save` writes."""
         return artefact.Saved(
             self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed,
-            flag("keep_rows", self.keep_rows),
+            flag("keep_rows", self.keep_rows), flag("fast", self.fast) and self.fitted.proposer is not None,
         )  # fmt: skip
 
     @property

@@ -22,9 +22,11 @@ from tdce.committee import Committee
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing, names, shown
+from tdce.goal import Goal
 from tdce.hints import hints
 from tdce.judge import Judge
 from tdce.methods.interface import Guide, Task
+from tdce.methods.proposer import Proposals, Proposer
 from tdce.models.bringing import brought, columns_of
 from tdce.models.classifier import Classifier
 from tdce.models.given import Given
@@ -36,7 +38,7 @@ from tdce.plausibility import reference
 from tdce.progress import Progress
 from tdce.schema import Schema
 from tdce.space import Space
-from tdce.targets import checked_favourable, class_number
+from tdce.targets import checked_favourable, class_number, goal
 from tdce.training import History, Plan
 
 EDITION = 2  # raised when the same table and settings are learned differently
@@ -62,6 +64,7 @@ class Fitted:
     report: dict[str, Any]  # rows, accuracy, losses, versions; seconds and date too unless it was loaded
     hints: tuple[str, ...] = ()  # what a careful person would notice about the columns; none if it was loaded
     scored: Tensor | None = None  # (people, columns) what a given model says of the synthetic people
+    proposer: Proposer | None = None  # for answers in one pass, see `distilling`
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
 
     @cached_property
@@ -106,6 +109,17 @@ class Fitted:
         return np.array([known[isinstance(cell, bool), cell] for cell in cells], dtype=np.int64)
 
     @property
+    def goal(self) -> Goal | None:
+        """What is favourable; None: not said."""
+        return None if self.favourable is None else goal(self.favourable, self.outputs)
+
+    @cached_property
+    def proposals(self) -> Proposals | None:
+        if self.proposer is None or self.goal is None:
+            return None
+        return Proposals(self.proposer, self.goal, self.encoder.schema.costs)
+
+    @property
     def guide(self) -> Guide | None:
         """What has gradients: the classifier, or a torch module that was given."""
         if self.classifier is not None or not isinstance(self.decides, OnFrames):
@@ -114,14 +128,19 @@ class Fitted:
         return own if isinstance(own, nn.Module) and len(self.outputs) == 1 else None
 
     def task(
-        self, immutable: Iterable[Name] = (), budget: int | None = None, committee: Committee | None = None
+        self,
+        immutable: Iterable[Name] = (),
+        budget: int | None = None,
+        committee: Committee | None = None,
+        fast: bool = True,
     ) -> Task:
         """The task of explaining the model while these features stay, with at most so many rows shown to it, in answers
-        that nearly all of a committee accept."""
+        that nearly all of a committee accept; in one pass, if it is to be fast and that was learned."""
         mutable, judge = ~self.encoder.space.mask(immutable), Judge(self.model, budget, committee)
         return Task(
             self.encoder, judge, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
             self.x_people, self.typical, self.memo, self.scored,
+            self.proposals if fast else None,
         )  # fmt: skip
 
 

@@ -8,10 +8,12 @@ from torch import Tensor
 
 from tdce.methods.interface import Judged, Query
 from tdce.methods.objective import Objective
+from tdce.space import Space
 
 MARGIN = 0.02  # in log odds: an answer is not on the very edge of a verdict
 SPREAD = 1.0  # how much worse an option may be if it changes entirely other features than those before it
 AGAIN = 100.0  # the same features once more only if there are no others
+FINEST = 2.0**-8  # of a deviation
 
 
 class Candidates:
@@ -155,3 +157,9 @@ def _turns(at: Tensor) -> Tensor:
 def _overlap(changed: Tensor, others: Tensor) -> Tensor:
     """(...) the Jaccard index of two sets of features (..., features)."""
     return (changed & others).sum(dim=-1) / (changed | others).sum(dim=-1).clamp_min(1)
+
+
+def coarse(space: Space, x: Tensor, x_cf: Tensor) -> Tensor:
+    """Numbers that moved, rounded to a small part of a deviation: finer values depend on the machine's last bits."""
+    number = torch.arange(space.width) < space.num
+    return torch.where(number & (x_cf != x), (x_cf / FINEST).round() * FINEST, x_cf)

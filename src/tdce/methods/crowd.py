@@ -102,18 +102,19 @@ class Values:
     def of(cls, task: Task, goal: Goal) -> Values:
         """Measured once; a part of the budget is spent on it, if there is one."""
         family, judge = goal.family, task.judge
-        some = task.once(("chosen", family), lambda: cls._chosen(task, family))
+        accepted = meeting(task, family)  # paid for by every question
+        some = task.once(("chosen", family), lambda: cls._chosen(task, task.people[accepted]))
         sample = SAMPLE if judge.budget is None else min(SAMPLE, int(SHARE * judge.budget) // max(1, len(some.rows)))
 
         def known() -> Values:
-            return task.once(("values", family, sample), lambda: some._measured(task, family, sample))
+            refused = task.people[~accepted][:sample]
+            return task.once(("values", family, sample), lambda: some._measured(task, family, refused))
 
         return judge.pay(("values", family), sample * len(some.rows), known)
 
     @classmethod
-    def _chosen(cls, task: Task, goal: Goal) -> Values:
-        space, accepted = task.space, task.people[meeting(task, goal)]
-        feature, rows = [], [torch.zeros(0, space.width)]
+    def _chosen(cls, task: Task, accepted: Tensor) -> Values:
+        space, feature, rows = task.space, [], [torch.zeros(0, task.space.width)]
         marked = task.encoder.marked(accepted)
         for i, columns in enumerate(space.places.values() if len(accepted) else ()):
             numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
@@ -132,13 +133,13 @@ class Values:
         which, values = torch.tensor(feature, dtype=torch.long), torch.cat(rows)
         return cls(which, values, torch.zeros(len(values)), 0)
 
-    def _measured(self, task: Task, goal: Goal, sample: int) -> Values:
-        space, refused = task.space, task.people[~meeting(task, goal)][:sample]
+    def _measured(self, task: Task, goal: Goal, refused: Tensor) -> Values:
+        space = task.space
         if len(refused) == 0 or len(self.rows) == 0:
             return self
         changed = torch.where(space.members[self.feature][:, None], self.rows[:, None], refused).view(-1, space.width)
         margin = goal.beyond(task.judge.score(task.encoder.unembed(changed))).clamp(-FAR, FAR)
-        return replace(self, effect=margin.view(len(self.rows), -1).mean(dim=1).float(), sample=sample)
+        return replace(self, effect=margin.view(len(self.rows), -1).mean(dim=1).float(), sample=len(refused))
 
     def effects(self, space: Space, x: Tensor) -> Tensor:
         """(n, features) of the values that rows have; of a number between two that were measured, in between."""

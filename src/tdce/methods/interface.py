@@ -17,6 +17,7 @@ from tdce.errors import InputError
 from tdce.goal import Goals
 from tdce.judge import Judge
 from tdce.limits import Reach
+from tdce.methods.proposer import Proposals
 from tdce.noise import Noise
 from tdce.space import Space
 
@@ -49,6 +50,7 @@ class Task:
     typical: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (classes, knots) for `plausibility`
     memo: dict[Hashable, Any] = field(default_factory=dict)  # see `once`
     scored: Tensor | None = None  # (p, columns) what the model says of the synthetic people, if that is known already
+    proposals: Proposals | None = None  # for answers in one pass
 
     @property
     def space(self) -> Space:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from tdce.errors import MOST
-from tdce.methods.candidates import MARGIN, Candidates
+from tdce.methods.candidates import MARGIN, Candidates, coarse
 from tdce.methods.crowd import Crowd, Values
 from tdce.methods.interface import Query, Search, Talk, Task, task_of
 from tdce.methods.objective import Objective, costs, places
@@ -31,7 +31,6 @@ WEIGHED = 8  # accepted parts of people whose energy is computed, the cheapest f
 HALVINGS = 6
 LITTLE = 0.02  # that a step away from the edge may cost
 LAST = 2_000.0  # behind every value that should be enough, whatever it costs
-FINEST = 2.0**-8  # of a deviation
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,8 @@ class TDCE:
         end = x_cf
         for _ in range(HALVINGS if len(at) else 0):
             middle = (low + high) / 2
-            judged = yield query.ask(coarse(task, own, torch.where(number, own + middle * (x_cf - own), x_cf)), at)
+            between = torch.where(number, own + middle * (x_cf - own), x_cf)
+            judged = yield query.ask(coarse(task.space, own, between), at)
             good = near.accepted(judged, at)[:, None]
             end = torch.where(good, judged.x[:, 0], end)
             low, high = torch.where(good, low, middle), torch.where(good, middle, high)
@@ -212,13 +212,7 @@ class TDCE:
         """(m,) which of the candidates (m, width) of the rows at `at` the model accepts; these are kept."""
         if len(at) == 0:
             return torch.zeros(0, dtype=torch.bool)
-        judged = yield query.ask(coarse(task_of(self), query.x[at], x_cf), at)
+        judged = yield query.ask(coarse(task_of(self).space, query.x[at], x_cf), at)
         good = asked.accepted(judged, at)
         asked.keep(judged.x[good, 0], at[good])
         return good
-
-
-def coarse(task: Task, x: Tensor, x_cf: Tensor) -> Tensor:
-    """Numbers that moved, rounded to a small part of a deviation: finer values depend on the machine's last bits."""
-    number = torch.arange(task.space.width) < task.space.num
-    return torch.where(number & (x_cf != x), (x_cf / FINEST).round() * FINEST, x_cf)

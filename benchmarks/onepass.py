@@ -1,0 +1,144 @@
+"""Answers in one pass beside the search that they were learned from, and beside the simple rival.
+
+    python benchmarks/onepass.py [--data adult,…] [--seeds 3] [--rows 2000] [--cache FOLDER] [--out FILE]
+    python benchmarks/onepass.py --table
+
+Refused test rows, nothing masked, default settings. The rival takes over the changes of the nearest synthetic people to
+whom the method has answered, as many and in the same turns as the network proposes sets, and is brought nearer alike.
+For all of them, who gets no valid answer is searched for. `ms` is processor time per row of one whole `explain`, on one
+thread. Rows are written as they come, and what is there is not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from tdce import explaining
+from tdce.distilling import answered
+from tdce.limits import Limits
+from tdce.methods import TDCE, Task
+from tdce.methods.proposer import Proposals, Proposer
+from tdce.paper.benchmark.cell import Bench
+from tdce.paper.benchmark.settings import PAPER_DATA
+from tdce.products import nearest
+from tdce.progress import Progress
+
+SHOWN = ("validity", "sparsity", "gower", "held_out_distance", "two_sample", "coherence", "plausibility")
+COLUMNS = ["data", "variant", "seed", "metric", "value"]
+VARIANTS = ("search", "one pass", "nearest answers")
+
+
+@dataclass(frozen=True)
+class Nearest(Proposals):
+    """In the place of a network: the nearest people who were answered."""
+
+    x: Tensor = None
+    x_cf: Tensor = None
+
+    def ranked(self, x: Tensor, free: Tensor, count: int) -> Tensor:
+        return nearest(x, self.x, count)
+
+    def rows(self, x: Tensor, sets: Tensor, scale: float) -> Tensor:
+        space, own, answer = self.network.space, self.x[sets], self.x_cf[sets]
+        values = space.join(space.split(x + scale * (answer - own))[0], space.split(answer)[1])
+        return torch.where(space.moved(own, answer)[:, space.owner], values, x)
+
+
+def measured(bench: Bench, task: Task) -> dict[str, float]:
+    limits = Limits.of(bench.fitted.encoder, bench.queries)
+    method, question = TDCE().fit(task), bench.question(len(bench.queries))
+    explaining.explain(method, limits.take(np.arange(64)), bench.question(64))  # what is measured once
+    left, driven = [], explaining.drive
+
+    def drive(talks, blocks, judge):
+        left.append(sum(block.rows or len(block.goals) for block in blocks))
+        return driven(talks, blocks, judge)
+
+    explaining.drive = drive
+    try:
+        began, rows = time.process_time(), task.judge.rows
+        found = explaining.explain(method, limits, question, reasons=True)
+        seconds = time.process_time() - began
+    finally:
+        explaining.drive = driven
+    values = bench.yardstick.measure(limits, found, limits.own, found)
+    searched = (sum(left) - len(limits.own)) / len(limits.own) if task.proposals is not None else 1.0
+    return {key: values.get(key, np.nan) for key in SHOWN} | {
+        "searched": searched,
+        "model_rows": (task.judge.rows - rows) / len(limits.own),
+        "ms": 1000 * seconds / len(limits.own),
+    }
+
+
+def tasks(bench: Bench):
+    plain = bench.task("no")
+    yield "search", replace(plain, proposals=None)
+    goal = bench.question(1).goals.goal(0)
+    fitted = replace(bench.fitted, favourable=bench.fitted.classes[bench.target])
+    began = time.process_time()
+    x, x_cf = answered(fitted, TDCE(), bench.seed, Progress("silent"))
+    middle = time.process_time()
+    network = Proposer.fit(plain.space, x, x_cf, TDCE().closeness, bench.seed, Progress("silent"))
+    print(f"{bench.name}: {len(x)} people answered in {middle - began:.0f} s, learned in "
+          f"{time.process_time() - middle:.0f} s, {len(network.sets)} sets", flush=True)  # fmt: skip
+    yield "one pass", replace(bench.task("no"), proposals=Proposals(network, goal, {}))
+    yield "nearest answers", replace(bench.task("no"), proposals=Nearest(network, goal, {}, x, x_cf))
+
+
+def table(rows: pd.DataFrame) -> None:
+    wide = rows.pivot_table(index=["data", "variant", "seed"], columns="metric", values="value", dropna=False)
+    long = wide["ms"].xs("search", level="variant")
+    wide["times as fast"] = (1 / wide["ms"]).mul(long, axis=0)
+    columns = (*SHOWN, "searched", "model_rows", "ms", "times as fast")
+    print("| data | by | " + " | ".join(columns) + " |\n" + "|---" * (len(columns) + 2) + "|")
+    for data in rows.data.unique():
+        for variant in VARIANTS:
+            some = wide.loc[(data, variant)]
+            cells = [
+                f"{some[c].mean():.3f} ± {some[c].std():.3f}" if len(some) > 1 else f"{some[c].iloc[0]:.3f}"
+                for c in columns
+            ]
+            print(f"| {data} | {variant} | " + " | ".join(cells) + " |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", default=",".join((*PAPER_DATA, "german")))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
+    parser.add_argument("--out", type=Path, default=Path("results/onepass.csv"))
+    parser.add_argument("--table", action="store_true", help="print what is in the file, and measure nothing")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    there = pd.read_csv(arguments.out) if arguments.out.exists() else pd.DataFrame(columns=COLUMNS)
+    if arguments.table:
+        table(there)
+        return
+    if not arguments.out.exists():
+        there.to_csv(arguments.out, index=False)
+    done = set(zip(there.data, there.seed, strict=True))
+    for data in arguments.data.split(","):
+        for seed in range(arguments.seeds):
+            if (data, seed) in done:
+                continue
+            bench = Bench(data, seed, arguments.rows, arguments.cache)
+            found = [
+                (data, variant, seed, metric, value)
+                for variant, task in tasks(bench)
+                for metric, value in measured(bench, task).items()
+            ]
+            pd.DataFrame(found, columns=COLUMNS).to_csv(arguments.out, mode="a", header=False, index=False)
+    table(pd.read_csv(arguments.out))
+
+
+if __name__ == "__main__":
+    main()

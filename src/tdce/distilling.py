@@ -1,0 +1,69 @@
+"""A network that has learned the method's own answers to synthetic people, for answers in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tdce.cells import Floats
+from tdce.errors import InputError
+from tdce.explaining import explain
+from tdce.explanation import Question, Status
+from tdce.fitting import Fitted
+from tdce.goal import Goals
+from tdce.judge import Judge
+from tdce.limits import Limits
+from tdce.methods import TDCE, Method
+from tdce.methods.proposer import Proposer
+from tdce.people import drawn
+from tdce.progress import Progress
+
+PUPILS = 6_000  # refused people whose answers are learned, at most
+MOST = 16_384  # people who are drawn to find so many
+FEWEST = 20  # answers from which anything can be learned
+
+
+def distilled(fitted: Fitted, method: Method, seed: int, progress: Progress) -> Fitted:
+    """With a network that has learned what the method answers refused synthetic people."""
+    assert isinstance(method, TDCE)
+    x, x_cf = answered(fitted, method, seed, progress)
+    proposer = Proposer.fit(fitted.encoder.space, x, x_cf, method.closeness, seed, progress)
+    return replace(fitted, proposer=proposer)
+
+
+def answered(fitted: Fitted, method: Method, seed: int, progress: Progress) -> tuple[Tensor, Tensor]:
+    """(n, width) refused synthetic people, and what the method says to them."""
+    goal, encoder = fitted.goal, fitted.encoder
+    if goal is None:
+        raise InputError("fast needs to know what is favourable; name it when fitting, e.g. favourable='good'")
+    people = _refused(fitted, seed, progress)
+    limits = Limits.of(encoder, encoder.decode(encoder.embed(people)))
+    question = Question(Goals.all(goal, len(people)), seed=seed, costs=encoder.schema.costs)
+    found = explain(method.fit(fitted.task(limits.immutable, fast=False)), limits, question, progress)
+    valid = found.status[:, 0] == Status.VALID
+    if valid.sum() < FEWEST:
+        raise InputError(f"fast has nothing to learn from: of {len(people):,} refused synthetic people only "
+                         f"{int(valid.sum())} could be answered; leave fast out")  # fmt: skip
+    return encoder.embed(limits.own[valid]).float(), encoder.embed(found.raw[valid, 0]).float()
+
+
+def _refused(fitted: Fitted, seed: int, progress: Progress) -> Floats:
+    """(at most PUPILS, features) synthetic people who do not meet the goal: those that there are, and more of their
+    kind."""
+    found = _without(fitted, fitted.people)
+    lacking, share = PUPILS - len(found), len(found) / len(fitted.people)
+    count = min(MOST, round(lacking / max(share, lacking / MOST))) if lacking > 0 else 0
+    if count > 0:
+        which = torch.randint(len(fitted.y), (count,), generator=torch.Generator().manual_seed(seed + 1))
+        more = drawn(fitted.encoder, fitted.diffusion, fitted.y[which], seed + 1, progress)
+        found = np.concatenate([found, _without(fitted, more)])
+    return found[:PUPILS]
+
+
+def _without(fitted: Fitted, people: Floats) -> Floats:
+    assert fitted.goal is not None
+    met = fitted.goal.met(Judge(fitted.model).score(people)).numpy()
+    return np.asarray(people[~met])

@@ -1,0 +1,242 @@
+"""Answers in one pass: a network proposes, the model judges, and whom that does not help is searched for."""
+
+import copy
+from dataclasses import replace
+
+import lending
+import numpy as np
+import pytest
+import torch
+from asking import driven, limits_of, query_of
+from fits import kept
+from torch.nn.functional import cross_entropy
+
+import tdce
+from tdce import artefact, distilling
+from tdce.explaining import _passes
+from tdce.explanation import Question
+from tdce.goal import Class, Goals
+from tdce.methods import TDCE, onepass, proposer
+from tdce.methods.onepass import OnePass
+from tdce.methods.proposer import Proposer
+from tdce.progress import Progress
+from tdce.sealing import opened, sealed, tensors_of
+
+
+def distilled() -> tdce.Explainer:
+    """The lending explainer with a network for one pass."""
+    made = lending.explainer()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distilling, "PUPILS", 600)
+        patch.setattr(proposer, "PLAN", replace(proposer.PLAN, steps=500))
+        made.fitted_ = distilling.distilled(made.fitted, TDCE(), 0, Progress("silent"))
+    made.fast = True
+    return made
+
+
+@pytest.fixture
+def fast() -> tdce.Explainer:
+    return kept("lending-fast", distilled)
+
+
+@pytest.fixture
+def slow(fast) -> tdce.Explainer:
+    other = copy.copy(fast)
+    other.fast = False
+    return other
+
+
+def same(one: tdce.Answer, other: tdce.Answer) -> bool:
+    return one.to_frame().equals(other.to_frame())
+
+
+def test_nearly_everybody_is_answered_for_a_tenth_of_the_models_rows_with_much_the_same_changes(fast, slow):
+    people = lending.refused(fast, 300)
+    quick, usual = fast.explain(people), slow.explain(people)
+    assert set(quick.found.status[:, 0]) == {"valid"}
+    assert quick.model_rows < usual.model_rows / 10
+    changed = [(found.raw[:, 0] != found.own).sum(axis=1) for found in (quick.found, usual.found)]
+    assert abs(changed[0].mean() - changed[1].mean()) < 0.3
+    assert (changed[0] == changed[1]).mean() > 0.7
+
+
+def test_limits_rules_and_immutable_features_are_kept(fast):
+    people = lending.refused(fast, 100)
+    answer = fast.explain(people, immutable=["debt"], rules=["income <= 4000"])
+    found = answer.found
+    names = list(fast.schema.names)
+    assert (found.raw[:, 0, names.index("debt")] == found.own[:, names.index("debt")]).all()
+    changed = found.raw[:, 0, names.index("income")] != found.own[:, names.index("income")]
+    assert changed.any()
+    assert (found.raw[changed, 0, names.index("income")] <= 4000).all()
+
+
+def test_whom_one_pass_does_not_help_gets_the_answer_of_the_search(fast, slow):
+    people = lending.refused(fast, 40)
+    network = copy.deepcopy(fast.fitted.proposer)
+    with torch.no_grad():
+        network.what.outputs.weight.zero_()  # nothing that it proposes changes a number
+        network.what.outputs.bias.zero_()
+    deaf = copy.copy(fast)
+    deaf.fitted_ = replace(fast.fitted, proposer=network, memo={})
+    assert same(deaf.explain(people), slow.explain(people))
+
+
+def test_a_set_with_an_immutable_feature_is_never_proposed(fast):
+    proposals = fast.fitted.proposals
+    free = torch.tensor([name != "income" for name in fast.schema.names])
+    sets = proposals.ranked(fast.fitted.x_people[:64], free, 4)
+    assert not proposals.network.sets[sets][:, :, ~free].any()
+    assert not proposals.ranked(fast.fitted.x_people[:64], torch.zeros(4, dtype=torch.bool), 4).numel()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        {"n": 2},
+        {"closeness": 0.5},
+        {"target": "no"},
+        {"threshold": 0.8},
+        {"costs": {"age": 3}},
+        {"max_model_rows": 4000},
+    ],
+    ids=str,
+)
+def test_any_other_question_goes_the_long_way(fast, slow, question):
+    people = lending.table(60, seed=3).drop(columns="decision")
+    assert same(fast.explain(people, **question), slow.explain(people, **question))
+
+
+def test_the_usual_question_in_other_words_goes_one_pass(fast):
+    people = lending.refused(fast, 20)
+    assert same(fast.explain(people, target="yes", closeness=0.75, seed=3), fast.explain(people))
+
+
+def test_another_method_or_closeness_of_the_method_goes_the_long_way(fast):
+    goals = Goals.all(fast.fitted.goal, 1)
+    task = fast.fitted.task()
+    for method in (TDCE(closeness=0.7), tdce.methods.NICE()):
+        assert _passes(method.fit(task), Question(goals)) == (method.fit(task),)
+    assert _passes(TDCE().fit(task), Question(goals))[0] == OnePass(task)
+
+
+def test_a_row_gets_the_same_answer_alone_and_among_others(fast):
+    people = lending.refused(fast, 70)
+    whole = fast.explain(people).to_frame()
+    for i in (0, 33, 69):
+        alone = fast.explain(people.iloc[[i]]).to_frame()
+        assert alone.equals(whole.iloc[[i]].set_axis(alone.index))
+
+
+def test_a_file_keeps_the_network_and_one_without_it_is_that_of_the_usual_explainer(fast, slow, tmp_path):
+    people = lending.refused(fast, 20)
+    fast.save(tmp_path / "fast.tdce")
+    slow.save(tmp_path / "slow.tdce")
+    loaded, usual = (tdce.Explainer.load(tmp_path / f"{name}.tdce") for name in ("fast", "slow"))
+    assert loaded.fast
+    assert not usual.fast
+    assert usual.fitted.proposer is None
+    assert same(loaded.explain(people), fast.explain(people))
+    assert loaded.provenance.artefact != usual.provenance.artefact
+    loaded.fast = False
+    assert loaded.provenance.artefact == usual.provenance.artefact
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda tensors: tensors["proposer.sets"].fill_(0.5), "not 0 or 1"),
+        (lambda tensors: tensors["proposer.sets"].fill_(0.0), "a set without a feature"),
+        (lambda tensors: tensors["proposer.closeness"].fill_(2.0), "closeness 2"),
+        (lambda tensors: tensors["proposer.which.inputs.weight"].fill_(torch.nan), "not a number"),
+        (lambda tensors: tensors.pop("proposer.which.inputs.weight"), "proposer.which.inputs.weight"),
+    ],
+)
+def test_a_damaged_network_is_refused(fast, tmp_path, damage, words):
+    fast.save(tmp_path / "fast.tdce")
+    whole = (tmp_path / "fast.tdce").read_bytes()
+    content, _ = opened(whole)
+    tensors = {name: tensor.clone() for name, tensor in tensors_of(whole).items()}
+    damage(tensors)
+    with pytest.raises(tdce.InputError, match=words):
+        artefact._read(sealed(content, tensors))
+
+
+def test_fast_needs_something_favourable_and_the_method_tdce():
+    with pytest.raises(tdce.InputError, match="fast goes with the method tdce"):
+        tdce.Explainer("wachter", fast=True)
+    with pytest.raises(tdce.InputError, match="fast is 'yes'"):
+        tdce.Explainer(fast="yes")
+    made = lending.explainer()
+    with pytest.raises(tdce.InputError, match="what is favourable"):
+        distilling.distilled(replace(made.fitted, favourable=None), TDCE(), 0, Progress("silent"))
+
+
+def test_a_table_of_which_nobody_is_refused_has_nothing_to_learn_from():
+    made = lending.explainer()
+    made.fitted_ = replace(made.fitted, favourable=tdce.AtLeast("yes", 1e-5))
+    with pytest.raises(tdce.InputError, match="nothing to learn from"):
+        distilling.distilled(made.fitted, TDCE(), 0, Progress("silent"))
+
+
+def test_the_same_seed_trains_the_same_network():
+    space = lending.explainer().fitted.encoder.space
+    x = torch.randn(80, space.width, generator=torch.Generator().manual_seed(0))
+    x_cf = x.clone()
+    x_cf[:, 0] += 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(proposer, "PLAN", replace(proposer.PLAN, steps=20))
+        one, other = (Proposer.fit(space, x, x_cf, 0.75, 4, Progress("silent")) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+def test_the_loss_is_that_of_the_set_and_of_the_values_of_its_features_alone(fast):
+    network, space = fast.fitted.proposer, fast.fitted.encoder.space
+    x, x_cf = fast.fitted.x_people[:1], fast.fitted.x_people[1:2]
+    number = torch.tensor([0])
+    out = network.what(torch.cat([x, network.sets[:1]], dim=1))[0]
+    expected = cross_entropy(network.which(x), number)
+    for chosen, columns in zip(network.sets[0].tolist(), space.places.values(), strict=True):
+        if not chosen:
+            continue
+        for column in columns:
+            if column < space.num:
+                expected += (x[0, column] + out[column] - x_cf[0, column]).abs()
+        block = [column for column in columns if column >= space.num]
+        if block:
+            expected += cross_entropy(out[block][None], x_cf[0, block].argmax()[None])
+    assert torch.allclose(network.loss(x, x_cf, number), expected, atol=1e-5)
+
+
+def test_numbers_come_as_near_as_a_straight_line_says(fast):
+    """On a model whose log odds are linear in one encoded number, one step of the regula falsi is exact."""
+    task = fast.fitted.task()
+    encoder = task.encoder
+    x = fast.fitted.x_people[:64].clone()
+    column = next(iter(task.space.places["income"]))
+
+    class Straight:
+        outputs = fast.fitted.outputs
+
+        def score(self, raw):
+            odds = encoder.embed(raw)[:, column].numpy() * 3.0 - 9.0
+            p = 1 / (1 + np.exp(-odds))
+            return np.stack([1 - p, p], axis=1)
+
+    judge = copy.copy(task.judge)
+    judge.model = Straight()
+    task = replace(task, judge=judge)
+    end = x.clone()
+    end[:, column] = 4.0
+    goals = Goals.all(Class(1), len(x))
+    limits = limits_of(task, x)
+    end = encoder.embed(limits.snap(end)).float()
+    before, after = (3.0 * each[:, column] - 9.0 for each in (x, end))
+    good = (before < 0) & (after > onepass.INSIDE)
+    assert good.sum() > 20
+    talk = onepass.nearer(task, query_of(task, x, goals), end, good, before, after)
+    near = driven(talk, task, x, goals)
+    margin = 3.0 * near[good, column] - 9.0
+    assert (margin >= 0).all()
+    assert (margin < after[good] + 1e-6).all()
+    assert margin.median() < 0.2
