@@ -31,7 +31,8 @@ def proposed(method: Method, x: Tensor, goals: Goals, seed: int = 0, option: int
 
 def query_of(task: Task, x: Tensor, goals: Goals, closeness=None, options: int = 1) -> Query:
     """What a method is asked about encoded rows."""
-    return Query(x, goals, limits_of(task, x).reach(), closeness, options)
+    limits = limits_of(task, x)
+    return Query(x, task.judge.alone(limits.own, goals), goals, limits.reach(), closeness, options)
 
 
 def driven(talk: Talk, task: Task, x: Tensor, goals: Goals):

@@ -11,7 +11,6 @@ from asking import driven, limits_of, proposed, query_of, towards
 from tdce.encoder import Encoder
 from tdce.explaining import Block, drive
 from tdce.methods.descent import Closest, descend, l1
-from tdce.methods.interface import Query
 from tdce.methods.wachter import Wachter, inverse_mad
 from tdce.space import Space
 
@@ -129,7 +128,7 @@ def test_the_closest_flip_is_kept_and_until_there_is_one_the_latest():
     task = toy(NUMBERS, [1.0, 0.0], -1.0, [True, False])
     limits = limits_of(task, torch.zeros(2, 2))
     goals = towards(1, limits.x)
-    closest = Closest(Query(limits.x, goals, limits.reach(), None), l1)
+    closest = Closest(query_of(task, limits.x, goals), l1)
 
     def offer(candidates):
         (flips,) = drive([closest.offer(torch.tensor(candidates))], [Block(limits, goals)], task.judge)

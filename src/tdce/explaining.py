@@ -14,7 +14,7 @@ from tdce.cells import Flags, Floats, Positions, same
 from tdce.copies import once
 from tdce.explanation import Explanation, Question, Status
 from tdce.goal import Goal, Goals
-from tdce.judge import Judge, rounded
+from tdce.judge import Judge, Verdict, rounded
 from tdce.limits import Limits
 from tdce.methods.interface import Ask, Judged, Method, Query, Talk, Task, task_of
 from tdce.methods.onepass import OnePass
@@ -98,7 +98,7 @@ def explain(
                 parts = _parts(group, BLOCK)
                 blocks = [Block.of(limits, goals, at) for at in parts]
                 talks = [
-                    _options(searching, block, _Start(own[at], before[at], chance[at]), question)
+                    _options(searching, block, _Start(own[at], before[at], chance[at], _padded(first, at)), question)
                     for block, at in zip(blocks, parts, strict=True)
                 ]
                 with threads.block():
@@ -167,6 +167,7 @@ class _Start(NamedTuple):
     own: Floats  # (rows, features)
     shown: Floats  # (rows,) the probability of what is wanted
     chance: Floats  # (rows,)
+    verdict: Verdict  # on the rows of the block
 
 
 class _Found(NamedTuple):
@@ -180,7 +181,7 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
     """The answers for one block of rows: all that the method has at once, or those chosen from several draws."""
     limits, goals, own, draws = block.limits, block.goals, start.own, []
     costs = torch.tensor([question.costs.get(name, 1.0) for name in limits.encoder.schema.names], dtype=torch.float)
-    query = Query(limits.x, goals, limits.reach(), question.closeness, question.options, costs)
+    query = Query(limits.x, start.verdict, goals, limits.reach(), question.closeness, question.options, costs)
     for option in range(draws_for(question.options) if method.random else 1):
         x_cf = yield from method.search(query, Noise(limits.x, question.seed, option))
         if not torch.isfinite(x_cf).all():
@@ -251,6 +252,12 @@ def _turns(ask: Ask) -> Positions:
     turn = np.empty(len(whose), dtype=np.int64)
     turn[order] = np.arange(len(whose)) - np.searchsorted(whose[order], whose[order])
     return turn
+
+
+def _padded(verdict: Verdict, at: Positions) -> Verdict:
+    """On some rows, filled up like their block."""
+    whole = even(torch.from_numpy(at))
+    return Verdict(*(each[whole] for each in verdict))
 
 
 def _parts(at: Positions, size: int) -> list[Positions]:

@@ -15,7 +15,7 @@ from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
 from tdce.errors import InputError
 from tdce.goal import Goals
-from tdce.judge import Judge
+from tdce.judge import Judge, Verdict
 from tdce.limits import Reach
 from tdce.methods.proposer import Proposals
 from tdce.noise import Noise
@@ -126,6 +126,7 @@ class Query:
     """What a method is asked."""
 
     x: Tensor  # (n, width) rows, of which none meets its goal
+    own: Verdict  # on the rows as they are
     goals: Goals  # one per row
     reach: Reach  # how far each row may go
     closeness: float | None  # from 0, typical of what is wanted, to 1, near to the row; None: the method's own

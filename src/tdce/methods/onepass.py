@@ -39,8 +39,7 @@ class OnePass:
         assert proposals is not None
         free = task.space.gathered(task.mutable.float()[None])[0] > 0
         sets = proposals.ranked(x, free, COUNT)
-        own = yield query.ask(x)
-        answer, before = x, own.margin[:, 0].float()
+        answer, before = x, query.own.margin.float()
         found, after = torch.zeros(len(x), dtype=torch.bool), before
         for tries in TRIES:
             at, some = rows[~found], [(k, scale) for k, scale in tries if k < sets.shape[1]]

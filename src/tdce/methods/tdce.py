@@ -54,11 +54,10 @@ class TDCE:
     @torch.no_grad()
     def search(self, query: Query, noise: Noise) -> Search:
         closeness = self.closeness if query.closeness is None else query.closeness
-        own = yield query.ask(query.x)
-        aim = Objective(task_of(self), query, noise, closeness, query.goals.towards(own.score[:, 0]))
+        aim = Objective(task_of(self), query, noise, closeness, query.goals.towards(query.own.score))
         single, parts, whole = (Candidates(query, aim) for _ in range(3))
-        yield from self.single(query, single, own.margin[:, 0].float())
-        yield from self.parts(query, parts, own.margin[:, 0].float())
+        yield from self.single(query, single, query.own.margin.float())
+        yield from self.parts(query, parts, query.own.margin.float())
         yield from self.whole_people(query, whole, torch.arange(len(query.x)), self.people)
         yield from self.last_resort(query, single.lacking() & parts.lacking() & whole.lacking(), whole, noise)
         parts = single.cheapest(self.beam).joined(parts.cheapest(WEIGHED))

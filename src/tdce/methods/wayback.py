@@ -32,9 +32,8 @@ class WayBack:
     def search(self, query: Query, noise: Noise) -> Search:
         task, ours = task_of(self), TDCE().fit(task_of(self))
         x_cf = yield from self.method.search(query, noise)
-        own = yield query.ask(query.x)
         closeness = ours.closeness if query.closeness is None else query.closeness
-        aim = Objective(task, query, noise, closeness, query.goals.towards(own.score[:, 0]))
+        aim = Objective(task, query, noise, closeness, query.goals.towards(query.own.score))
         asked = Candidates(query, aim)
         judged, at = (yield query.ask(x_cf)), torch.arange(len(x_cf))
         good = asked.accepted(judged, at)
