@@ -47,6 +47,9 @@ class Parrot:
         surprise = -(cat * (0.99 * other_cat + 0.01 * space.uniform).log())
         return space.gathered(space.join((eps - normal).square(), surprise))
 
+    def errors_at(self, x, times, noise, y, rows):
+        return [self.errors(x, t, *draw, y) for t, draw in zip(times, noise, strict=True)]
+
 
 class Untold(Parrot):
     """A diffusion model that is never told the class."""

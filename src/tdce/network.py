@@ -27,12 +27,12 @@ class Backbone(nn.Module):
         self.norm = nn.LayerNorm(hidden)
         self.outputs = linear(hidden, outputs, generator)
 
-    def forward(self, x: Tensor, t: Tensor | None = None) -> Tensor:
-        """x: (n, width); t: (m,) times where m divides n, the first n / m rows being at t[0], and so on."""
+    def forward(self, x: Tensor, t: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
+        """x: (n, width); t: (m,) times, the first rows[0] being at t[0], and so on; without `rows`, n / m at each."""
         h = self.inputs(x)
         if self.time is not None and t is not None:
             shift = self.time(t)
-            h += shift if len(t) == 1 else shift.repeat_interleave(len(x) // len(t), dim=0)
+            h += shift if len(t) == 1 else shift.repeat_interleave(len(x) // len(t) if rows is None else rows, dim=0)
         skips: list[Tensor] = []
         for i, block in enumerate(self.blocks):
             if i < len(self.blocks) // 2:

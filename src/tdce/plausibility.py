@@ -7,8 +7,6 @@ of whom only quantiles are kept.
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -51,21 +49,21 @@ def plausibility(
 def energies(encoder: Encoder, diffusion: TabularDiffusion, raw: Floats, y: Tensor) -> Tensor:
     """(n,) the denoising errors of all features, mean over levels and draws; the same in any batch, and computed in
     float64, so that six decimals are the same on every machine."""
-    found, double = [torch.zeros(0, dtype=torch.double)], copy.deepcopy(diffusion).double()
+    found = [torch.zeros(0, dtype=torch.double)]
     for at in torch.split(torch.arange(len(raw)), ROWS):
         some = even(at)
-        found.append(_energies(double, encoder.embed(raw[some.numpy()]).float(), y[some])[: len(at)])
+        found.append(_energies(diffusion.exact, encoder.embed(raw[some.numpy()]).float(), y[some], len(at))[: len(at)])
     return torch.cat(found)
 
 
-def _energies(double: TabularDiffusion, x: Tensor, y: Tensor) -> Tensor:
-    noise, total = Noise(x, SEED), torch.zeros(len(x), dtype=torch.double)
-    for level in LEVELS:
-        t = max(1, round(level * double.schedule.times))
-        for _ in range(DRAWS):
-            normal, gumbel = noise.normal(double.space.num).double(), noise.gumbel(double.space.cat).double()
-            total += double.errors(x.double(), t, normal, gumbel, y).sum(dim=1)
-    return total / (len(LEVELS) * DRAWS)
+def _energies(double: TabularDiffusion, x: Tensor, y: Tensor, rows: int) -> Tensor:
+    """(n,) of which the first `rows` are different."""
+    stream, space, total = Noise(x, SEED), double.space, torch.zeros(len(x), dtype=torch.double)
+    times = [max(1, round(level * double.schedule.times)) for level in LEVELS for _ in range(DRAWS)]
+    noise = [(stream.normal(space.num).double(), stream.gumbel(space.cat).double()) for _ in times]
+    for wrong in double.errors_at(x.double(), times, noise, y, rows):
+        total += wrong.sum(dim=1)
+    return total / len(times)
 
 
 def reference(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import copy
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple, Self
 
 import torch
 from torch import Generator, Tensor, nn
@@ -11,6 +14,7 @@ from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.schedule import Schedule
 from tdce.network import Backbone
 from tdce.noise import Draws
+from tdce.products import even
 from tdce.progress import Progress
 from tdce.space import Space
 from tdce.training import History, Plan, train
@@ -63,6 +67,11 @@ class TabularDiffusion(nn.Module):
         self.register_buffer("uniform", space.uniform, persistent=False)
         self.register_buffer("levels", torch.tensor(self.schedule.alpha_bar), persistent=False)
 
+    @cached_property
+    def exact(self) -> Self:
+        """A copy that computes in float64; for a model that is no longer trained."""
+        return copy.deepcopy(self).double()
+
     def temperature(self, t: int, tau: tuple[float, float] | None = None) -> float:
         """From cool at t = 0 to warm at t = T, in a straight line."""
         warm, cool = self.tau if tau is None else tau
@@ -105,17 +114,37 @@ class TabularDiffusion(nn.Module):
         cat_t = cat_t if soft else self.space.one_hot(cat_t)
         return Transition(mu, var, multinomial.posterior(cat_t, cat_0, a_t, a_s, self.uniform, self.space))
 
-    @torch.no_grad()
     def errors(self, x: Tensor, t: int, normal: Tensor, gumbel: Tensor, y: Tensor | None = None) -> Tensor:
         """(n, features) how badly clean rows are denoised from this noise at time t: the squared error of eps for a
         number, the cross-entropy for a category. A row that is unlike the table is denoised badly."""
-        (num, cat), a = self.space.split(x), self.schedule.alpha_bar[t]
-        log_pi = multinomial.noised(cat, a, self.uniform).log()
-        soft = multinomial.relaxed(log_pi, gumbel, self.temperature(t), self.space)
-        x_t = self.space.join(gaussian.noised(num, a, normal), soft)
-        eps, logits = self.space.split(self.network(self.told(x_t, y), torch.tensor([t])))
-        each = self.space.join((eps - normal).square_(), -cat * self.space.log_softmax(logits))
-        return self.space.gathered(each)
+        return self.errors_at(x, [t], [(normal, gumbel)], y, len(x))[0]
+
+    @torch.no_grad()
+    def errors_at(
+        self,
+        x: Tensor,  # (n, width)
+        times: Sequence[int],
+        noise: Sequence[tuple[Tensor, Tensor]],  # (n, num) and (n, cat) for each time
+        y: Tensor | None,
+        rows: int,  # the rows after so many are copies of the first
+    ) -> list[Tensor]:
+        """`errors` at several times, by one pass of the network over all of them."""
+        (num, cat), seen = self.space.split(x), []
+        for t, (normal, gumbel) in zip(times, noise, strict=True):
+            a = self.schedule.alpha_bar[t]
+            log_pi = multinomial.noised(cat, a, self.uniform).log()
+            soft = multinomial.relaxed(log_pi, gumbel, self.temperature(t), self.space)
+            seen.append(self.told(self.space.join(gaussian.noised(num, a, normal), soft), y)[:rows])
+        full = even(torch.arange(rows * len(times)))
+        each = torch.tensor([rows] * (len(times) - 1) + [len(full) - rows * (len(times) - 1)])
+        out = self.network(torch.cat(seen)[full], torch.tensor(times), each)
+        whole = torch.arange(len(x)).masked_fill(torch.arange(len(x)) >= rows, 0)
+        found = []
+        for i, (normal, _) in enumerate(noise):
+            eps, logits = self.space.split(out[i * rows + whole])
+            wrong = self.space.join((eps - normal).square_(), -cat * self.space.log_softmax(logits))
+            found.append(self.space.gathered(wrong))
+        return found
 
     @torch.no_grad()
     def sample(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from tdce.goal import Goal
 from tdce.methods.interface import Task
+from tdce.methods.objective import ROWS as DENOISED
 from tdce.methods.objective import SMOOTH, Objective, costs, draws, energies, places
 from tdce.noise import Noise
 from tdce.products import even, nearest
@@ -69,10 +70,12 @@ class Crowd:
         return each[torch.tensor([classes.index(k) for k in y.tolist()])]
 
     def _energy(self, task: Task, k: int) -> Tensor:
-        x = self.x[even(torch.arange(len(self.x)))]
-        return energies(task.diffusion, x, torch.full((len(x),), k), draws(task.space, Noise(x, 0, length=SMOOTH)))[
-            : len(self.x)
-        ]
+        x, found = self.x[even(torch.arange(len(self.x)))], []
+        noise = draws(task.space, Noise(x, 0, length=SMOOTH))
+        for some in torch.split(torch.arange(len(x)), DENOISED):
+            theirs, y = [(normal[some], gumbel[some]) for normal, gumbel in noise], torch.full((len(some),), k)
+            found.append(energies(task.diffusion, x[some], y, theirs, len(some)))
+        return torch.cat(found)[: len(self.x)]
 
     def compared(
         self,

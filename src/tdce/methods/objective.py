@@ -21,7 +21,7 @@ NOISE = (0.3, 0.5, 0.7)  # levels, as shares of T, from which a candidate must b
 COUNT = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
 SMOOTH = 2.0  # encoded rows that are nearer to each other get much the same noise, and so much the same answers
 SOFT = 0.5  # the cost of breaking a law that nearly all rows of the table keep
-ROWS = 16_384  # candidates that are denoised at a time
+ROWS = 4096  # candidates that are denoised at a time
 
 
 def places(encoder: Encoder, x: Tensor) -> Tensor:
@@ -44,12 +44,12 @@ def energies(
     x: Tensor,  # (n, width)
     y: Tensor,  # (n,) the classes that they are taken for
     draws: list[tuple[Tensor, Tensor]],  # for each level the noise (n, num) and (n, cat)
+    rows: int,  # those after so many are copies of the first
 ) -> Tensor:
     """(n,) the denoising errors of all features, the mean over the levels."""
-    total = torch.zeros(len(x))
-    for level, (normal, gumbel) in zip(NOISE, draws, strict=True):
-        t = max(1, round(level * diffusion.schedule.times))
-        total += diffusion.errors(x, t, normal, gumbel, y).sum(dim=1)
+    total, times = torch.zeros(len(x)), [max(1, round(level * diffusion.schedule.times)) for level in NOISE]
+    for wrong in diffusion.errors_at(x, times, draws, y, rows):
+        total += wrong.sum(dim=1)
     return total / len(NOISE)
 
 
@@ -95,11 +95,12 @@ class Objective:
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,)"""
         own, place = once(x_cf, at, self.twin)
-        found = []
-        for some in torch.split(own[even(torch.arange(len(own)))], ROWS):
+        found = [torch.zeros(0)]
+        for part in torch.split(torch.arange(len(own)), ROWS):
+            some = own[even(part)]
             whose = at[some]
             noise = [(normal[whose], gumbel[whose]) for normal, gumbel in self.draws]
-            found.append(energies(self.diffusion, x_cf[some], self.y[whose], noise))
+            found.append(energies(self.diffusion, x_cf[some], self.y[whose], noise, len(part))[: len(part)])
         return torch.cat(found)[place]
 
     def total(self, cost: Tensor, energy: Tensor) -> Tensor:
