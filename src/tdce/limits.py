@@ -67,8 +67,13 @@ class Limits:
         return tuple(learned.column.name for learned in self.columns if learned.column.immutable)
 
     def take(self, at: Flags | Positions) -> Limits:
-        """The limits of some of the rows."""
-        return replace(self, own=self.own[at])
+        """The limits of some of the rows; what is known of them already is handed on."""
+        part = replace(self, own=self.own[at])
+        if "x" in vars(self):
+            vars(part)["x"] = self.x[torch.from_numpy(at)]
+        if "choices" in vars(self):
+            vars(part)["choices"] = tuple(choices.take(at) for choices in self.choices)
+        return part
 
     @cached_property
     def x(self) -> Tensor:

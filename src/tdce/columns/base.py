@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from tdce.cells import LARGEST, Flags, Floats, Name, Value, is_value, readable, same
+from tdce.cells import LARGEST, Flags, Floats, Name, Positions, Value, is_value, readable, same
 from tdce.columns.words import NONE, Words
 from tdce.errors import InputError, listing, shown
 from tdce.remarks import Remark
@@ -185,6 +185,7 @@ class Choices(Protocol):
 
     own: Floats  # (n,) the rows' own values
 
+    def take(self, at: Flags | Positions) -> Choices: ...  # of some of the rows, without finding them out again
     def free(self) -> Flags: ...  # (n,) whether there is any but the row's own value
     def allows(self, values: Floats) -> Flags: ...  # (n,) whether these are among them
     def snap(self, x: Floats) -> Floats: ...  # (n, numbers + weights) -> (n,): one of them, or the row's own value

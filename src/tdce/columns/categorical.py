@@ -18,6 +18,7 @@ from tdce.cells import (
     Flags,
     Floats,
     Name,
+    Positions,
     Value,
     as_numbers,
     check_finite,
@@ -231,6 +232,11 @@ class Subset(Choices):
         allowed[:, :-1] = column.proposable
         allowed[np.arange(len(self.own)), np.where(missing, len(column.categories), self.own).astype(int)] = True
         return allowed[:, : column.weights]
+
+    def take(self, at: Flags | Positions) -> Subset:
+        part = Subset(self.learned, self.own[at])
+        vars(part).update(allowed=self.allowed[at])
+        return part
 
     def free(self) -> Flags:
         return np.asarray(self.learned.column.proposable.sum() - self.allows(self.own) > 0)

@@ -334,6 +334,16 @@ class Interval(Choices):
             high = np.fmin(high, self.number)
         return column.round(low, "up"), column.round(high, "down")
 
+    @cached_property
+    def rounded(self) -> Floats:
+        """(n,) the rows' own numbers on the grid."""
+        return self.learned.column.round(self.number)
+
+    def take(self, at: Flags | Positions) -> Interval:
+        part, (low, high) = Interval(self.learned, self.own[at]), self.range
+        vars(part).update(number=self.number[at], range=(low[at], high[at]), rounded=self.rounded[at])
+        return part
+
     def free(self) -> Flags:
         low, high = self.range
         another = (self.own[:, None] != np.array(self.learned.column.proposed)).any(axis=1)
@@ -358,10 +368,10 @@ class Interval(Choices):
 
     def snap(self, x: Floats) -> Floats:
         column = self.learned.column
-        (low, high), own = self.range, column.round(self.number)
+        low, high = self.range
         rounded = column.round(self.learned.scale.unembed(x[:, 0]))
         snapped = np.clip(rounded, low, np.maximum(low, high))
-        stays = (rounded == own) | (snapped == own) | (low > high)
+        stays = (rounded == self.rounded) | (snapped == self.rounded) | (low > high)
         if self.learned.narrow:
             snapped = self.learned.held(snapped)
             stays |= (snapped != column.round(snapped)) | (snapped < low) | (snapped > high)
