@@ -156,7 +156,8 @@ def _read(frame: pd.DataFrame, schema: Schema, most: float = np.inf) -> Floats:
     for name in schema.names:
         if name not in frame.columns:
             raise InputError(f"column {name!r} is not in the table; it has: {listing(frame.columns)}")
-    for name in schema.names:
-        if isinstance(frame[name], pd.DataFrame):
+    found = [frame[name] for name in schema.names]
+    for name, series in zip(schema.names, found, strict=True):
+        if isinstance(series, pd.DataFrame):
             raise InputError(f"column {name!r} appears twice; rename or drop one of them")
-    return np.stack([column.read(frame[column.name], most) for column in schema], axis=1)
+    return np.stack([column.read(series, most) for column, series in zip(schema, found, strict=True)], axis=1)

@@ -8,6 +8,7 @@ of whom only quantiles are kept.
 from __future__ import annotations
 
 import copy
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -31,6 +32,8 @@ SEED = 7_211  # of the noise, which is a function of the row alone
 ROWS = 1024  # that are denoised at a time
 BESIDE = 1e-3  # how far beyond the last knot nobody is left
 
+_doubles: WeakKeyDictionary[TabularDiffusion, tuple[list[int], TabularDiffusion]] = WeakKeyDictionary()
+
 
 def plausibility(
     encoder: Encoder,
@@ -51,11 +54,20 @@ def plausibility(
 def energies(encoder: Encoder, diffusion: TabularDiffusion, raw: Floats, y: Tensor) -> Tensor:
     """(n,) the denoising errors of all features, mean over levels and draws; the same in any batch, and computed in
     float64, so that six decimals are the same on every machine."""
-    found, double = [torch.zeros(0, dtype=torch.double)], copy.deepcopy(diffusion).double()
+    found, double = [torch.zeros(0, dtype=torch.double)], _double(diffusion)
     for at in torch.split(torch.arange(len(raw)), ROWS):
         some = even(at)
         found.append(_energies(double, encoder.embed(raw[some.numpy()]).float(), y[some])[: len(at)])
     return torch.cat(found)
+
+
+def _double(diffusion: TabularDiffusion) -> TabularDiffusion:
+    """Its copy in float64, made once for the weights that it has now."""
+    versions = [weights._version for weights in diffusion.parameters()]
+    known = _doubles.get(diffusion)
+    if known is None or known[0] != versions:
+        known = _doubles[diffusion] = versions, copy.deepcopy(diffusion).double()
+    return known[1]
 
 
 def _energies(double: TabularDiffusion, x: Tensor, y: Tensor) -> Tensor:

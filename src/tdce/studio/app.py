@@ -22,6 +22,7 @@ import tdce
 from tdce.columns import Categorical
 from tdce.errors import InputError, shown
 from tdce.explainer import Explainer
+from tdce.judge import Judge, rounded
 from tdce.studio import bodies
 from tdce.studio.desk import Desk, FullError
 from tdce.studio.guard import Guard, Refusal, unless_gone
@@ -313,11 +314,16 @@ def _frame(request: Request, rows: Any, n: Any = 1) -> pd.DataFrame:
 
 
 def _predicted(explainer: Explainer, rows: pd.DataFrame) -> dict[str, Any]:
-    said = cells_of(explainer.predict(rows)) if len(rows) else []
-    chances: list[Any] = [None] * len(said)
-    if explainer.fitted.outputs[0].classes and said:
-        p = explainer.predict_proba(rows)
-        chances = [dict(zip(map(str, p.columns), row, strict=True)) for row in p.to_numpy().tolist()]
+    """As `Explainer.predict` and `predict_proba` say it; the model is asked once."""
+    fitted, output = explainer.fitted, explainer.fitted.outputs[0]
+    score = rounded(Judge(fitted.model).score(fitted.encoder.read(rows)))
+    labels: Any = score[:, 0].tolist()
+    chances: list[Any] = [None] * len(rows)
+    if output.classes:
+        labels = [output.classes[k] for k in output.group(score).tolist()]
+        names = [str(name) for name in output.classes]
+        chances = [dict(zip(names, each, strict=True)) for each in score[:, : len(names)].tolist()]
+    said = cells_of(labels)
     return {
         "decisions": [
             {"row": i, "prediction": each, "probabilities": chance}
