@@ -109,7 +109,7 @@ def page(
             speaker.text(f"report_group_{name}")
             for name in ("people", "already", "valid", "best_effort", "infeasible", "changes", "effort", "plausibility")
         ],
-        metrics=[(name, figures.precise(value), MEANING[name][0], MEANING[name][1]) for name, value in metrics.items()],
+        metrics=[(name, figures.precise(value), *_read(name, speaker)) for name, value in metrics.items()],
         **_plane(view, speaker, figures),
     )
 
@@ -122,6 +122,12 @@ def checked_metrics(metrics: Any) -> dict[str, float]:
     for name, value in found.items():
         number(f"the metric {one_of('metric', name, MEANING)}", value, -math.inf, math.inf)
     return dict(found)
+
+
+def _read(metric: str, speaker: Speaker) -> tuple[str, str]:
+    """What is good of a metric, and how to read it."""
+    good = MEANING[metric][0]
+    return speaker.text(f"good_{good if good in ('low', 'high') else 'middle'}"), speaker.text(f"metric_{metric}")
 
 
 @dataclass(frozen=True)
