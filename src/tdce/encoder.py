@@ -83,8 +83,8 @@ class Encoder:
     def embed(self, raw: Floats) -> Tensor:
         """(n, features) -> (n, width) float64. A missing value in a column that had none in fit counts as average."""
         x = np.empty((len(raw), self.space.width))
-        for learned, places, values in zip(self.columns, self.space.places.values(), raw.T, strict=True):
-            x[:, places] = learned.embed(values)
+        for learned, place, values in zip(self.columns, self.space.spans, raw.T, strict=True):
+            x[:, place] = learned.embed(values)
         return torch.from_numpy(x)
 
     def unembed(self, x: Tensor) -> Floats:

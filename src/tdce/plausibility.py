@@ -57,7 +57,7 @@ def energies(encoder: Encoder, diffusion: TabularDiffusion, raw: Floats, y: Tens
     found, double = [torch.zeros(0, dtype=torch.double)], _double(diffusion)
     for at in torch.split(torch.arange(len(raw)), ROWS):
         some = even(at)
-        found.append(_energies(double, encoder.embed(raw[some.numpy()]).float(), y[some])[: len(at)])
+        found.append(_energies(double, encoder.embed(raw[some.numpy()]).float(), y[some], len(at)))
     return torch.cat(found)
 
 
@@ -70,13 +70,22 @@ def _double(diffusion: TabularDiffusion) -> TabularDiffusion:
     return known[1]
 
 
-def _energies(double: TabularDiffusion, x: Tensor, y: Tensor) -> Tensor:
-    noise, total = Noise(x, SEED), torch.zeros(len(x), dtype=torch.double)
+def _energies(
+    double: TabularDiffusion,
+    x: Tensor,  # (n, width) as many as `even` makes of them
+    y: Tensor,  # (n,)
+    rows: int,  # of them that are asked about
+) -> Tensor:
+    noise, total = Noise(x, SEED), torch.zeros(rows, dtype=torch.double)
+    at = even(torch.arange(DRAWS * rows))  # all draws of a level are denoised together: for one row, half the work
+    x, y = (each[:rows].repeat(DRAWS, *[1] * (each.ndim - 1))[at] for each in (x.double(), y))
     for level in LEVELS:
         t = max(1, round(level * double.schedule.times))
-        for _ in range(DRAWS):
-            normal, gumbel = noise.normal(double.space.num).double(), noise.gumbel(double.space.cat).double()
-            total += double.errors(x.double(), t, normal, gumbel, y).sum(dim=1)
+        draws = [(noise.normal(double.space.num), noise.gumbel(double.space.cat)) for _ in range(DRAWS)]
+        normal, gumbel = (torch.cat([each[:rows] for each in kind])[at].double() for kind in zip(*draws, strict=True))
+        errors = double.errors(x, t, normal, gumbel, y).sum(dim=1)
+        for each in torch.split(errors[: DRAWS * rows], rows):
+            total += each
     return total / (len(LEVELS) * DRAWS)
 
 
