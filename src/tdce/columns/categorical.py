@@ -187,7 +187,7 @@ class LearnedCategories(Learned):
     dtype: Any = None
 
     def embed(self, values: Floats) -> Floats:
-        return self._rows[np.where(np.isnan(values), len(self.shares), values).astype(int)]
+        return np.asarray(self._rows[np.where(np.isnan(values), len(self.shares), values).astype(int)])
 
     @cached_property
     def _rows(self) -> Floats:
