@@ -52,12 +52,12 @@ function tools() {
     try {
       await navigator.clipboard.writeText(location.href);
       say(t("link_said"));
-      share.textContent = t("link_copied");
+      fill(share, signed("✓", t("link_copied")));
     } catch {
-      share.textContent = t("link_is_address");
+      fill(share, signed("!", t("link_is_address")));
     }
-    setTimeout(() => (share.textContent = t("copy_link")), 2500);
-  }, title: t("link_title") }, t("copy_link"));
+    setTimeout(() => fill(share, signed("↗", t("copy_link"))), 2500);
+  }, title: t("link_title") }, signed("↗", t("copy_link")));
   fill(byId("tools"),
     h("button", { id: "undo", disabled: !canUndo(), onclick: undo, title: t("undo_key") }, signed("↶", t("undo"))),
     h("button", { id: "redo", disabled: !canRedo(), onclick: redo, title: t("redo_key") }, signed("↷", t("redo"))), share, tongue());
