@@ -16,7 +16,8 @@ SETTINGS = settings(
     suppress_health_check=list(HealthCheck), database=None,
 )  # fmt: skip
 OPERATIONS = [
-    "GET /health", "GET /words", "GET /metrics", "GET /schema", "GET /laws", "GET /report", "GET /people", "GET /people/{number}",
+    "GET /health", "GET /words", "GET /metrics", "GET /schema", "GET /laws", "GET /report", "GET /people",
+    "GET /people/{number}",
     "POST /predict", "POST /explain", "POST /check", "POST /walk", "POST /jobs", "PUT /jobs/{id}/rows",
     "GET /jobs/{id}", "DELETE /jobs/{id}", "GET /jobs/{id}/{name}",
 ]  # fmt: skip
