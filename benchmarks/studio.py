@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
+import json
 import os
 import statistics
 import subprocess
@@ -26,6 +27,8 @@ import httpx
 import numpy as np
 
 import tdce
+from tdce.studio.tongues import words_of
+from tdce.words.catalogue import languages
 
 STATIC = Path(tdce.__file__).parent / "studio/static"
 PEOPLE = 20  # different ones
@@ -121,12 +124,15 @@ async def crowd(address: str, rows: list[dict[str, Any]], clients: int) -> tuple
 
 def weights() -> None:
     total = np.zeros(2, dtype=int)
-    for path in sorted(STATIC.rglob("*")):
+    for path in (STATIC.parent / "page.html", *sorted(STATIC.rglob("*"))):
         if path.is_file() and path.suffix != ".txt":
             content = path.read_bytes()
             size = np.array([len(content), len(gzip.compress(content))])
             total += size
-            print(f"| {path.relative_to(STATIC)} | {size[0]:,} | {size[1]:,} |")
+            print(f"| {path.name} | {size[0]:,} | {size[1]:,} |")
+    for language in languages():
+        content = json.dumps(words_of(language), ensure_ascii=False).encode()
+        print(f"| words, {language} | {len(content):,} | {len(gzip.compress(content)):,} |")
     print(f"| **all pages** | **{total[0]:,}** | **{total[1]:,}** |")
 
 

@@ -2,7 +2,7 @@
 
     python scripts/pictures_studio.py [NAME.tdce]   # without it, german is fitted first
 
-Writes docs/pictures/studio.png, studio-walk.png and studio-phone.png.
+Writes docs/pictures/studio.png, studio-walk.png, studio-phone.png and studio-german.png.
 """
 
 from __future__ import annotations
@@ -56,6 +56,9 @@ def take(address: str) -> None:
         phone = browser.new_page(viewport={"width": 360, "height": 740}, color_scheme="dark", device_scale_factor=2)
         measured(phone, address)
         save("studio-phone.png", phone.screenshot())
+        german = browser.new_page(viewport={"width": 1280, "height": 1000}, color_scheme="light", locale="de-DE")
+        measured(german, address)
+        save("studio-german.png", german.screenshot())
         browser.close()
 
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ import uvicorn
 
 import tdce
 from tdce.studio.app import app_of
+from tdce.studio.serve import bound, config_of
 from tdce.studio.setting import Setting
 
 
@@ -28,8 +28,8 @@ def asked(
 ) -> Iterator[httpx.Client]:
     """A client of a server in a thread of this process, which ends with it; `client.app` is the app."""
     app = app_of(explainer, setting, rows)
-    with socket.create_server(("127.0.0.1", 0)) as place:
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, http="h11", ws="none"))
+    with bound(Setting(port=0)) as place:
+        server = uvicorn.Server(config_of(app, setting or Setting()))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
         thread.start()
         try:

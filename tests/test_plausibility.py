@@ -1,5 +1,7 @@
 """Plausibility: a share of real people, calibrated, lower for what does not go together, the same in any company."""
 
+import copy
+
 import lending
 import numpy as np
 import pandas as pd
@@ -181,3 +183,13 @@ def test_evaluate_takes_the_mean_over_valid_rows(explainer):
     frame = answer.to_frame()
     mean = frame.loc[frame["status"] == "valid", "plausibility"].mean()
     assert tdce.evaluate(explainer, answer)["plausibility"] == pytest.approx(mean)
+
+
+def test_other_weights_are_other_energies(explainer):
+    fitted, y = explainer.fitted, torch.zeros(3, dtype=torch.long)
+    raw, model = fitted.encoder.read(lending.table(3)), copy.deepcopy(fitted.diffusion)
+    before = plausibility.energies(fitted.encoder, model, raw, y)
+    assert torch.equal(before, plausibility.energies(fitted.encoder, fitted.diffusion, raw, y))
+    with torch.no_grad():
+        model.network.outputs.weight.mul_(2)  # in place: a copy that was kept would not know
+    assert not torch.equal(before, plausibility.energies(fitted.encoder, model, raw, y))

@@ -32,6 +32,7 @@ from tdce.remarks import Remark
 from tdce.report import page as report_page
 from tdce.report.borders import borders
 from tdce.schema import Numeric, Schema
+from tdce.words.catalogue import catalogue
 from tdce.words.speaker import Speaker, spoken
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -439,11 +440,36 @@ def test_a_page_asks_for_nothing_and_runs_only_its_own_script(tmp_path):
     )
 
 
+def test_analysts_see_what_each_change_is_worth(lent, tmp_path):
+    answer = lent.explain(lending.refused(lent, 6), n=2)
+    people = data_of(page_of(answer, tmp_path))["people"]
+    for line, shown in zip((line for options in answer.lines for line in options), people["loss"], strict=True):
+        assert shown == [round(loss, 2) for _, loss in line.reasons[:4]]  # changes are in the order of the reasons
+    assert any(people["loss"])
+    assert data_of(page_of(answer, tmp_path, audience="applicant"))["people"]["loss"] == []
+    budget = lent.explain(lending.refused(lent, 1), max_model_rows=3)
+    assert {loss for line in data_of(page_of(budget, tmp_path))["people"]["loss"] for loss in line} <= {None}
+
+
 def test_a_page_is_written_in_german(tmp_path):
     text = page_of(written(), tmp_path, language="de")
     assert '<html lang="de">' in text
     assert '<h2 id="people-h">Person für Person</h2>' in text
     assert data_of(text)["words"]["statuses"]["valid"] == "würde angenommen"
+    measured = page_of(written(), tmp_path, language="de", metrics={"gower": 0.25, "two_sample": 0.5})
+    assert cells(measured, "metrics")[1:] == [
+        ["gower", "0,25", "niedrig", "wie viel sich änderte, über alle Merkmale gleich gewichtet: 0 nichts, 1 alles"],
+        ["two_sample", "0,5", "0,5", "wie gut ein Klassifikator sie von zurückgehaltenen Zeilen der Zielklasse "
+         "unterscheidet: seine AUC"],
+    ]  # fmt: skip
+
+
+def test_no_english_of_ours_is_left_on_a_german_page(lent, tmp_path):
+    answer = lent.explain(lending.refused(lent, 30), n=2)
+    text = page_of(answer, tmp_path, language="de", metrics=tdce.evaluate(lent, answer))
+    english, german = catalogue("en").messages, str(catalogue("de").messages)
+    said = [text for key, text in english.items() if key.startswith(("report_", "metric_", "status_"))]
+    assert [each for each in said if len(each) > 7 and "{" not in each and each not in german and each in text] == []
 
 
 # ---- many people

@@ -28,6 +28,7 @@ from tdce import InputError
 from tdce.studio.desk import Desk
 from tdce.studio.guard import Rates
 from tdce.studio.rows import frame_of
+from tdce.studio.serve import bound
 from tdce.studio.setting import Bounds, Setting
 from tdce.tables import read_table
 
@@ -759,6 +760,32 @@ def test_a_body_that_never_arrives_is_given_up(explainer):
 
     anyio.run(run)
     assert sent[0]["status"] == 408
+
+
+def test_headers_that_never_end_are_given_up(explainer):
+    slow = replace(Bounds(), header_seconds=0.4)
+    with studio.asked(explainer, Setting(bounds=slow)) as client:
+        host, port = client.base_url.host, client.base_url.port
+        with socket.create_connection((host, port), timeout=20) as line:
+            line.sendall(f"GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+            assert line.recv(12) == b"HTTP/1.1 200"  # in time, so the connection stays
+            while b'"status":"ok"' not in line.recv(4096):
+                pass
+            line.sendall(b"GET /health HTTP/1.1\r\n")
+            with suppress(OSError):  # until the server has hung up
+                for _ in range(200):
+                    line.sendall(b"x: y\r\n")
+                    time.sleep(0.05)
+                pytest.fail("bytes that come in one by one won time")
+        with socket.create_connection((host, port), timeout=20) as line:
+            assert line.recv(1) == b""  # nothing was sent at all
+        (row,) = studio.people(explainer, 1)
+        assert client.post("/predict", json={"rows": [row]}).status_code == 200
+
+
+def test_the_parts_of_an_answer_go_out_at_once():
+    with bound(Setting(port=0)) as place:  # asyncio sets TCP_NODELAY only where the protocol is named
+        assert place.proto == socket.IPPROTO_TCP
 
 
 def crowd(address: str, explainer: tdce.Explainer, clients: int) -> list[float]:

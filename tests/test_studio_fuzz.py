@@ -16,7 +16,8 @@ SETTINGS = settings(
     suppress_health_check=list(HealthCheck), database=None,
 )  # fmt: skip
 OPERATIONS = [
-    "GET /health", "GET /metrics", "GET /schema", "GET /laws", "GET /report", "GET /people", "GET /people/{number}",
+    "GET /health", "GET /words", "GET /metrics", "GET /schema", "GET /laws", "GET /report", "GET /people",
+    "GET /people/{number}",
     "POST /predict", "POST /explain", "POST /check", "POST /walk", "POST /jobs", "PUT /jobs/{id}/rows",
     "GET /jobs/{id}", "DELETE /jobs/{id}", "GET /jobs/{id}/{name}",
 ]  # fmt: skip
@@ -41,7 +42,12 @@ def test_every_operation_is_tried(schema):
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_no_request_makes_the_server_fail(client, schema, label, mode):
     method, path = label.split()
-    if mode == "NEGATIVE" and label.startswith("GET") and "{" not in label and path != "/people":
+    if (
+        mode == "NEGATIVE"
+        and label.startswith("GET")
+        and "{" not in label
+        and path not in ("/people", "/schema", "/words")
+    ):
         pytest.skip("there is nothing to get wrong")
 
     @SETTINGS

@@ -83,8 +83,8 @@ class Encoder:
     def embed(self, raw: Floats) -> Tensor:
         """(n, features) -> (n, width) float64. A missing value in a column that had none in fit counts as average."""
         x = np.empty((len(raw), self.space.width))
-        for learned, places, values in zip(self.columns, self.space.places.values(), raw.T, strict=True):
-            x[:, places] = learned.embed(values)
+        for learned, place, values in zip(self.columns, self.space.spans, raw.T, strict=True):
+            x[:, place] = learned.embed(values)
         return torch.from_numpy(x)
 
     def unembed(self, x: Tensor) -> Floats:
@@ -156,7 +156,8 @@ def _read(frame: pd.DataFrame, schema: Schema, most: float = np.inf) -> Floats:
     for name in schema.names:
         if name not in frame.columns:
             raise InputError(f"column {name!r} is not in the table; it has: {listing(frame.columns)}")
-    for name in schema.names:
-        if isinstance(frame[name], pd.DataFrame):
+    found = [frame[name] for name in schema.names]
+    for name, series in zip(schema.names, found, strict=True):
+        if isinstance(series, pd.DataFrame):
             raise InputError(f"column {name!r} appears twice; rename or drop one of them")
-    return np.stack([column.read(frame[column.name], most) for column in schema], axis=1)
+    return np.stack([column.read(series, most) for column, series in zip(schema, found, strict=True)], axis=1)

@@ -51,7 +51,7 @@ from tdce.options import MOST_OPTIONS
 from tdce.population import Population, answers_of
 from tdce.progress import Mode, Progress
 from tdce.provenance import Provenance, machine
-from tdce.report.context import Context, Origin
+from tdce.report.context import OWN, Context, Origin
 from tdce.robust import explain_robustly
 from tdce.schema import Schema
 from tdce.targets import entry_of, goals_of
@@ -390,7 +390,7 @@ class Explainer:
 def _called(model: Model) -> str:
     """What decides, for people; of a file without its folder, of an endpoint without its address."""
     if not isinstance(model, OnFrames):
-        return "classifier trained by tdce"
+        return OWN
     kinds_of = [(each.kind, "endpoint" if each.kind == "http" else Path(each.name).name) for each in model.models]
     return ", ".join(f"{name} ({kind})" for kind, name in kinds_of)
 

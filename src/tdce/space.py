@@ -48,6 +48,14 @@ class Space:
         return torch.cat([torch.full((k,), 1.0 / k) for k in self.sizes]) if self.sizes else torch.zeros(0)
 
     @cached_property
+    def spans(self) -> tuple[slice | list[int], ...]:
+        """The columns of each feature, as one slice where they are side by side."""
+        return tuple(
+            slice(at[0], at[-1] + 1) if at and at == tuple(range(at[0], at[-1] + 1)) else list(at)
+            for at in self.places.values()
+        )
+
+    @cached_property
     def members(self) -> Tensor:
         """(features, width) which columns belong to which feature."""
         return torch.stack([self.mask([name]) for name in self.places])

@@ -1,6 +1,7 @@
 """The studio as people meet it, in Chromium: a newcomer, a keyboard, a phone, a hostile table, axe."""
 
 import json
+import re
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import lending
@@ -11,6 +12,7 @@ import studio
 
 import tdce
 from tdce.studio.setting import Setting
+from tdce.words.catalogue import catalogue
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser").expect
 HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>`'"
@@ -357,3 +359,97 @@ def test_axe_finds_nothing_serious(browser, address, scheme):
     expect(page.locator(".tiles")).to_be_visible()
     sound("model")
     context.close()
+
+
+@pytest.fixture
+def german(browser):
+    """A page of somebody whose browser prefers German; what goes wrong in it fails the test."""
+    context = browser.new_context(viewport={"width": 360, "height": 800}, locale="de-DE")
+    opened, wrong = context.new_page(), list[str]()
+    opened.on("pageerror", lambda error: wrong.append(str(error)))
+    yield opened
+    context.close()
+    assert wrong == []
+
+
+def english() -> list[str]:
+    """What pages say in English and not in German, as far as it has no places and is more than a short word."""
+    ours = ((key, said) for key, said in catalogue("en").messages.items() if key.startswith(("studio_", "status_")))
+    german = str(catalogue("de").messages)
+    return [
+        said for _, said in ours if isinstance(said, str) and "{" not in said and len(said) > 7 and said not in german
+    ]
+
+
+def test_german_pages_have_no_english_on_them(german, address):
+    page, words = german, english()
+    assert len(words) > 80
+    opened(page, address)
+    assert page.locator("html").get_attribute("lang") == "de"
+    for i, heading in enumerate(
+        ["Was müsste anders sein?", "Person", "Warum nicht so?", "Der Weg zurück", "Eine ganze Datei", "Das Modell"]
+    ):
+        page.locator("#pages button").nth(i).click()
+        expect(page.get_by_role("heading", level=1)).to_contain_text(heading)
+        expect(page.locator(".loading")).to_have_count(0, timeout=30_000)
+        said = page.locator("body").inner_text() + str(
+            page.locator("[aria-label], [title]").evaluate_all(
+                "(all) => all.map((each) => `${each.ariaLabel} ${each.title}`)"
+            )
+        )
+        assert [each for each in words if re.search(rf"(?<!\w){re.escape(each)}(?!\w)", said)] == [], heading
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, heading
+    assert re.search(r"\d,\d\d", opened(page, address).locator("#closeness-said").inner_text())
+
+
+def test_the_language_is_switched_with_the_person_kept_and_remembered(german, address):
+    page = german
+    page.goto(f"{address}/?lang=en#page=people")
+    page.locator("#type-in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("A person of your own")
+    assert urlsplit(page.url).query == ""
+    page.locator("#values summary").click() if page.locator("#values[open]").count() == 0 else None
+    page.locator("#value-age").fill("51")
+    page.locator("#language").select_option("de")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Eine eigene Person")
+    expect(page.locator("#value-age")).to_have_value("51")
+    expect(page.locator("#language")).to_be_focused()
+    assert page.locator("html").get_attribute("lang") == "de"
+    page.locator("#language").select_option("en")
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("What would have to be different?")
+    assert [(each["name"], each["value"]) for each in page.context.cookies()] == [("tdce-language", "en")]
+
+
+def test_the_files_of_the_model_page_come_with_the_token(browser, explainer):
+    with studio.asked(explainer, Setting(token=TOKEN)) as client:
+        page = browser.new_context().new_page()
+        page.goto(f"{client.base_url}/#page=model")
+        page.locator("#token").fill(TOKEN)
+        page.locator("dialog button").click()
+        for i, (name, inside) in enumerate([("openapi.json", '"/explain"'), ("metrics.txt", "tdce_requests_total")]):
+            with page.expect_download() as found:
+                page.locator("main p a").nth(i).click()
+            assert found.value.suggested_filename == name
+            assert inside in found.value.path().read_text("utf-8")
+        page.context.close()
+
+
+def test_what_may_not_be_named_is_on_no_page(page, explainer):
+    silent = explainer.with_words({"age": {"named": False}})
+    with studio.asked(silent) as client:
+        sent = []
+        page.on(
+            "request", lambda request: sent.append(request.post_data_json) if request.url.endswith("/explain") else None
+        )
+        opened(page, str(client.base_url))
+        assert sent[0]["rows"][0].keys() >= {"age"}  # the value is kept
+        expect(page.locator("#unseen")).to_have_text("1 value is kept and not shown here.")
+        for i in range(6):
+            page.locator("#pages button").nth(i).click()
+            expect(page.locator(".loading")).to_have_count(0, timeout=30_000)
+            assert re.search(r"\bage\b", page.locator("body").inner_text(), re.IGNORECASE) is None
+            assert page.locator("[id$=-age]").count() == 0
+    with studio.asked(explainer.with_words({"age": {"seen_by": "analyst"}})) as client:
+        opened(page, str(client.base_url))
+        expect(page.locator("#value-age")).to_be_visible()

@@ -177,7 +177,8 @@ class Learned(Protocol):
         """As the rows that are asked about store it, and immutable if they say so."""
         dtype = dtype.subtype if isinstance(dtype, pd.SparseDtype) else dtype
         column = self.column.stored(dtype)
-        return replace(self, column=replace(column, immutable=column.immutable or immutable), dtype=dtype)
+        column = replace(column, immutable=True) if immutable and not column.immutable else column
+        return replace(self, column=column, dtype=dtype)
 
 
 class Choices(Protocol):

@@ -188,13 +188,15 @@ class LearnedCategories(Learned):
     dtype: Any = None
 
     def embed(self, values: Floats) -> Floats:
-        missing, size = np.isnan(values), len(self.shares)
-        x = np.zeros((len(values), size + 1))
-        x[np.arange(len(values)), np.where(missing, size, values).astype(int)] = 1.0
+        return np.asarray(self._rows[np.where(np.isnan(values), len(self.shares), values).astype(int)])
+
+    @cached_property
+    def _rows(self) -> Floats:
+        """(categories + 1, weights) what each category is encoded as, and after them what missing is."""
+        size = len(self.shares)
         if self.column.missing:
-            return x
-        x[missing, :size] = self.shares
-        return x[:, :size]
+            return np.eye(size + 1)
+        return np.concatenate([np.eye(size), self.shares[None]])
 
     def unembed(self, x: Floats) -> Floats:
         return _largest(x, len(self.shares))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 from tdce.cells import Name, Value, is_number, is_value
 from tdce.errors import InputError, listing, shown
@@ -24,6 +24,7 @@ LONGEST = 1_000  # characters of any text
 class Words:
     """The words of one column; every one of them may be left out."""
 
+    checked: ClassVar[bool] = False  # whether `of` made them
     label: Said = field(default="", hash=False)  # "the amount"; otherwise the column's name as words
     unit: Said = field(
         default="", hash=False
@@ -39,6 +40,8 @@ class Words:
         """From a mapping, or from words that nobody has checked; what makes no sense is named."""
         known = [each.name for each in fields(cls)]
         if isinstance(given, cls):
+            if given.checked:
+                return given
             given = {key: getattr(given, key) for key in known}
         if not isinstance(given, Mapping):
             raise InputError(f"{column!r}: words {shown(given)} must be a mapping with some of {listing(known)}")
@@ -53,6 +56,7 @@ class Words:
             settings["values"] = _values(column, settings["values"])
         words = cls(**settings)
         words._check(column)
+        object.__setattr__(words, "checked", True)
         return words
 
     def entry(self) -> dict[str, Any]:

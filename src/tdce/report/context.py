@@ -8,6 +8,8 @@ from typing import Any
 
 from tdce.population import Population
 
+OWN = "classifier trained by tdce"  # what a model is called that nobody brought; reports have words for it
+
 
 @dataclass(frozen=True)
 class Origin:

@@ -19,6 +19,7 @@ async function read() {
 function start({ people, words }) {
   const count = people.label.length;
   const numbers = new Intl.NumberFormat(document.documentElement.lang);
+  const losses = new Intl.NumberFormat(document.documentElement.lang, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   let found = [];
   let page = 0;
 
@@ -129,7 +130,7 @@ function start({ people, words }) {
     const changes = changesOf(line);
     const scales = make("div", { class: changes.length ? "" : "still" }, score(i, line, changes.length > 0), plausible(line));
     const body = make("div", { class: "body" }, scales);
-    if (changes.length) body.append(make("div", {}, ...changes.map(([f, code]) => change(i, f, code))));
+    if (changes.length) body.append(make("div", {}, ...changes.map(([f, code], k) => change(i, f, code, people.loss.length ? people.loss[line][k] : null))));
     part.append(body);
     const unnamed = people.unnamed.length ? people.unnamed[line] : 0;
     if (unnamed) part.append(make("p", { class: "note" }, say(words.unnamed, { number: unnamed })));
@@ -167,7 +168,7 @@ function start({ people, words }) {
     return make("div", { class: "scale" }, name, track, make("p", { class: "beside" }, `${coded(people.typical, line)}.`));
   }
 
-  function change(i, f, code) {
+  function change(i, f, code, loss) {
     const feature = people.features[f];
     const now = feature.now[i];
     const arrow = make("span", { "aria-hidden": "true" }, " → ");
@@ -176,6 +177,7 @@ function start({ people, words }) {
       make("span", { class: "sr" }, `, ${words.then}: `), make("span", { class: "new" }, feature.texts[code]));
     const part = make("div", { class: "change" }, make("div", { class: "name" }, make("b", {}, feature.label), text));
     if (feature.at) part.append(...beside(i, feature, now, code, f));
+    if (loss !== null && loss !== undefined) part.append(make("p", { class: "beside loss" }, say(words.loss, { loss: losses.format(loss) })));
     return part;
   }
 

@@ -22,6 +22,7 @@ from tdce.explanation import Line
 from tdce.goal import Class, Not
 from tdce.metrics import MEANING
 from tdce.report import overview, plots
+from tdce.report.context import OWN
 from tdce.report.people import STATUSES, people
 from tdce.report.view import View
 from tdce.words.speaker import Speaker
@@ -63,6 +64,7 @@ def page(
     words = {name: messages[f"report_{name}"] for name in SPOKEN}
     predicted = any(line.number for options in lines for line in options)
     words["score"] = messages["report_score_number" if predicted else "report_score"]
+    words["loss"] = messages["report_loss_number" if predicted else "report_loss"]
     words["feature"] = speaker.text("report_feature_name")
     words["statuses"] = {status: speaker.status(status) for status in STATUSES}
     data, kind = _block({"people": shown, "words": words}, len(view.rows))
@@ -109,7 +111,7 @@ def page(
             speaker.text(f"report_group_{name}")
             for name in ("people", "already", "valid", "best_effort", "infeasible", "changes", "effort", "plausibility")
         ],
-        metrics=[(name, figures.precise(value), MEANING[name][0], MEANING[name][1]) for name, value in metrics.items()],
+        metrics=[(name, figures.precise(value), *_read(name, speaker)) for name, value in metrics.items()],
         **_plane(view, speaker, figures),
     )
 
@@ -122,6 +124,12 @@ def checked_metrics(metrics: Any) -> dict[str, float]:
     for name, value in found.items():
         number(f"the metric {one_of('metric', name, MEANING)}", value, -math.inf, math.inf)
     return dict(found)
+
+
+def _read(metric: str, speaker: Speaker) -> tuple[str, str]:
+    """What is good of a metric, and how to read it."""
+    good = MEANING[metric][0]
+    return speaker.text(f"good_{good if good in ('low', 'high') else 'middle'}"), speaker.text(f"metric_{metric}")
 
 
 @dataclass(frozen=True)
@@ -198,7 +206,7 @@ def _facts(
             found.append((speaker.text(f"report_fact_{name}"), value, kind))
 
     if context is not None:
-        fact("model", context.model)
+        fact("model", speaker.text("report_own_model") if context.model == OWN else context.model)
         fact("label", context.label)
     if fit.get("accuracy") is not None:
         shares = {"share": figures.percent(fit["accuracy"]), "commonest": figures.percent(fit["commonest_class"])}

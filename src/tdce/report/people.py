@@ -12,6 +12,7 @@ from tdce.cells import Floats
 from tdce.columns import Column, Numeric
 from tdce.explanation import Line, Status
 from tdce.population import Spread
+from tdce.reasons import MOST
 from tdce.report.borders import borders
 from tdce.report.view import View
 from tdce.words.speaker import Speaker
@@ -53,9 +54,20 @@ def people(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> dic
         "plausibility": [None if np.isnan(p) else round(1000 * p) for p in found.plausibility.reshape(-1).tolist()],
         "effort": [round(each, 2) for each in view.effort.reshape(-1).tolist()],
         "note": _coded(["" if line.status == Status.INFEASIBLE else speaker.note(line) for line in flat]),
+        "loss": _losses(flat, changes, view) if speaker.audience == "analyst" else [],
         "changes": [[number for change in some for number in change] for some in changes],
         "unnamed": view.changed[:, :, hidden].sum(axis=2).reshape(-1).tolist() if hidden else [],
     }
+
+
+def _losses(lines: list[Line], changes: list[list[tuple[int, int]]], view: View) -> list[list[float | None]]:
+    """What giving back each of the changes that count most would cost, in the order of the changes; not of those that
+    are no principal reason, or of which the model was not asked."""
+    names, found = [column.name for _, column in view.shown], []
+    for line, some in zip(lines, changes, strict=True):
+        known = {name: loss for name, loss in line.reasons if name in names and not np.isnan(loss)}
+        found.append([round(known[names[place]], 2) if names[place] in known else None for place, _ in some[:MOST]])
+    return found
 
 
 def _feature(view: View, i: int, column: Column, speaker: Speaker) -> tuple[dict[str, Any], list[int], list[int]]:

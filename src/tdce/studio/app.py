@@ -7,22 +7,24 @@ import json
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any
 
 import pandas as pd
 from fastapi import FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 import tdce
-from tdce.columns import Categorical
 from tdce.errors import InputError, shown
 from tdce.explainer import Explainer
+from tdce.judge import Judge, rounded
 from tdce.studio import bodies
+from tdce.studio.describing import described, spoken, usual
 from tdce.studio.desk import Desk, FullError
 from tdce.studio.guard import Guard, Refusal, unless_gone
 from tdce.studio.jobs import FILES, Jobs
@@ -31,9 +33,12 @@ from tdce.studio.people import People
 from tdce.studio.rows import frame_of
 from tdce.studio.setting import Setting
 from tdce.studio.speaking import cells_of, lines_of, speaker_of
+from tdce.studio.tongues import read_by, words_of
 from tdce.studio.trial import tried
 from tdce.studio.walk import walked
 from tdce.tables import Dialect
+from tdce.words.catalogue import catalogue
+from tdce.words.speaker import Speaker
 
 MOST_RULES = 100
 ABOUT = "Counterfactual explanations for tables: what would have to be different for a yes."
@@ -51,6 +56,9 @@ WORDS = {
     429: "Too many requests of one client",
     503: "Too busy, or too slow",
 }
+
+
+Language = Annotated[str, Query(max_length=16, description="Of the words: en, de, de-CH")]
 
 
 def app_of(explainer: Explainer, setting: Setting | None = None, rows: pd.DataFrame | None = None) -> Guard:
@@ -154,12 +162,19 @@ def _troubles(*codes: int) -> dict[int | str, dict[str, Any]]:
 
 def _about_the_model(api: FastAPI) -> None:
     @api.get("/", include_in_schema=False)
-    async def studio() -> Response:
-        return FileResponse(str(STATIC.joinpath("index.html")), media_type="text/html")
+    async def studio(request: Request) -> Response:
+        language = read_by(request)
+        headers = {"Content-Language": language, "Vary": "Accept-Language, Cookie"}
+        return HTMLResponse(_page(language), headers=headers)
 
     @api.get("/favicon.ico", include_in_schema=False)
     async def icon() -> Response:
         return FileResponse(str(STATIC.joinpath("icon.svg")), media_type="image/svg+xml")
+
+    @api.get("/words", response_model=bodies.Words, responses=_troubles())
+    async def words(language: Language = "en") -> Any:
+        """What the pages say, in one of the languages that there are."""
+        return words_of(language)
 
     @api.get("/health", response_model=bodies.Health, responses=_troubles())
     async def health(request: Request) -> Any:
@@ -173,9 +188,9 @@ def _about_the_model(api: FastAPI) -> None:
         return Response(request.app.state.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @api.get("/schema", responses=_troubles(), response_model=dict[str, Any])
-    async def schema(request: Request) -> Any:
+    async def schema(request: Request, language: Language = "en") -> Any:
         """What is known of each column, as `explainer.schema.to_json()`, and what the model says."""
-        return _schema(request.app.state.explainer)
+        return _schema(request.app.state.explainer, speaker_of(request.app.state.explainer.schema, language, "analyst"))
 
     @api.get("/laws", response_model=bodies.Laws, responses=_troubles())
     async def laws(request: Request) -> Any:
@@ -219,8 +234,17 @@ def _about_the_model(api: FastAPI) -> None:
         return known.person(number)
 
 
-def _schema(explainer: Explainer) -> dict[str, Any]:
-    fitted = explainer.fitted
+@cache
+def _page(language: str) -> str:
+    from jinja2 import Environment, StrictUndefined
+
+    text = files("tdce.studio").joinpath("page.html").read_text(encoding="utf-8")
+    made = Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
+    return made.render(language=language, t=catalogue(language).text)
+
+
+def _schema(explainer: Explainer, speaker: Speaker) -> dict[str, Any]:
+    fitted, columns = explainer.fitted, list(explainer.schema)
     text: dict[str, Any] = json.loads(explainer.schema.to_json())
     favourable = fitted.favourable
     outputs = [
@@ -235,27 +259,12 @@ def _schema(explainer: Explainer) -> dict[str, Any]:
         "outputs": outputs,
         "method": {"name": type(method).__name__, "closeness": getattr(method, "closeness", None),
                    "has_dial": method.has_dial},
-        "may_change": {name: how for name, _, _, how in explainer.schema.describe()},
-        "described": {name: values for name, _, values, _ in explainer.schema.describe()},
-        "spoken": _spoken(explainer),
+        "may_change": {str(column.name): column.may_change for column in columns},
+        "described": {str(column.name): described(column, speaker) for column in columns},
+        "spoken": {str(column.name): spoken(column, speaker) for column in columns},
+        "usual": usual(fitted.people, columns),
+        "said": {key: speaker.chosen(said) for key, said in explainer.schema.outcomes.items()},
     }  # fmt: skip
-
-
-def _spoken(explainer: Explainer) -> dict[str, Any]:
-    """How the studio writes each column: for an analyst, who types values in and must know what they are."""
-    schema = explainer.schema
-    speaker = speaker_of(schema, "en", "analyst")
-    found = {}
-    for column in schema:
-        known = column.categories if isinstance(column, Categorical) else ()
-        found[str(column.name)] = {
-            "title": speaker.title(column.name),
-            "values": {str(value): speaker.value(column.name, value) for value in known},
-            "unit": column.words.unit if isinstance(column.words.unit, str) else column.words.unit.get("en", ""),
-            "format": column.words.format,
-            "named": speaker.may_name(column.name),
-        }
-    return found
 
 
 def _about_rows(api: FastAPI) -> None:
@@ -280,20 +289,21 @@ def _about_rows(api: FastAPI) -> None:
         explainer = request.app.state.explainer
         row, other = (_frame(request, [each]) for each in (body.row, body.values))
         asked = _asked(request, body)
-        return await _light(request, lambda: tried(explainer, row, other, **asked, audience=body.audience))
+        to = {"audience": body.audience, "language": body.language}
+        return await _light(request, lambda: tried(explainer, row, other, **asked, **to))
 
     @api.post("/walk", response_model=bodies.Walked, responses=_troubles(408, 413, 415))
     async def walk(request: Request, body: bodies.Walk) -> Any:
         """The reverse walk of the diffusion model for one row, frame by frame."""
         state, row = request.app.state, _frame(request, [body.row])
-        asked = _asked(request, body)
-        return await _answer(request, state.desk.run(lambda: walked(state.explainer, row, **asked)))
+        asked, words = _asked(request, body), catalogue(body.language)
+        return await _answer(request, state.desk.run(lambda: walked(state.explainer, row, words, **asked)))
 
 
 def _asked(request: Request, body: bodies.Goal) -> dict[str, Any]:
     """The arguments of `Explainer.explain`, or some of them. In JSON the name of a column is text, even of column 0."""
     kind = next(kind for kind in (bodies.Question, bodies.Walk, bodies.Goal) if isinstance(body, kind))
-    asked = {name: getattr(body, name) for name in kind.model_fields if name != "row"}
+    asked = {name: getattr(body, name) for name in kind.model_fields if name not in ("row", "language")}
     known = {str(name): name for name in request.app.state.explainer.schema.names}
     if isinstance(asked["immutable"], list):
         asked["immutable"] = [known.get(n, n) if isinstance(n, str) else n for n in asked["immutable"]]
@@ -313,11 +323,16 @@ def _frame(request: Request, rows: Any, n: Any = 1) -> pd.DataFrame:
 
 
 def _predicted(explainer: Explainer, rows: pd.DataFrame) -> dict[str, Any]:
-    said = cells_of(explainer.predict(rows)) if len(rows) else []
-    chances: list[Any] = [None] * len(said)
-    if explainer.fitted.outputs[0].classes and said:
-        p = explainer.predict_proba(rows)
-        chances = [dict(zip(map(str, p.columns), row, strict=True)) for row in p.to_numpy().tolist()]
+    """As `Explainer.predict` and `predict_proba` say it; the model is asked once."""
+    fitted, output = explainer.fitted, explainer.fitted.outputs[0]
+    score = rounded(Judge(fitted.model).score(fitted.encoder.read(rows)))
+    labels: Any = score[:, 0].tolist()
+    chances: list[Any] = [None] * len(rows)
+    if output.classes:
+        labels = [output.classes[k] for k in output.group(score).tolist()]
+        names = [str(name) for name in output.classes]
+        chances = [dict(zip(names, each, strict=True)) for each in score[:, : len(names)].tolist()]
+    said = cells_of(labels)
     return {
         "decisions": [
             {"row": i, "prediction": each, "probabilities": chance}
@@ -345,7 +360,7 @@ def _about_files(api: FastAPI) -> None:
         """A question about a file; PUT the file to /jobs/{id}/rows."""
         state, asked, dialect = request.app.state, _asked(request, body), Dialect(body.sep, body.decimal)
         await _light(request, lambda: state.jobs.check(asked))
-        return state.jobs.new(asked, dialect).told()
+        return state.jobs.new(asked, dialect, catalogue(body.language).language).told()
 
     @api.put(
         "/jobs/{id}/rows", response_model=bodies.Job, status_code=202, responses=_troubles(404, 408, 409, 413, 415)

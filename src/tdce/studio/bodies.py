@@ -41,6 +41,9 @@ Audience = Annotated[
 ]
 
 
+Language = Annotated[Any, WithJsonSchema({"type": "string"}), Field(description="Of the words: en, de, de-CH")]
+
+
 class Strict(BaseModel):
     """A name that is not known is a slip, and is named."""
 
@@ -82,14 +85,13 @@ class Question(Goal):
 class Explain(Question):
     rows: Rows
     audience: Audience = "program"
-    language: Annotated[Any, WithJsonSchema({"type": "string"}), Field(description="Of the words: en, de, de-CH")] = (
-        "en"
-    )
+    language: Language = "en"
 
 
 class NewJob(Question):
     sep: str = Field(",", description="The separator of cells in CSV files")
     decimal: str = Field(".", description="The decimal mark in CSV files")
+    language: Annotated[Language, Field(description="Of the report")] = "en"
 
 
 class Predict(Strict):
@@ -100,12 +102,14 @@ class Check(Goal):
     row: Annotated[Row, Field(description="As it is")]
     values: Annotated[Row, Field(description="As it would be")]
     audience: Audience = "program"
+    language: Language = "en"
 
 
 class Walk(Goal):
     row: Row
     seed: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})] = 0
     closeness: Annotated[Any, _number(0, 1)] = None
+    language: Language = "en"
 
 
 class Trouble(BaseModel):
@@ -169,6 +173,13 @@ class Law(BaseModel):
 class Laws(BaseModel):
     laws: list[Law]
     rules: list[str]
+
+
+class Words(BaseModel):
+    language: str
+    locale: str = Field(description="Whose numbers are written")
+    languages: dict[str, str] = Field(description="All that there are, by their own names")
+    messages: dict[str, str | dict[str, str]] = Field(description="With places in braces; some by form of the plural")
 
 
 class Health(BaseModel):

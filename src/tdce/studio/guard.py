@@ -20,7 +20,7 @@ from tdce.studio.setting import Setting
 
 LOG = logging.getLogger("tdce.studio")
 
-OPEN = ("/", "/health", "/favicon.ico")  # without a token: they tell nothing of anybody
+OPEN = ("/", "/words", "/health", "/favicon.ico")  # without a token: they tell nothing of anybody
 PAGES = "/static/"
 MOST_CLIENTS = 10_000  # whose rates are remembered
 SAFE = ("GET", "HEAD", "OPTIONS")

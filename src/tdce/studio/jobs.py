@@ -49,6 +49,7 @@ class Job:
     folder: Path
     question: dict[str, Any]
     dialect: Dialect
+    language: str = "en"  # of the report
     state: str = "waiting for rows"
     rows: int | None = None
     done: int = 0
@@ -91,14 +92,14 @@ class Jobs:
         empty = self.explainer.fitted.encoder.write(self.explainer.fitted.people[:0], pd.DataFrame(index=range(0)))
         self.explainer.explain(empty, **question)
 
-    def new(self, question: dict[str, Any], dialect: Dialect) -> Job:
+    def new(self, question: dict[str, Any], dialect: Dialect, language: str = "en") -> Job:
         """A job that waits for its rows."""
         if len(self._jobs) >= self.bounds.jobs:
             raise Refusal(503, f"there are {len(self._jobs)} jobs already; delete one, or try again later", 30)
         name = secrets.token_urlsafe(24)
         folder = self.folder / secrets.token_hex(8)
         folder.mkdir(mode=0o700)
-        job = self._jobs[name] = Job(name, folder, question, dialect)
+        job = self._jobs[name] = Job(name, folder, question, dialect, language)
         asyncio.get_running_loop().call_later(self.bounds.job_seconds, self.delete, name)
         return job
 
@@ -198,4 +199,4 @@ class Jobs:
         for name in ("answer.csv", "answer.jsonl"):
             write_table(job.folder / name, frame, job.dialect)
         if len(answer.rows) <= MOST_ON_A_PAGE:
-            answer.to_html(job.folder / "report.html")
+            answer.to_html(job.folder / "report.html", language=job.language)

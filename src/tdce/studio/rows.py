@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from tdce.cells import as_numbers, is_value, plain
@@ -32,7 +31,8 @@ def frame_of(rows: Any, encoder: Encoder) -> pd.DataFrame:
     for row in rows:
         if not known.keys() <= row.keys():
             encoder.read(pd.DataFrame([list(row.values())], columns=list(row)))  # names what is not there
-    return pd.DataFrame({column.name: _series([row[name] for row in rows], column) for name, column in known.items()})
+    cells_by = {column.name: _array([row[name] for row in rows], column) for name, column in known.items()}
+    return pd.DataFrame(cells_by, index=range(len(rows)))
 
 
 def others(row: Mapping[str, Any], encoder: Encoder) -> dict[str, Any]:
@@ -60,7 +60,7 @@ def number(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _series(values: Sequence[Any], column: Column) -> pd.Series[Any]:
+def _array(values: Sequence[Any], column: Column) -> Any:
     for value in values:
         if isinstance(value, list | dict):
             raise InputError(
@@ -69,14 +69,14 @@ def _series(values: Sequence[Any], column: Column) -> pd.Series[Any]:
     words = isinstance(column, Categorical) and any(isinstance(c, str | bool) for c in column.categories)
     present = [v for v in values if v is not None and not (isinstance(v, float) and math.isnan(v))]
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in present)
-    series = pd.Series(list(values), dtype=object, name=column.name)
     if words or not numbers:
-        return series.infer_objects() if words else series
+        series = pd.Series(list(values), dtype=object)
+        series = series.infer_objects() if words else series
+        return series if series.dtype == object else series.array  # objects in an array would be inferred again
     whole = all(isinstance(v, int) and SMALLEST <= v <= LARGEST for v in present) and _whole(column)
     if whole:
-        return pd.Series(pd.array([None if _missing(v) else v for v in values], dtype="Int64"), name=column.name)
-    floats = [np.nan if _missing(v) else _float(v) for v in values]
-    return pd.Series(floats, dtype="float64", name=column.name).astype("Float64")
+        return pd.array([None if _missing(v) else v for v in values], dtype="Int64")
+    return pd.array([None if _missing(v) else _float(v) for v in values], dtype="Float64")
 
 
 def _missing(value: Any) -> bool:

@@ -15,7 +15,8 @@ import uvicorn
 from tdce.errors import InputError
 from tdce.explainer import Explainer
 from tdce.studio.app import app_of
-from tdce.studio.guard import LOG
+from tdce.studio.guard import LOG, Guard
+from tdce.studio.patience import patient
 from tdce.studio.setting import Setting
 
 GRACE = 5  # seconds for answers on their way when the server stops
@@ -30,16 +31,21 @@ def serve(
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
     """Answer until the process is told to stop; `ready` is told the address when it can be asked."""
-    with _bound(setting) as place:
+    with bound(setting) as place:
         torch.set_num_threads(threads)
         _log()
-        app = app_of(explainer, setting, rows)
-        config = uvicorn.Config(
-            app, log_config=None, access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
-            limit_concurrency=2 * setting.bounds.clients, timeout_graceful_shutdown=GRACE, ws="none",
-            ssl_certfile=setting.certificate, ssl_keyfile=setting.key, http="h11",
-        )  # fmt: skip
+        config = config_of(app_of(explainer, setting, rows), setting)
         _Server(config, lambda: ready(address_of(setting, place.getsockname()[1]))).run(sockets=[place])
+
+
+def config_of(app: Guard, setting: Setting) -> uvicorn.Config:
+    """How the app is served."""
+    bounds = setting.bounds
+    return uvicorn.Config(
+        app, log_config=None, access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
+        limit_concurrency=2 * bounds.clients, timeout_graceful_shutdown=GRACE, ws="none",
+        ssl_certfile=setting.certificate, ssl_keyfile=setting.key, http=patient(bounds.header_seconds),
+    )  # fmt: skip
 
 
 class _Server(uvicorn.Server):
@@ -60,10 +66,11 @@ def address_of(setting: Setting, port: int) -> str:
     return f"{setting.scheme}://{host}:{port}/"
 
 
-def _bound(setting: Setting) -> socket.socket:
-    """The port, taken before anything is said about it."""
+def bound(setting: Setting) -> socket.socket:
+    """The port, taken before anything is said about it. The protocol has its name: only of such sockets asyncio lets
+    the parts of an answer go out at once, and no client waits 40 ms for the second."""
     family = socket.AF_INET6 if ":" in setting.host else socket.AF_INET
-    place = socket.socket(family)
+    place = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         place.bind((setting.host, setting.port))

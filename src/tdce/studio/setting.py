@@ -23,6 +23,7 @@ class Bounds:
     waiting: int = 4_096  # rows in the queue
     clients: int = 2_048  # requests in flight
     seconds: float = 120.0  # for an answer
+    header_seconds: float = 10.0  # for the first line and the headers to arrive
     body_seconds: float = 10.0  # for a JSON body to arrive; a file may take as long as an answer
     rate: float = 200.0  # requests per second of one client,
     burst: float = 2_000.0  # and how many at once

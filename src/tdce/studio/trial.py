@@ -19,12 +19,12 @@ from tdce.judge import Judge, rounded
 from tdce.laws.keeping import Keeping
 from tdce.limits import Limits
 from tdce.plausibility import plausibility
+from tdce.studio.describing import described
 from tdce.studio.rows import number
 from tdce.studio.speaking import cells_of, distances, speaker_of
 from tdce.targets import goals_of
-from tdce.words.catalogue import catalogue
 from tdce.words.notes import Plain, mentions, note
-from tdce.words.speaker import Speaker
+from tdce.words.speaker import Speaker, Spoken
 
 
 def tried(
@@ -36,10 +36,11 @@ def tried(
     rules: Any = (),
     threshold: Any = None,
     audience: Any = "program",
+    language: Any = "en",
 ) -> dict[str, Any]:
     """Score, verdict, plausibility, and what the other values break, of a row that would have them."""
-    speaker = speaker_of(explainer.schema, "en", audience)
-    barred = () if audience == "program" else [name for name in explainer.schema.names if not speaker.may_name(name)]
+    speaker, whole = speaker_of(explainer.schema, language, audience), audience == "program"
+    barred = () if whole else [name for name in explainer.schema.names if not speaker.may_name(name)]
     fitted, rules = explainer.fitted, texts("rules", rules)
     encoder, schema = fitted.encoder, explainer.schema
     limits = Limits.of(encoder, row, names("immutable", immutable), rules)
@@ -61,8 +62,8 @@ def tried(
         "distance": float(distances(encoder, own, raw[:, None])[0, 0]),
         "broken": _unnamed(_broken(texts_of, limits.laws, raw, own), barred, speaker),
         "unusual": _unnamed([*_broken([*map(str, soft)], Keeping.soft(schema.laws, schema.features), raw, own),
-                             *_unfamiliar(encoder, raw)], barred, speaker),
-        "not_allowed": _unnamed(_not_allowed(limits, raw), barred, speaker),
+                             *_unfamiliar(encoder, raw, speaker, whole)], barred, speaker),
+        "not_allowed": _not_allowed(limits, raw, speaker, whole),
         "changed": [str(schema.names[i]) for i in np.flatnonzero(~same(raw, own)[0])
                     if schema.names[i] not in barred],
     }  # fmt: skip
@@ -85,29 +86,39 @@ def typical_of(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[f
 
 
 def _unnamed(sentences: list[str], barred: Iterable[Name], speaker: Speaker) -> list[str]:
-    """Without those that name what must not be named; that there are some is said."""
+    """Laws and rules, without those that name what must not be named; that there are some is said."""
     kept = [text for text in sentences if not any(mentions(text, str(name)) for name in barred)]
     return kept if len(kept) == len(sentences) else [*kept, speaker.text("unnamed_rule")]
 
 
-def _unfamiliar(encoder: Encoder, raw: Floats) -> list[str]:
-    return [note((remark,), catalogue("en"), Plain(())) for remark in encoder.unfamiliar(raw)[0]]
+def _unfamiliar(encoder: Encoder, raw: Floats, speaker: Speaker, whole: bool) -> list[str]:
+    """Values that were never learned: to a program by the names of the columns."""
+    remarks = encoder.unfamiliar(raw)[0]
+    if whole:
+        return [note((remark,), speaker.messages, Plain(())) for remark in remarks]
+    return [text for remark in remarks if (text := note((remark,), speaker.messages, Spoken(speaker)))]
 
 
 def _broken(sentences: list[str], laws: Keeping, raw: Floats, own: Floats) -> list[str]:
     return [text for text, broken in zip(sentences, laws.broken(raw, own)[0], strict=True) if broken]
 
 
-def _not_allowed(limits: Limits, raw: Floats) -> list[str]:
+def _not_allowed(limits: Limits, raw: Floats, speaker: Speaker, whole: bool) -> list[str]:
     """Which of the changed values no answer would have."""
-    said = []
+    said, hidden = [], False
     for i, (choices, learned) in enumerate(zip(limits.choices, limits.columns, strict=True)):
-        column = learned.column
-        if same(raw[:, i], limits.own[:, i])[0]:
+        column, own = learned.column, limits.own[:, i]
+        if same(raw[:, i], own)[0] or not (column.immutable or not choices.allows(raw[:, i])[0]):
             continue
+        if not (whole or speaker.may_name(column.name)):
+            hidden = True
+            continue
+        name, value = column.name if whole else speaker.title(column.name), column.cells(raw[:, i])[0]
+        places = {"column": name, "known": described(column, speaker)}
         if column.immutable:
-            said.append(f"{column.name} may not change")
-        elif not choices.allows(raw[:, i])[0]:
-            value = column.cells(raw[:, i])[0]
-            said.append(f"{column.name} may not be {'missing' if value is None else value}: {column.describe()}")
-    return said
+            said.append(speaker.text("studio_may_not_change", column=name))
+        elif value is None:
+            said.append(speaker.text("studio_may_not_be_missing", **places))
+        else:
+            said.append(speaker.text("studio_may_not_be", value=speaker.value(column.name, value), **places))
+    return [*said, speaker.text("unnamed_rule")] if hidden else said

@@ -24,11 +24,10 @@ from tdce.products import even
 from tdce.studio.rows import records
 from tdce.studio.speaking import cells_of
 from tdce.studio.trial import goals_for, typical_of
+from tdce.words.catalogue import Catalogue
 
 START = 0.5  # share of T to which the row is noised, if nobody asks for another
 STEPS = 40
-GUIDED = "Algorithm 1: each step is pulled towards the wanted class by the model's gradient"
-TOLD = "the diffusion model alone, told the wanted class: this model has no gradient that could lead"
 
 Seen = list[tuple[int, Tensor]]  # the time, and the estimate of the clean row (1, width)
 
@@ -36,6 +35,7 @@ Seen = list[tuple[int, Tensor]]  # the time, and the estimate of the clean row (
 def walked(
     explainer: Explainer,
     row: pd.DataFrame,
+    words: Catalogue,
     target: Any = None,
     immutable: Any = (),
     rules: Any = (),
@@ -64,7 +64,7 @@ def walked(
     ]
     labels = tuple(label for output in fitted.outputs for label in output.labels())
     return {
-        "algorithm": GUIDED if fitted.guide else TOLD,
+        "algorithm": words.text("studio_walk_guided" if fitted.guide else "studio_walk_told"),
         "target": cells_of([goals.goal(0).wanted(labels)])[0],
         "frames": frames[:-1],
         "returned": frames[-1],

@@ -58,7 +58,7 @@ class Speaker:
 
     def label(self, feature: Name) -> str:
         """What the feature is called in a sentence."""
-        return self._chosen(self._words(feature).label) or spoken(feature)
+        return self.chosen(self._words(feature).label) or spoken(feature)
 
     def title(self, feature: Name) -> str:
         """What it is called in a table: without an article."""
@@ -76,7 +76,7 @@ class Speaker:
 
     def outcome(self, of: Any) -> str:
         """An answer of the model, in quotation marks: by the schema's word for it, or as it is."""
-        return self.text("quoted", text=self._chosen(self.outcomes.get(key_of(of), "")) or of)
+        return self.text("quoted", text=self.chosen(self.outcomes.get(key_of(of), "")) or of)
 
     def score(self, number: float, predicted: bool) -> str:
         """A probability in percent, or a predicted number."""
@@ -112,7 +112,7 @@ class Speaker:
 
     def bullet(self, feature: Name, before: Any, after: Any) -> str:
         """`term: 24 months instead of 36`, or with its verb: `lower the amount to 3,200 € instead of …`"""
-        verb = self._chosen(self._words(feature).verb)
+        verb = self.chosen(self._words(feature).verb)
         key = "point" if not verb or "{" in verb else f"do{self._open(verb)}"
         label = self.title(feature) if key == "point" else self.label(feature)
         return self.text(key, label=label, change=self._change(feature, before, after), verb=verb)
@@ -161,7 +161,7 @@ class Speaker:
         if not line.remarks:
             parts = [part for part in line.note.split("; ") if not self._names_barred(part)]
             return "; ".join(parts)
-        return note(line.remarks, self.messages, _Spoken(self))
+        return note(line.remarks, self.messages, Spoken(self))
 
     # How they are made
 
@@ -176,7 +176,7 @@ class Speaker:
 
     def _clause(self, feature: Name, before: Any, after: Any) -> str:
         """One condition of a sentence."""
-        verb, change = self._chosen(self._words(feature).verb), self._change(feature, before, after)
+        verb, change = self.chosen(self._words(feature).verb), self._change(feature, before, after)
         values = {"label": self.label(feature), "change": change}
         if "{" in verb:
             return verb.format(before=self.value(feature, before), after=self.value(feature, after), **values)
@@ -202,7 +202,7 @@ class Speaker:
         if _is_missing(cell):
             return self.text("not_known"), ""
         if (said := words.values.get(key_of(_plain(cell)))) is not None:
-            return self._chosen(said), ""
+            return self.chosen(said), ""
         if (words.format == "date" or hasattr(cell, "isoformat")) and (day := dated(self.messages, cell)) is not None:
             return day, ""
         cell = _plain(cell)
@@ -226,7 +226,7 @@ class Speaker:
 
     def _unit(self, words: Words, number: float) -> str:
         """The form for one, or the one for several."""
-        forms = self._chosen(words.unit).split("|")
+        forms = self.chosen(words.unit).split("|")
         one = self.messages.locale.plural_form(abs(number)) == "one"
         return (forms[0] if one else forms[-1]).strip()
 
@@ -251,7 +251,7 @@ class Speaker:
         wanted = line.wanted or (Wanted("class", line.target),)
         if len(wanted) > 1 or wanted[0].kind != "class":
             return ""
-        return self._chosen(self.outcomes.get(key_of(wanted[0].of), ""))
+        return self.chosen(self.outcomes.get(key_of(wanted[0].of), ""))
 
     def _names_barred(self, text: str) -> bool:
         barred = (name for name in self.words if not self.may_name(name))
@@ -262,14 +262,14 @@ class Speaker:
     def _words(self, feature: Name) -> Words:
         return self.words.get(feature, NONE)
 
-    def _chosen(self, said: Said) -> str:
+    def chosen(self, said: Said) -> str:
         """In this language; failing that in English, or in any."""
         if isinstance(said, str):
             return said
         return said.get(self.messages.tongue) or said.get("en") or next(iter(said.values()))
 
 
-class _Spoken(Namer):
+class Spoken(Namer):
     """Names and numbers of a note, as the speaker says them."""
 
     def __init__(self, speaker: Speaker) -> None:

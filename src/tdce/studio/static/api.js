@@ -1,5 +1,6 @@
 // The HTTP API, as every other client sees it. A refusal becomes an error with the server's own words.
-import { h } from "./dom.js";
+import { h, save } from "./dom.js";
+import { t } from "./words.js";
 
 const TOKEN = "tdce-token"; // kept for this tab only
 
@@ -27,12 +28,17 @@ export async function call(path, options = {}) {
     response = await fetch(path, { ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, "The server cannot be reached. Is it still running?");
+    throw new Refused(0, t("unreachable"));
   }
   if (response.ok) return response;
   if (response.status === 401 && (await askToken())) return call(path, options);
   const told = await response.json().catch(() => ({}));
-  throw new Refused(response.status, told.detail || `The server answered ${response.status}.`);
+  throw new Refused(response.status, told.detail || t("answered", { status: String(response.status) }));
+}
+
+// What a plain link cannot fetch from a server with a token, as a file.
+export async function download(path, name) {
+  save(await (await call(path)).blob(), name);
 }
 
 let asking = null;
@@ -42,10 +48,10 @@ function askToken() {
   asking ??= new Promise((resolve) => {
     const input = h("input", { type: "password", autocomplete: "off", required: true, id: "token" });
     const form = h("form", { method: "dialog" },
-      h("h2", {}, "This server answers to those who hold its token"),
-      h("label", { for: "token" }, "Token"), input,
-      h("p", { class: "small" }, "It is kept in this tab only."),
-      h("button", { class: "main", value: "yes" }, "Go on"));
+      h("h2", {}, t("token_heading")),
+      h("label", { for: "token" }, t("token")), input,
+      h("p", { class: "small" }, t("token_kept")),
+      h("button", { class: "main", value: "yes" }, t("go_on")));
     const dialog = h("dialog", {}, form);
     dialog.addEventListener("close", () => {
       if (dialog.returnValue === "yes") sessionStorage.setItem(TOKEN, input.value);

@@ -1,5 +1,6 @@
 // Columns as people see them: titles, values, and inputs that fit the schema.
 import { h } from "./dom.js";
+import { locale, number, quoted, t } from "./words.js";
 
 let schema = null;
 export function learn(found) {
@@ -12,28 +13,30 @@ export const title = (name) => capital(schema.spoken[name]?.title ?? name);
 export const named = (name) => schema.spoken[name]?.named ?? true;
 export const feature = (name) => schema.features.find((each) => String(each.name) === name);
 
-const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 10 });
+// What the model says, by the schema’s word for it.
+export const said = (outcome) => schema.said[String(outcome)] ?? String(outcome);
+export const outcome = (of) => quoted(said(of));
 
 export function shown(name, value) {
-  if (value === null || value === undefined) return "not known";
+  if (value === null || value === undefined) return t("not_known");
   const words = schema.spoken[name];
   if (words && String(value) in words.values) return words.values[String(value)];
   if (typeof value !== "number") return String(value);
   if (words?.format === "money") {
     const digits = Number.isInteger(value) ? 0 : 2;
-    return new Intl.NumberFormat("en", { style: "currency", currency: words.unit, currencyDisplay: "code", minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
+    return new Intl.NumberFormat(locale(), { style: "currency", currency: words.unit, currencyDisplay: "code", minimumFractionDigits: digits, maximumFractionDigits: digits }).format(value);
   }
-  if (words?.format === "percent") return `${plain.format(100 * value)} %`;
+  if (words?.format === "percent") return `${number(100 * value)} %`;
   if (words?.format === "year") return String(value);
   const [one, several] = (words?.unit ?? "").split("|");
   const unit = value === 1 ? one : several ?? one;
-  return unit ? `${plain.format(value)} ${unit}` : plain.format(value);
+  return unit ? `${number(value)} ${unit}` : number(value);
 }
 
-export const percent = (share) => `${Math.round(100 * share)} %`;
+export const percent = (share) => `${number(Math.round(100 * share))} %`;
 
 // A predicted number, or a probability.
-export const score = (value) => (schema.outputs[0].classes ? percent(value) : plain.format(Number(value.toPrecision(4))));
+export const score = (value) => (schema.outputs[0].classes ? percent(value) : number(Number(value.toPrecision(4))));
 
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
@@ -46,7 +49,7 @@ export function input(column, value, id, changed, describedby = null) {
   if (column.kind === "categorical") {
     const choices = column.order?.length ? [...column.order, ...column.categories.filter((c) => !column.order.includes(c))] : column.categories;
     const select = h("select", { id, ...more },
-      column.missing || value === null ? h("option", { value: MISSING }, "not known") : null,
+      column.missing || value === null ? h("option", { value: MISSING }, t("not_known")) : null,
       choices.map((choice, i) => h("option", { value: String(i) }, shown(name, choice))));
     select.value = value === null ? MISSING : String(choices.findIndex((choice) => choice === value));
     select.addEventListener("change", () => changed(select.value === MISSING ? null : choices[Number(select.value)]));
@@ -54,7 +57,7 @@ export function input(column, value, id, changed, describedby = null) {
   }
   const box = h("input", {
     id, type: "number", inputmode: "decimal", step: column.step ?? "any",
-    value: value === null ? "" : value, placeholder: column.missing ? "not known" : "", ...more,
+    value: value === null ? "" : value, placeholder: column.missing ? t("not_known") : "", ...more,
   });
   box.addEventListener("input", () => {
     if (box.value === "" && !box.validity.badInput) changed(null);
@@ -67,18 +70,13 @@ export function input(column, value, id, changed, describedby = null) {
 export function hint(column) {
   if (column.kind === "categorical") return "";
   const name = String(column.name);
-  const low = schema.spoken[name]?.format === "plain" ? plain.format(column.low) : shown(name, column.low);
-  return `${low} to ${shown(name, column.high)}`;
+  const low = schema.spoken[name]?.format === "plain" ? number(column.low) : shown(name, column.low);
+  return t("range", { low, high: shown(name, column.high) });
 }
 
-// Somebody in the middle, to begin with.
-export function blank() {
-  return Object.fromEntries(schema.features.map((column) => [String(column.name), middle(column)]));
-}
+// Somebody usual, to begin with.
+export const blank = () => ({ ...schema.usual });
 
-function middle(column) {
-  if (column.kind === "categorical") return column.categories[0];
-  if (column.levels) return column.levels[Math.floor(column.levels.length / 2)];
-  const step = column.step ?? (column.high - column.low) / 100;
-  return Number((column.low + Math.round((column.high - column.low) / 3 / step) * step).toPrecision(12));
-}
+// Columns that may be named to whoever reads this; how many others there are.
+export const seen = () => schema.features.filter((column) => named(String(column.name)));
+export const unseen = () => schema.features.length - seen().length;

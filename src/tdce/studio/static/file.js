@@ -1,52 +1,52 @@
 // A whole file: send it, watch it, stop it, fetch what was found.
-import { call, get, post } from "./api.js";
-import { fill, h, save, say } from "./dom.js";
-import { known, title } from "./fields.js";
+import { call, download, get, post } from "./api.js";
+import { fill, h, say } from "./dom.js";
+import { known, said, title } from "./fields.js";
 import { question, rules, state } from "./state.js";
+import { language, t, whole } from "./words.js";
 
 const EVERY = 500; // milliseconds between looks
 const KINDS = [[".csv.gz", "application/gzip"], [".parquet", "application/vnd.apache.parquet"], [".csv", "text/csv"]];
-const NAMES = { "answer.csv": "Answers, CSV", "answer.jsonl": "Answers, JSON lines", "report.html": "Report, a page" };
-const STATUS = { valid: "would change the decision", best_effort: "nearer, but not there", already: "nothing to change", infeasible: "nothing may change" };
+const NAMES = { "answer.csv": () => t("answers_csv"), "answer.jsonl": () => t("answers_jsonl"), "report.html": () => t("report_page") };
 
 let running = null; // the job of this tab, wherever one goes
 
 export function file(main) {
   const place = h("div", { id: "job" });
   const pick = h("input", { type: "file", id: "file", accept: ".csv,.gz,.parquet", required: true });
-  const sep = h("select", { id: "sep" }, [[",", "comma"], [";", "semicolon"], ["tab", "tab"]].map(([value, text]) => h("option", { value }, text)));
-  const decimal = h("select", { id: "decimal" }, [[".", "point"], [",", "comma"]].map(([value, text]) => h("option", { value }, text)));
-  const form = h("form", { class: "card" }, h("h2", {}, "Rows to explain"),
+  const sep = h("select", { id: "sep" }, [[",", t("comma")], [";", t("semicolon")], ["tab", t("tab")]].map(([value, text]) => h("option", { value }, text)));
+  const decimal = h("select", { id: "decimal" }, [[".", t("point")], [",", t("comma")]].map(([value, text]) => h("option", { value }, text)));
+  const form = h("form", { class: "card" }, h("h2", {}, t("file_rows")),
     h("div", { class: "fields" },
-      h("div", { class: "field" }, h("label", { for: "file" }, "A table: .csv, .csv.gz or .parquet"), pick),
-      h("div", { class: "field" }, h("label", { for: "sep" }, "Cells are separated by"), sep),
-      h("div", { class: "field" }, h("label", { for: "decimal" }, "Decimal mark"), decimal)),
+      h("div", { class: "field" }, h("label", { for: "file" }, t("file_table")), pick),
+      h("div", { class: "field" }, h("label", { for: "sep" }, t("file_sep")), sep),
+      h("div", { class: "field" }, h("label", { for: "decimal" }, t("file_decimal")), decimal)),
     h("p", { class: "small" }, settings()),
-    h("button", { class: "main", id: "send" }, "Explain the file"));
+    h("button", { class: "main", id: "send" }, t("file_send")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const chosen = pick.files[0];
     const kind = KINDS.find(([ending]) => chosen.name.toLowerCase().endsWith(ending))?.[1];
-    if (!kind) return fill(place, h("p", { class: "notice", role: "alert" }, "The file must end in .csv, .csv.gz or .parquet."));
-    await begin(place, chosen, kind, { ...question(), sep: sep.value, decimal: decimal.value });
+    if (!kind) return fill(place, h("p", { class: "notice", role: "alert" }, t("file_ending")));
+    await begin(place, chosen, kind, { ...question(), sep: sep.value, decimal: decimal.value, language: language() });
   });
-  fill(main, h("h1", {}, "A whole file"),
-    h("p", { class: "lead" }, "Every row gets its options, with the settings of the person page. What you send is kept in a folder of its own on the server and deleted with the job."), form, place);
+  fill(main, h("h1", {}, t("file_heading")),
+    h("p", { class: "lead" }, t("file_lead")), form, place);
   if (running) watch(place);
 }
 
 function settings() {
-  const some = state(), parts = [`${some.n} ${some.n === 1 ? "option" : "options"} per row`];
-  if (some.closeness !== null) parts.push(`closeness ${some.closeness}`);
-  if (some.locks.length) parts.push(`locked: ${some.locks.map(title).join(", ")}`);
-  if (rules(some).length) parts.push(`rules: ${rules(some).join("; ")}`);
-  if (some.target !== null) parts.push(`wanted: ${some.target}`);
-  return `Settings: ${parts.join(" · ")}.`;
+  const some = state(), parts = [t("options_per_row", { count: some.n })];
+  if (some.closeness !== null) parts.push(t("settings_closeness", { closeness: some.closeness }));
+  if (some.locks.length) parts.push(t("settings_locked", { columns: some.locks.map(title).join(", ") }));
+  if (rules(some).length) parts.push(t("settings_rules", { rules: rules(some).join("; ") }));
+  if (some.target !== null) parts.push(t("settings_wanted", { wanted: said(some.target) }));
+  return t("settings", { settings: parts.join(" · ") });
 }
 
 async function begin(place, content, kind, asked) {
   if (running) await stop();
-  fill(place, h("p", { class: "loading" }, "Sending …"));
+  fill(place, h("p", { class: "loading" }, t("sending")));
   try {
     running = await sent(content, kind, asked);
     watch(place);
@@ -74,10 +74,10 @@ async function stop() {
 }
 
 async function watch(place) {
-  const bar = h("progress", { id: "progress", "aria-label": "Rows explained", value: 0, max: 1 });
-  const words = h("p", { class: "num", role: "status" }, "Waiting …");
-  const end = h("button", { id: "stop", onclick: async () => { await stop(); fill(place, h("p", { class: "notice" }, "Stopped; nothing was kept.")); } }, "Stop");
-  fill(place, h("section", { class: "card", "aria-label": "Progress" }, bar, h("div", { class: "bar" }, words, end)));
+  const bar = h("progress", { id: "progress", "aria-label": t("rows_explained"), value: 0, max: 1 });
+  const words = h("p", { class: "num", role: "status" }, t("waiting"));
+  const end = h("button", { id: "stop", onclick: async () => { await stop(); fill(place, h("p", { class: "notice" }, t("stopped"))); } }, t("stop"));
+  fill(place, h("section", { class: "card", "aria-label": t("progress") }, bar, h("div", { class: "bar" }, words, end)));
   const id = running;
   while (running === id && place.isConnected) {
     let job;
@@ -91,7 +91,7 @@ async function watch(place) {
     if (running !== id) return;
     bar.max = job.rows ?? 1;
     bar.value = job.done;
-    words.textContent = `${job.done.toLocaleString("en")} of ${(job.rows ?? 0).toLocaleString("en")} rows`;
+    words.textContent = t("progress_rows", { done: job.done, rows: job.rows ?? 0 });
     if (job.state === "failed") {
       await stop();
       return fill(place, h("p", { class: "notice", role: "alert" }, job.words));
@@ -102,17 +102,17 @@ async function watch(place) {
 }
 
 function done(job, place) {
-  say("The file is explained.");
+  say(t("file_done"));
   const counts = Object.entries(job.counts);
-  return h("section", { class: "card", "aria-label": "Result" }, h("h2", {}, `${job.rows.toLocaleString("en")} rows are explained`),
-    h("ul", { class: "tiles" }, counts.map(([status, count]) => h("li", {}, h("b", {}, count.toLocaleString("en")), h("span", {}, STATUS[status] ?? status)))),
-    h("div", { class: "buttons" }, job.files.map((name) => h("button", { class: name === "report.html" ? "main" : "", onclick: () => fetched(job.id, name, place) }, NAMES[name])),
-      h("button", { id: "forget", onclick: async () => { await stop(); fill(place); } }, "Delete from the server")));
+  return h("section", { class: "card", "aria-label": t("result") }, h("h2", {}, t("rows_done", { count: job.rows })),
+    h("ul", { class: "tiles" }, counts.map(([status, count]) => h("li", {}, h("b", {}, whole(count)), h("span", {}, t(`status_${status}`))))),
+    h("div", { class: "buttons" }, job.files.map((name) => h("button", { class: name === "report.html" ? "main" : "", onclick: () => fetched(job.id, name, place) }, NAMES[name]())),
+      h("button", { id: "forget", onclick: async () => { await stop(); fill(place); } }, t("forget"))));
 }
 
 async function fetched(id, name, place) {
   try {
-    save(await (await call(`/jobs/${id}/${name}`)).blob(), name);
+    await download(`/jobs/${id}/${name}`, name);
   } catch (error) {
     place.append(h("p", { class: "notice", role: "alert" }, error.message));
   }
@@ -120,7 +120,7 @@ async function fetched(id, name, place) {
 
 // The report of a few rows that are here already.
 export async function report(rows, asked) {
-  const id = await sent(csv(rows), "text/csv", asked);
+  const id = await sent(csv(rows), "text/csv", { ...asked, language: language() });
   try {
     for (;;) {
       const job = await get(`/jobs/${id}`);

@@ -1,13 +1,7 @@
 // The options of an answer, side by side.
 import { h } from "./dom.js";
 import { feature, known, score, shown, title } from "./fields.js";
-
-const STATUS = {
-  valid: "would change the decision",
-  best_effort: "nearer, but not there",
-  already: "nothing to change",
-  infeasible: "nothing may change",
-};
+import { decimals, t } from "./words.js";
 
 export function options(lines, { onTry }) {
   return h("div", { class: `options of-${Math.min(lines.length, 3)}` }, lines.map((line) => card(line, lines.length > 1, onTry)));
@@ -15,23 +9,33 @@ export function options(lines, { onTry }) {
 
 function card(line, several, onTry) {
   return h("article", { class: "card option" },
-    h("header", {}, h("h3", {}, several ? `Option ${line.option + 1}` : "What would change it"),
-      h("span", { class: `chip ${line.status}` }, STATUS[line.status])),
+    h("header", {}, h("h3", {}, several ? t("option", { number: line.option + 1 }) : t("would_change")),
+      h("span", { class: `chip ${line.status}` }, t(`status_${line.status}`))),
     h("p", { class: "headline" }, line.sentence),
     line.changes.length ? h("ul", { class: "changes" }, line.changes.map(change)) : null,
-    line.unnamed ? h("p", { class: "note" }, `${line.unnamed} further ${line.unnamed === 1 ? "point" : "points"} changed, not named here.`) : null,
+    line.unnamed ? h("p", { class: "note" }, t("unnamed", { count: line.unnamed })) : null,
     known().outputs[0].classes ? scale(line) : h("p", {}, `${score(line.score_before)} → ${score(line.score_after)}`),
     line.typical ? h("p", { class: "note" }, `${line.typical.charAt(0).toUpperCase()}${line.typical.slice(1)}.`) : null,
-    line.note ? h("p", { class: "note" }, `Note: ${line.note}.`) : null,
+    line.note ? h("p", { class: "note" }, t("note", { note: line.note })) : null,
+    reasons(line),
     h("div", { class: "buttons end" },
-      h("button", { onclick: () => onTry(line) }, "Try by hand"),
-      h("button", { onclick: (event) => copy(event.target, line.letter) }, "Copy as a letter")));
+      h("button", { onclick: () => onTry(line) }, t("try")),
+      h("button", { onclick: (event) => copy(event.target, line.letter) }, t("copy_letter"))));
+}
+
+// What each change is worth to the decision; not there where the model was not asked.
+function reasons({ reasons: found }) {
+  const known = found.filter((reason) => reason.loss !== null);
+  if (known.length < 2) return null;
+  return h("details", { class: "reasons" }, h("summary", {}, t("reasons")),
+    h("p", { class: "small" }, t("reasons_lead")),
+    h("ol", {}, known.map((reason) => h("li", {}, `${reason.words} `, h("b", { class: "num" }, decimals(reason.loss))))));
 }
 
 function change(each) {
   return h("li", {}, h("b", {}, title(each.feature)),
     h("span", { class: "way-over" }, h("s", {}, shown(each.feature, each.before)), h("span", { class: "arrow", "aria-hidden": "true" }, "→"),
-      h("span", { class: "sr" }, " becomes "), h("strong", {}, shown(each.feature, each.after))),
+      h("span", { class: "sr" }, ` ${t("becomes")} `), h("strong", {}, shown(each.feature, each.after))),
     track(each));
 }
 
@@ -54,16 +58,16 @@ export function scale(line) {
     inner.style.width = `${100 * share}%`;
     return h("span", { class: "meter", "aria-hidden": "true" }, inner);
   };
-  return h("div", { class: "scale" }, h("span", {}, "Chance now"), bar(line.score_before, "now"), h("span", { class: "num" }, score(line.score_before)),
-    h("span", {}, "then"), bar(line.score_after, "then"), h("span", { class: "num" }, score(line.score_after)));
+  return h("div", { class: "scale" }, h("span", {}, t("chance_now")), bar(line.score_before, "now"), h("span", { class: "num" }, score(line.score_before)),
+    h("span", {}, t("chance_then")), bar(line.score_after, "then"), h("span", { class: "num" }, score(line.score_after)));
 }
 
 async function copy(button, text) {
   try {
     await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
+    button.textContent = t("copied");
   } catch {
-    button.textContent = "Could not copy";
+    button.textContent = t("not_copied");
   }
-  setTimeout(() => (button.textContent = "Copy as a letter"), 2000);
+  setTimeout(() => (button.textContent = t("copy_letter")), 2000);
 }

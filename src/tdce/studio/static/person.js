@@ -1,20 +1,23 @@
 // One person: values and limits on the left, the decision, the dial and the options on the right.
 import { post } from "./api.js";
 import { debounced, fill, h, save, say } from "./dom.js";
-import { features, hint, input, known, named, percent, score, title } from "./fields.js";
+import { hint, input, known, outcome, percent, said, score, seen, title, unseen } from "./fields.js";
 import { options } from "./options.js";
 import { plot } from "./plot.js";
 import { change, listen, question, state } from "./state.js";
 import { report } from "./file.js";
+import { decimals, language, rich, t } from "./words.js";
 
 const POSITIONS = [0, 0.25, 0.5, 0.75, 1];
 const WAIT = 150; // milliseconds without a change before the server is asked
 const cache = new Map(); // answers by question, in this tab's memory only
 const MOST = 200;
 
+const asked = (some) => ({ rows: [some.person], ...question(some), audience: "analyst", language: language() });
+
 // The answer to the question of this state; asked once.
 export async function answer(some, signal) {
-  const body = { rows: [some.person], ...question(some), audience: "analyst" };
+  const body = asked(some);
   const key = JSON.stringify(body);
   if (!cache.has(key)) {
     const { lines } = await post("/explain", body, signal);
@@ -28,8 +31,8 @@ let room = null; // what is on the page now
 
 export function person(main, go) {
   const some = state();
-  const decision = h("section", { class: "card decision", "aria-live": "polite", "aria-label": "Decision" }, h("p", { class: "loading" }, "Asking the model …"));
-  const found = h("section", { "aria-label": "Options", id: "options" }, h("p", { class: "loading" }, "Looking for options …"));
+  const decision = h("section", { class: "card decision", "aria-live": "polite", "aria-label": t("decision") }, h("p", { class: "loading" }, t("asking")));
+  const found = h("section", { "aria-label": t("options"), id: "options" }, h("p", { class: "loading" }, t("looking")));
   const along = h("div", { id: "along" });
   room = { heading: h("h1", {}, heading(some)), decision, found, along, go, controller: null };
   fill(main, room.heading,
@@ -39,7 +42,7 @@ export function person(main, go) {
   ask();
 }
 
-const heading = ({ number }) => (number === null ? "A person of your own" : `Person ${number + 1}`);
+const heading = ({ number }) => (number === null ? t("own_person") : t("person_number", { number: number + 1 }));
 
 const later = debounced(() => ask(), WAIT);
 
@@ -60,11 +63,11 @@ async function ask() {
     const { decisions } = await post("/predict", { rows: [some.person] }, signal);
     decided(here.decision, decisions[0], some);
     const lines = await answer(some, signal);
-    fill(here.found, h("div", { class: "bar" }, h("h2", {}, lines.length > 1 ? "Options, side by side" : "What would change it"),
-      h("button", { id: "export", onclick: (event) => exported(event.target) }, "Export a report")),
+    fill(here.found, h("div", { class: "bar" }, h("h2", {}, lines.length > 1 ? t("side_by_side") : t("would_change")),
+      h("button", { id: "export", onclick: (event) => exported(event.target) }, t("export"))),
       options(lines, { onTry: (line) => { change({ trial: { ...state().person, ...line.values } }); here.go("trial"); } }));
     shownAlong(here, some);
-    say(`${lines.length} options. ${lines[0]?.sentence ?? ""}`);
+    say(t("options_found", { count: lines.length, sentence: lines[0]?.sentence ?? "" }));
   } catch (error) {
     if (error.name === "AbortError") return;
     fill(here.found, h("p", { class: "notice", role: "alert" }, error.message));
@@ -77,18 +80,18 @@ function decided(element, found, some) {
   const p = found.probabilities?.[String(wanted)];
   const good = String(found.prediction) === String(wanted);
   fill(element,
-    h("p", { class: "small" }, "The model says"),
-    h("p", { class: `verdict ${good ? "yes" : "no"}` }, found.probabilities ? `“${found.prediction}”` : score(found.prediction)),
-    p === undefined ? null : h("p", {}, `Chance of “${wanted}”: `, h("b", { class: "num" }, percent(p))));
+    h("p", { class: "small" }, t("says")),
+    h("p", { class: `verdict ${good ? "yes" : "no"}` }, found.probabilities ? outcome(found.prediction) : score(found.prediction)),
+    p === undefined ? null : h("p", {}, rich("chance", { outcome: outcome(wanted), chance: h("b", { class: "num" }, percent(p)) })));
 }
 
 async function exported(button) {
   const words = button.textContent;
   button.disabled = true;
-  button.textContent = "Making the report …";
+  button.textContent = t("exporting");
   try {
     save(await report([state().person], question()), "report.html");
-    say("The report is downloaded.");
+    say(t("exported"));
   } catch (error) {
     button.after(h("p", { class: "notice", role: "alert" }, error.message));
   }
@@ -103,8 +106,8 @@ function values(some) {
     const name = String(column.name), id = `value-${name}`, locked = some.locks.includes(name);
     const mine = known().may_change[name] !== "no";
     const lock = h("button", {
-      class: "lock", "aria-pressed": String(locked || !mine), disabled: !mine, "aria-label": `Keep ${title(name)} as it is`,
-      title: mine ? "Keep as it is in every option" : "Never changes",
+      class: "lock", "aria-pressed": String(locked || !mine), disabled: !mine, "aria-label": t("keep", { column: title(name) }),
+      title: mine ? t("keep_title") : t("never_changes"),
       onclick: (event) => {
         const on = event.currentTarget.getAttribute("aria-pressed") !== "true";
         event.currentTarget.setAttribute("aria-pressed", String(on));
@@ -117,16 +120,17 @@ function values(some) {
       hint(column) ? h("span", { class: "small" }, hint(column)) : null);
   };
   const open = !matchMedia("(max-width: 34rem)").matches || some.number === null;
-  return h("details", { class: "card", open, id: "values" }, h("summary", {}, h("h2", {}, "Values")),
-    h("p", { class: "small" }, "The lock keeps a value as it is in every option."),
-    h("div", { class: "fields" }, features().map(field)));
+  return h("details", { class: "card", open, id: "values" }, h("summary", {}, h("h2", {}, t("values"))),
+    h("p", { class: "small" }, t("values_lead")),
+    h("div", { class: "fields" }, seen().map(field)),
+    unseen() ? h("p", { class: "small", id: "unseen" }, t("kept_unseen", { count: unseen() })) : null);
 }
 
 // Limits
 
 function limits(some) {
   const classes = known().outputs[0].classes;
-  const free = features().filter((column) => known().may_change[String(column.name)] !== "no" && named(String(column.name)));
+  const free = seen().filter((column) => known().may_change[String(column.name)] !== "no");
   const picked = h("select", { id: "limit-of" }, free.map((column) => h("option", { value: String(column.name) }, title(String(column.name)))));
   const editor = h("div", { class: "editor" });
   const edit = () => fill(editor, limit(free.find((column) => String(column.name) === picked.value)));
@@ -138,20 +142,20 @@ function limits(some) {
   const count = h("input", { id: "n", type: "number", min: 1, max: 12, step: 1, value: some.n });
   count.addEventListener("input", () => { if (count.validity.valid && count.value) change({ n: count.valueAsNumber }, "n"); });
   const target = classes
-    ? h("select", { id: "target" }, classes.map((value, i) => h("option", { value: i }, String(value))))
-    : h("input", { id: "target", placeholder: "at least 620", value: some.target ?? "" });
+    ? h("select", { id: "target" }, classes.map((value, i) => h("option", { value: i }, said(value))))
+    : h("input", { id: "target", placeholder: t("wanted_number"), value: some.target ?? "" });
   if (classes) target.value = String(classes.findIndex((value) => value === (some.target ?? known().favourable)));
   target.addEventListener("change", () => {
     const value = classes ? classes[Number(target.value)] : target.value.trim() || null;
     change({ target: value === known().favourable ? null : value });
   });
-  return h("section", { class: "card", "aria-label": "Limits" }, h("h2", {}, "Limits for this person"),
+  return h("section", { class: "card", "aria-label": t("limits") }, h("h2", {}, t("limits_heading")),
     h("div", { class: "fields short" },
-      h("div", { class: "field" }, h("label", { for: "target" }, "What is wanted"), target),
-      h("div", { class: "field" }, h("label", { for: "n" }, "Options"), count)),
-    free.length ? h("div", { class: "field" }, h("label", { for: "limit-of" }, "A limit on"), picked) : null, editor, set(),
-    h("div", { class: "field" }, h("label", { for: "rules" }, "Rules, one per line"), rules,
-      h("span", { class: "small", id: "rules-hint" }, `For example: ${example(free)}`)));
+      h("div", { class: "field" }, h("label", { for: "target" }, t("wanted")), target),
+      h("div", { class: "field" }, h("label", { for: "n" }, t("options")), count)),
+    free.length ? h("div", { class: "field" }, h("label", { for: "limit-of" }, t("limit_on")), picked) : null, editor, set(),
+    h("div", { class: "field" }, h("label", { for: "rules" }, t("rules")), rules,
+      h("span", { class: "small", id: "rules-hint" }, t("rules_example", { rule: example(free) }))));
 }
 
 // A rule about this table.
@@ -179,13 +183,13 @@ function limit(column) {
     change({ ranges: put(state().ranges, name, pair, pair.every((end) => end === null)) }, `range ${name} ${at}`);
   };
   const ordered = column.kind !== "categorical" || (column.order?.length ?? 0) > 1;
-  const way = h("select", { id: "direction" }, h("option", { value: "" }, "any way"), h("option", { value: "increase" }, "only up"), h("option", { value: "decrease" }, "only down"));
+  const way = h("select", { id: "direction" }, h("option", { value: "" }, t("any_way")), h("option", { value: "increase" }, t("only_up")), h("option", { value: "decrease" }, t("only_down")));
   way.value = some.directions[name] ?? "";
   way.addEventListener("change", () => { change({ directions: put(state().directions, name, way.value, !way.value) }); sets(); });
   return h("div", { class: "fields short" },
-    column.kind === "categorical" ? null : [box("low", "At least", low, range(0), { placeholder: column.low }), box("high", "At most", high, range(1), { placeholder: column.high })],
-    ordered ? h("div", { class: "field" }, h("label", { for: "direction" }, "May go"), way) : null,
-    box("cost", "Costs (usually 1)", some.costs[name], (value) => change({ costs: put(state().costs, name, value, value === null) }, `cost ${name}`), { min: 0, placeholder: 1 }));
+    column.kind === "categorical" ? null : [box("low", t("at_least"), low, range(0), { placeholder: column.low }), box("high", t("at_most"), high, range(1), { placeholder: column.high })],
+    ordered ? h("div", { class: "field" }, h("label", { for: "direction" }, t("may_go")), way) : null,
+    box("cost", t("cost"), some.costs[name], (value) => change({ costs: put(state().costs, name, value, value === null) }, `cost ${name}`), { min: 0, placeholder: 1 }));
 }
 
 // All limits that are set, each with a way to take it back.
@@ -200,13 +204,13 @@ function sets() {
   if (!list) return;
   const some = state(), tags = [];
   const without = (map, name) => { const { [name]: _, ...rest } = map; return rest; };
-  const tag = (words, back) => h("li", {}, words, h("button", { "aria-label": `Take back: ${words}`, onclick: () => { change(back()); sets(); } }, "×"));
+  const tag = (words, back) => h("li", {}, words, h("button", { "aria-label": t("take_back", { limit: words }), onclick: () => { change(back()); sets(); } }, "×"));
   for (const [name, [low, high]] of Object.entries(some.ranges))
-    tags.push(tag(`${title(name)} ${low === null ? `at most ${high}` : high === null ? `at least ${low}` : `${low} to ${high}`}`, () => ({ ranges: without(state().ranges, name) })));
+    tags.push(tag(t(low === null ? "set_at_most" : high === null ? "set_at_least" : "set_range", { column: title(name), low, high }), () => ({ ranges: without(state().ranges, name) })));
   for (const [name, way] of Object.entries(some.directions))
-    tags.push(tag(`${title(name)} only ${way === "increase" ? "up" : "down"}`, () => ({ directions: without(state().directions, name) })));
+    tags.push(tag(t(way === "increase" ? "set_up" : "set_down", { column: title(name) }), () => ({ directions: without(state().directions, name) })));
   for (const [name, cost] of Object.entries(some.costs))
-    tags.push(tag(`${title(name)} costs ${cost}`, () => ({ costs: without(state().costs, name) })));
+    tags.push(tag(t("set_cost", { column: title(name), cost }), () => ({ costs: without(state().costs, name) })));
   fill(list, tags);
 }
 
@@ -222,14 +226,14 @@ function dial(some) {
     back.hidden = false;
     change({ closeness: slider.valueAsNumber }, "closeness");
   });
-  const back = h("button", { class: "link", hidden: some.closeness === null, onclick: () => { slider.value = usual; said.textContent = spoken(usual, true); back.hidden = true; slider.focus(); change({ closeness: null }); } }, "as usual");
-  return h("section", { class: "card", "aria-label": "Dial" },
-    h("div", { class: "bar" }, h("h2", {}, h("label", { for: "closeness" }, "Closeness")), h("span", {}, said, " ", back)),
-    slider, h("div", { class: "ends small" }, h("span", {}, "typical of the wanted class"), h("span", {}, "as near as possible")),
+  const back = h("button", { class: "link", hidden: some.closeness === null, onclick: () => { slider.value = usual; said.textContent = spoken(usual, true); back.hidden = true; slider.focus(); change({ closeness: null }); } }, t("as_usual"));
+  return h("section", { class: "card", "aria-label": t("dial") },
+    h("div", { class: "bar" }, h("h2", {}, h("label", { for: "closeness" }, t("closeness"))), h("span", {}, said, " ", back)),
+    slider, h("div", { class: "ends small" }, h("span", {}, t("typical_end")), h("span", {}, t("near_end"))),
     room.along);
 }
 
-const spoken = (value, usual) => `${value.toFixed(2)}${usual ? " (usual)" : ""}`;
+const spoken = (value, usual) => (usual ? t("usual", { value: decimals(value) }) : decimals(value));
 
 // Distance and plausibility of the first option at every position that has been asked about.
 function shownAlong(here, some) {
@@ -245,28 +249,28 @@ function shownAlong(here, some) {
   if (x.length > 1) {
     const far = x.map((at) => seen.get(at).distance), typical = x.map((at) => seen.get(at).plausibility);
     parts.push(plot({
-      about: `Distance and plausibility of the first option, by closeness, at ${x.length} positions`,
-      x, xLabel: "closeness", xFormat: (value) => value.toFixed(1), marker: current, points: true, height: 200,
-      series: [{ label: "distance (left)", values: far, colour: "--class-1", scale: "far", dash: [6, 4] }, { label: "plausibility (right)", values: typical, colour: "--class-0", scale: "typical" }],
+      about: t("dial_plot", { positions: x.length }),
+      x, xLabel: t("closeness_axis"), xFormat: (value) => decimals(value, 1), marker: current, points: true, height: 200,
+      series: [{ label: t("distance_left"), values: far, colour: "--class-1", scale: "far", dash: [6, 4] }, { label: t("plausibility_right"), values: typical, colour: "--class-0", scale: "typical" }],
       scales: {
-        far: { range: (_, low, high) => [0, Math.max(1, high * 1.1)], format: (value) => value.toFixed(1), side: 3, tint: "--class-1" },
+        far: { range: (_, low, high) => [0, Math.max(1, high * 1.1)], format: (value) => decimals(value, 1), side: 3, tint: "--class-1" },
         typical: { range: () => [0, 1], format: percent, side: 1, tint: "--class-0" },
       },
     }).element);
   }
-  if (!whole) parts.push(h("button", { id: "measure", onclick: (event) => measure(event.target, here) }, "Measure along the dial"));
+  if (!whole) parts.push(h("button", { id: "measure", onclick: (event) => measure(event.target, here) }, t("measure")));
   fill(here.along, parts);
 }
 
 function cached(some) {
-  return cache.get(JSON.stringify({ rows: [some.person], ...question(some), audience: "analyst" }));
+  return cache.get(JSON.stringify(asked(some)));
 }
 
 async function measure(button, here) {
   button.disabled = true;
   const some = state();
   for (const at of POSITIONS) {
-    button.textContent = `Measuring at ${at.toFixed(2)} …`;
+    button.textContent = t("measuring", { at: decimals(at) });
     try {
       await answer({ ...some, closeness: at });
     } catch (error) {
@@ -276,5 +280,5 @@ async function measure(button, here) {
     if (!here.along.isConnected) return;
   }
   shownAlong(here, state());
-  say("The dial is measured.");
+  say(t("measured"));
 }

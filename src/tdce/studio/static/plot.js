@@ -1,5 +1,6 @@
 // Lines over a common axis, drawn by uPlot in the colours of the page; the same numbers as a table for those who do not see them.
 import { h } from "./dom.js";
+import { t } from "./words.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -44,8 +45,8 @@ export function plot({ about, x, xLabel, xFormat, series, scales, height = 220, 
   scheme.addEventListener("change", again);
   const legend = h("p", { class: "legend" }, series.map((each) => h("span", { class: "key" },
     h("span", { class: `swatch ${each.colour.slice(2)}${each.dash ? " dashed" : ""}` }), each.label)));
-  const table = h("details", { class: "numbers" }, h("summary", {}, "The numbers"),
-    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "The numbers of the plot" }, h("table", {},
+  const table = h("details", { class: "numbers" }, h("summary", {}, t("the_numbers")),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": t("plot_numbers") }, h("table", {},
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, xLabel), series.map((each) => h("th", { scope: "col" }, each.label)))),
       h("tbody", {}, x.map((at, i) => h("tr", {}, h("th", { scope: "row" }, xFormat(at)),
         series.map((each) => h("td", {}, each.values[i] === null ? "–" : scales[each.scale].format(each.values[i])))))))));

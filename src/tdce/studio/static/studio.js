@@ -9,8 +9,9 @@ import { person } from "./person.js";
 import { canRedo, canUndo, change, fragment, listen, read, redo, start, state, undo } from "./state.js";
 import { trial } from "./trial.js";
 import { walk } from "./walk.js";
+import { language, languages, remember, speak, t } from "./words.js";
 
-const PAGES = { people: ["People", people], person: ["Person", person], trial: ["Why not this?", trial], walk: ["Walk", walk], file: ["File", file], model: ["Model", model] };
+const PAGES = { people, person, trial, walk, file, model };
 const OF_A_PERSON = ["person", "trial", "walk"];
 
 let page = "people";
@@ -21,8 +22,8 @@ function go(next, { focus = true, push = true } = {}) {
   if (push) address(true);
   frame();
   const main = byId("main");
-  PAGES[page][1](main, go);
-  document.title = `${PAGES[page][0]} · tdce studio`;
+  PAGES[page](main, go);
+  document.title = `${t(`page_${page}`)} · ${t("name")}`;
   if (focus) {
     main.focus({ preventScroll: true });
     scrollTo(0, 0);
@@ -36,27 +37,50 @@ function address(push = false) {
 }
 
 function frame() {
-  fill(byId("pages"), Object.entries(PAGES).map(([name, [title]]) => h("button", {
+  fill(byId("pages"), Object.keys(PAGES).map((name) => h("button", {
     "aria-current": name === page ? "page" : null, disabled: OF_A_PERSON.includes(name) && state().person === null,
     onclick: () => go(name),
-  }, title)));
+  }, t(`page_${name}`))));
   tools();
 }
+
+// A word, for which a phone has no room: there the sign is seen and the word is read out.
+const signed = (sign, word) => [h("span", { class: "sign", "aria-hidden": "true" }, sign), h("span", { class: "word" }, word)];
 
 function tools() {
   const share = h("button", { id: "share", onclick: async () => {
     try {
       await navigator.clipboard.writeText(location.href);
-      say("The link is copied. It has the settings, and nobody’s values.");
-      share.textContent = "Link copied";
+      say(t("link_said"));
+      fill(share, signed("✓", t("link_copied")));
     } catch {
-      share.textContent = "The address is the link";
+      fill(share, signed("!", t("link_is_address")));
     }
-    setTimeout(() => (share.textContent = "Copy link"), 2500);
-  }, title: "The settings of this page, without anybody’s values" }, "Copy link");
+    setTimeout(() => fill(share, signed("↗", t("copy_link"))), 2500);
+  }, title: t("link_title") }, signed("↗", t("copy_link")));
   fill(byId("tools"),
-    h("button", { id: "undo", disabled: !canUndo(), onclick: undo, title: "Ctrl+Z" }, "Undo"),
-    h("button", { id: "redo", disabled: !canRedo(), onclick: redo, title: "Ctrl+Shift+Z" }, "Redo"), share);
+    h("button", { id: "undo", disabled: !canUndo(), onclick: undo, title: t("undo_key") }, signed("↶", t("undo"))),
+    h("button", { id: "redo", disabled: !canRedo(), onclick: redo, title: t("redo_key") }, signed("↷", t("redo"))), share, tongue());
+}
+
+function tongue() {
+  const choice = h("select", { id: "language", "aria-label": t("language"), onchange: async () => {
+    remember(choice.value);
+    await read_in(choice.value);
+    byId("skip").textContent = t("skip");
+    byId("pages").setAttribute("aria-label", t("pages"));
+    go(page, { focus: false, push: false });
+    byId("language").focus();
+  } }, languages().map(([name, own]) => h("option", { value: name, lang: name }, own)));
+  choice.value = language();
+  return choice;
+}
+
+// Words of the pages first, which a server tells everybody; then those of the columns, for which it may want its token.
+async function read_in(name) {
+  const asked = new URLSearchParams({ language: name });
+  speak(await get(`/words?${asked}`));
+  learn(await get(`/schema?${asked}`));
 }
 
 listen((now, before, whole) => {
@@ -103,7 +127,9 @@ async function begin(hash) {
 }
 
 try {
-  learn(await get("/schema"));
+  const { searchParams } = new URL(location.href);
+  if (searchParams.has("lang")) remember(document.documentElement.lang); // as the server understood it
+  await read_in(document.documentElement.lang);
   await begin(location.hash);
 } catch (error) {
   fill(byId("main"), h("p", { class: "notice", role: "alert" }, error.message));
