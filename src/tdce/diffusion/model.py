@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
@@ -67,10 +66,15 @@ class TabularDiffusion(nn.Module):
         self.register_buffer("uniform", space.uniform, persistent=False)
         self.register_buffer("levels", torch.tensor(self.schedule.alpha_bar), persistent=False)
 
-    @cached_property
-    def exact(self) -> Self:
-        """A copy that computes in float64; for a model that is no longer trained."""
-        return copy.deepcopy(self).double()
+    @property
+    def exact(self) -> TabularDiffusion:
+        """Its copy in float64, made once for the weights that it has now."""
+        known: tuple[list[int], TabularDiffusion] | None = vars(self).get("_exact")
+        versions = [weights._version for weights in self.parameters()]
+        if known is None or known[0] != versions:
+            vars(self).pop("_exact", None)
+            known = vars(self)["_exact"] = versions, copy.deepcopy(self).double()
+        return known[1]
 
     def temperature(self, t: int, tau: tuple[float, float] | None = None) -> float:
         """From cool at t = 0 to warm at t = T, in a straight line."""
