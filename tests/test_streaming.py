@@ -78,7 +78,7 @@ def run(*words: object, cwd: Path, block: int = 16, first: Callable[[], object] 
             try:
                 os.chdir(cwd)
                 sys.argv, sys.stdout, sys.stderr = ["tdce", *map(str, words)], out, err
-                streams.BLOCK = block
+                streams.BLOCK, streams.AHEAD = block, 2
                 first()
                 cli.main()
             except SystemExit as end:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -78,7 +79,8 @@ def explain_table(
             progress.say(journal.said)
         elif before.rows:
             progress.say(f"{journal.folder} has {before.rows:,} of {stream.rows:,} rows: going on from there")
-        with progress.rows("counterfactuals", stream.rows, before.rows) as bar, _writer(journal, bar.advance) as keep:
+        bar_of = progress.rows("counterfactuals", stream.rows, before.rows)
+        with _uncollected(), bar_of as bar, _writer(journal, bar.advance) as keep:
             jobs = ((n, rows, _share(run.budget, rows, stream)) for n, rows in stream.blocks(dict(journal.done)))
             answering = Answering(
                 explainer, run.asked, shape, run.evidence is not None, _secret(run), run.budget, committee
@@ -104,7 +106,9 @@ def explain_table(
 
 def block_worker(content: bytes, model: str | None, answering: Answering) -> Callable[..., Any]:
     """What a process does with each block that it is given."""
-    return replace(answering, explainer=explainer_of(content, model))
+    made = replace(answering, explainer=explainer_of(content, model))
+    gc.freeze()  # it stays to the end
+    return made
 
 
 @dataclass(frozen=True)
@@ -195,6 +199,16 @@ def _about(run: Run, stream: Stream) -> Mapping[str, Any]:
         "format": [run.out.name, asdict(run.dialect), run.part_rows, streams.BLOCK],
         "versions": {name: version(name) for name in VERSIONS},
     }
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """What is there already stays: the garbage collector need not look through it again with every block."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ of whom only quantiles are kept.
 from __future__ import annotations
 
 import copy
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from tdce.cells import Floats
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
+from tdce.identity import Itself
 from tdce.judge import rounded
 from tdce.noise import Noise
 from tdce.people import drawn
@@ -51,11 +53,18 @@ def plausibility(
 def energies(encoder: Encoder, diffusion: TabularDiffusion, raw: Floats, y: Tensor) -> Tensor:
     """(n,) the denoising errors of all features, mean over levels and draws; the same in any batch, and computed in
     float64, so that six decimals are the same on every machine."""
-    found, double = [torch.zeros(0, dtype=torch.double)], copy.deepcopy(diffusion).double()
+    found = [torch.zeros(0, dtype=torch.double)]
+    double = _double(Itself(diffusion), tuple(each._version for each in diffusion.state_dict().values()))
     for at in torch.split(torch.arange(len(raw)), ROWS):
         some = even(at)
         found.append(_energies(double, encoder.embed(raw[some.numpy()]).float(), y[some])[: len(at)])
     return torch.cat(found)
+
+
+@lru_cache(maxsize=2)  # every block of rows needs it
+def _double(whose: Itself[TabularDiffusion], versions: tuple[int, ...]) -> TabularDiffusion:
+    """The model in float64; `versions` count how often each of its tensors was written to."""
+    return copy.deepcopy(whose.held).double()
 
 
 def _energies(double: TabularDiffusion, x: Tensor, y: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from tdce.reasons import MOST
 from tdce.schema import Schema
 
 FORMAT = 1
+WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 Cell = Value | None
 Record = dict[str, Any]
@@ -133,7 +134,7 @@ def cells(schema: Schema, raw: Floats) -> list[list[Cell]]:
 def canonical(value: Any) -> str:
     """The one way to write it as JSON."""
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = WRITER.encode(value)
         text.encode()
     except UnicodeEncodeError:
         raise InputError(f"evidence cannot hold {shown(value)}: it has half a character; correct the text") from None
