@@ -27,6 +27,7 @@ from tdce.evidence.chain import START, Chain, State, sealed
 from tdce.evidence.record import canonical, piece
 from tdce.evidence.verified import Verified
 from tdce.methods import TDCE
+from tdce.ray import _numbered
 from tdce.targets import entry_of, from_entry
 
 QUESTION = {"n": 2, "immutable": ["age"], "rules": ["debt <= 9000"], "costs": {"income": 2.0}, "seed": 3}
@@ -638,3 +639,12 @@ def test_a_wrong_command_is_one_line(words, says, tmp_path):
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_that_an_engine_cut_in_two_keeps_what_it_began_with():
+    about, other = '{"about":{},"machine":{"tdce":"1"}}\n', '{"about":{},"machine":{"tdce":"2"}}\n'
+    first, second, third = (f'{{"row":{i},"asked":"{name}"}}\n' for i, name in enumerate("abc"))
+    began, lines = _numbered("", [about + first], [7], None)
+    assert lines == [about, '{"row":7,"asked":"a"}\n']
+    began, lines = _numbered(began, [second, other + third], [8, 9], None)
+    assert (began, lines) == (other, [about, '{"row":8,"asked":"b"}\n', other, '{"row":9,"asked":"c"}\n'])

@@ -21,7 +21,7 @@ from rich.text import Text
 import tdce
 from tdce.carried import carried
 from tdce.data import catalogue
-from tdce.errors import InputError, require_paper, require_studio
+from tdce.errors import InputError, require_engine, require_paper, require_studio
 from tdce.hints import hints
 from tdce.journal import Entry, check_folder
 from tdce.progress import Mode, Progress
@@ -205,20 +205,22 @@ def explain(
         target, n, tuple(_names(immutable, names)), tuple(rule or ()), _costs(costs, names), seed, closeness, threshold
     )
     if engine == "ray":
+        require_engine("ray")
         if page:
             raise InputError("--engine ray writes tables, not a page; name a file that ends with .csv, for instance")
         if max_model_rows is not None:
             raise InputError(
                 "--max-model-rows needs to know the number of rows, which --engine ray does not count first"
             )
-        if evidence is not None or robust:
-            raise InputError("--evidence and --robust do not go with --engine ray; use --workers on one machine")
+    committee = _retrained(explainer, robust, table, dialect)
+    retraining = None if committee is None or table is None else f"{robust} on {sha256(table.read_bytes()).hexdigest()}"
+    keeping = None if evidence is None else Keeping(evidence, sign, secret)
+    run = Run(artefact, out, asked, dialect, model, max_model_rows, workers, part_rows, keeping, retraining)
+    if engine == "ray":
         from tdce.ray import explain_parquet
 
-        total = explain_parquet(Run(artefact, out, asked, dialect, model, None, workers, part_rows), rows, progress)
-        _print_total(total, False, out)
+        _print_total(explain_parquet(run, rows, progress, committee), False, out, evidence)
         return
-    committee = _retrained(explainer, robust, table, dialect)
     stream = Stream(files_of(Path(rows)), explainer.schema, dialect)
     stream.survey(Check(explainer, asked, progress.now_and_then("checked {:,} rows")))
     if page:
@@ -232,11 +234,6 @@ def explain(
             answer.to_evidence(evidence, sign=sign, secret=secret)
         total = Entry(1, 0, stream.rows, answer.counts(), answer.model_calls, answer.model_rows)
     else:
-        keeping = None if evidence is None else Keeping(evidence, sign, secret)
-        retraining = (
-            None if committee is None or table is None else f"{robust} on {sha256(table.read_bytes()).hexdigest()}"
-        )
-        run = Run(artefact, out, asked, dialect, model, max_model_rows, workers, part_rows, keeping, retraining)
         total = explain_table(run, explainer, stream, progress, committee)
     _print_total(total, verbose, out, evidence)
 

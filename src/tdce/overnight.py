@@ -83,7 +83,7 @@ def explain_table(
         with _uncollected(), bar_of as bar, _synced(journal) as keep:
             jobs = ((n, rows, _share(run.budget, rows, stream)) for n, rows in stream.blocks(dict(journal.done)))
             answering = Answering(
-                explainer, run.asked, shape, run.evidence is not None, _secret(run), run.budget, committee
+                explainer, run.asked, shape, run.evidence is not None, secret_of(run), run.budget, committee
             )
             with closing(_answers(run, answering, jobs, stream.count - len(journal.done))) as answers:
                 for found in answers:  # nobody begins another block before his last one is kept
@@ -91,7 +91,7 @@ def explain_table(
                     bar.advance(found[0].rows)
         total = journal.total()
         if run.evidence is not None:
-            _write_evidence(run.evidence, journal.records())
+            write_evidence(run.evidence, journal.records())
         journal.finish()
         return total
     except (KeyboardInterrupt, SystemExit):
@@ -149,11 +149,11 @@ def _answers(
         yield found
 
 
-def _secret(run: Run) -> bytes | None:
+def secret_of(run: Run) -> bytes | None:
     return None if run.evidence is None or run.evidence.secret is None else keys.secret(run.evidence.secret)
 
 
-def _write_evidence(keeping: Keeping, records: Sequence[Path]) -> None:
+def write_evidence(keeping: Keeping, records: Sequence[Path]) -> None:
     """The pieces of all blocks in their order, linked into one chain."""
     chain, signer = Chain(), None if keeping.sign is None else keys.signer(keeping.sign)
     with whole_file(keeping.path) as file:

@@ -21,6 +21,8 @@ from tdce.reasons import MOST
 from tdce.schema import Schema
 
 FORMAT = 1
+ABOUT = '{"about":'  # how the first line of a piece begins
+ASKED = ',"asked":'  # what follows the label in the line of an answer
 WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 Cell = Value | None
@@ -53,6 +55,13 @@ def piece(answer: Answered, secret: bytes | None = None, budget: int | None = No
     yield canonical({"about": about(answer, secret is not None, budget), "machine": dict(came.machine)}) + "\n"
     for record in records(answer, secret):
         yield canonical(record) + "\n"
+
+
+def relabelled(line: str, label: Any, secret: bytes | None = None) -> str:
+    """A line of a piece about another row: whoever made it counted the rows of its block only."""
+    own = canonical(_label(label) if secret is None else digest("label", _label(label), secret))
+    _, asked, rest = line.partition(ASKED)
+    return f'{{"row":{own}{asked}{rest}'
 
 
 def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
