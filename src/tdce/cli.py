@@ -481,6 +481,9 @@ def verify(
     evidence: Annotated[Path, typer.Argument(metavar="FILE", help="Written by `tdce explain --evidence`")],
     artefact: Annotated[Path | None, typer.Option(metavar="NAME.tdce", help="The explainer that answered")] = None,
     rows: Annotated[Path | None, typer.Option(help="The rows as they were asked about: ask again, and compare")] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="What --robust was given as --table: train these models again")
+    ] = None,
     public_key: Annotated[Path | None, typer.Option(help="The key of who must have signed it")] = None,
     secret: Annotated[Path | None, typer.Option(help="The secret, if it holds no values")] = None,
     record_only: Annotated[bool, typer.Option("--record-only", help="Check chain, form and signature alone")] = False,
@@ -497,9 +500,14 @@ def verify(
         raise InputError("--record-only checks neither verdicts nor values; leave --artefact, --rows and --secret out")
     if not record_only and artefact is None:
         raise InputError("--artefact names the explainer that answered; --record-only checks the record without it")
+    if table is not None and rows is None:
+        raise InputError("--table is for asking again, which also takes the rows that were asked about: --rows FILE")
     explainer = None if artefact is None else tdce.Explainer.load(artefact, progress="silent", model=model)
-    frame = None if rows is None or explainer is None else read_table(rows, explainer.schema, Dialect(sep, decimal))
-    found = tdce.verify(evidence, explainer, frame, public_key=public_key, secret=secret)
+    frame, real = (
+        None if path is None or explainer is None else read_table(path, explainer.schema, Dialect(sep, decimal))
+        for path in (rows, table)
+    )
+    found = tdce.verify(evidence, explainer, frame, table=real, public_key=public_key, secret=secret)
     if json:
         print(dumps(found.to_json(), indent=2, ensure_ascii=False))
     else:

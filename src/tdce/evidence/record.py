@@ -84,6 +84,7 @@ def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
             "threshold": asked.threshold,
             "max_model_rows": budget or asked.budget,
             "robust": asked.robust,
+            "retraining": None if asked.retraining is None else dict(asked.retraining),
         },
         "private": private,
     }
@@ -132,6 +133,11 @@ def hashes(schema: Schema, rows: Iterable[list[Cell]], secret: bytes | None = No
     """(n,) of each row as it was asked about: of names, kinds and values of its features, in the schema's order."""
     named = [(column.name, column.kind) for column in schema]
     return [digest("row", [[*each, cell] for each, cell in zip(named, row, strict=True)], secret) for row in rows]
+
+
+def table_digest(schema: Schema, raw: Floats, labels: Iterable[Any]) -> str:
+    """Of a table that was learned: its rows in their order, and their labels."""
+    return digest("table", [hashes(schema, cells(schema, raw)), [_label(each) for each in labels]])
 
 
 def cells(schema: Schema, raw: Floats) -> list[list[Cell]]:
