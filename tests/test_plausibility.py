@@ -181,3 +181,15 @@ def test_evaluate_takes_the_mean_over_valid_rows(explainer):
     frame = answer.to_frame()
     mean = frame.loc[frame["status"] == "valid", "plausibility"].mean()
     assert tdce.evaluate(explainer, answer)["plausibility"] == pytest.approx(mean)
+
+
+def test_a_model_whose_weights_have_changed_is_not_taken_for_what_it_was():
+    explainer = lending.explainer()
+    rows = real(explainer, "yes", 3, seed=5)
+    before = energies(explainer, rows)
+    with torch.no_grad():
+        explainer.fitted.diffusion.network.outputs.bias.add_(0.5)
+    assert (energies(explainer, rows) != before).all()
+    with torch.no_grad():
+        explainer.fitted.diffusion.network.outputs.bias.sub_(0.5)
+    assert energies(explainer, rows) == pytest.approx(before, rel=1e-6)
