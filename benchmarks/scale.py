@@ -7,6 +7,11 @@ networks have the default width, and a part of the rows is refused. `all accepte
 to do, and narrow networks; this measures reading, writing and memory, not the search. Each cell is a process of its
 own, from its start to its end; memory is the largest sum over it and all that it started (proportional set size).
 --page puts the table into a Markdown page, between its marks.
+
+    python benchmarks/scale.py --parts NAME.tdce ROWS
+
+instead prints what each part of the way costs besides the search, in processor microseconds per row: of those rows of
+ROWS (.csv or .parquet) that the model accepts as they are.
 """
 
 import argparse
@@ -16,11 +21,22 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 
 import tdce
+from tdce.blocks import Asked, Check, explain_block
+from tdce.evidence.record import piece
+from tdce.judge import Judge
+from tdce.limits import Limits
+from tdce.overnight import Run, shape_of
+from tdce.plausibility import plausibility
+from tdce.streams import Stream, files_of
+from tdce.tables import Dialect
 
 KINDS = {"as it is": ("default.tdce", False), "all accepted": ("narrow.tdce", True)}
 WAYS = ("local-1", "local-2", "ray-2", "spark-2")
@@ -44,7 +60,12 @@ def main() -> None:
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--kinds", default=",".join(KINDS))
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--parts", type=Path, nargs=2, metavar=("NAME.tdce", "ROWS"))
     given = parser.parse_args()
+    if given.parts:
+        for name, cost in parts(*given.parts).items():
+            print(f"{name:<42}{1e6 * cost:8.1f}")
+        return
     given.out.mkdir(exist_ok=True)
     prepare(given.out)
     for kind in given.kinds.split(","):
@@ -57,6 +78,52 @@ def main() -> None:
         begin, end = "<!-- table: made by benchmarks/scale.py -->\n", "\n<!-- end of table -->"
         before, rest = given.page.read_text(encoding="utf-8").split(begin)
         given.page.write_text(before + begin + table(given.out) + end + rest.split(end)[1], encoding="utf-8")
+
+
+def parts(artefact: Path, rows: Path) -> dict[str, float]:
+    """Processor seconds per row."""
+    import torch
+
+    torch.set_num_threads(1)
+    explainer, asked = tdce.Explainer.load(artefact, progress="silent"), Asked()
+    fitted, schema = explainer.fitted, explainer.schema
+
+    def survey() -> Stream:
+        stream = Stream(files_of(rows), schema, Dialect())
+        stream.survey(Check(explainer, asked))
+        return stream
+
+    stream = survey()
+    found = {"first pass": seconds(survey) / stream.rows}
+    found["reading"] = seconds(lambda: list(stream.blocks())) / stream.rows
+    frame = pd.concat([block for _, block in stream.blocks()])
+    frame = frame[(explainer.predict(frame) == fitted.favourable).to_numpy()].head(1024)
+    answer = explain_block(explainer, frame, asked)
+    limits = Limits.of(fitted.encoder, frame)
+    wanted = answer.question.goals.towards(Judge(fitted.model).score(limits.own))
+    work = {
+        "answering": lambda: explain_block(explainer, frame, asked).to_frame(),
+        "  of which plausibility": lambda: plausibility(
+            fitted.encoder, fitted.diffusion, fitted.typical, limits.own, wanted
+        ),
+        "  of which the model": lambda: Judge(fitted.model).score(limits.own),
+        "evidence, if it is asked for": lambda: list(piece(replace(answer))),  # whose lines are not made yet
+    }
+    for out in ("out.csv", "out.jsonl", "out.parquet"):
+        run = Run(artefact, Path(out), asked, Dialect())
+        shape = shape_of(run, explainer, frame, stream.types_of_objects())
+        work[f"writing {Path(out).suffix}"] = partial(shape.encode, 1, answer.to_frame())
+    return found | {name: seconds(each) / len(frame) for name, each in work.items()}
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Of the processor; the least of five."""
+    found = []
+    for _ in range(5):
+        began = time.process_time()
+        work()
+        found.append(time.process_time() - began)
+    return min(found)
 
 
 def prepare(out: Path) -> None:

@@ -5,6 +5,7 @@ Slow, because clusters take long to start; `make test-engines` installs them.
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -19,7 +20,8 @@ import tdce
 from tdce import streams
 from tdce.blocks import Asked
 from tdce.errors import InputError
-from tdce.overnight import Run
+from tdce.evidence import keys
+from tdce.overnight import Keeping, Run
 from tdce.progress import Progress
 from tdce.tables import Dialect, read_table, write_table
 
@@ -110,6 +112,50 @@ def test_ray_writes_the_bytes_of_one_process(folder, cluster, monkeypatch, worke
     monkeypatch.setattr(streams, "BLOCK", 32)
     with_ray(folder, f"ray-{workers}.csv", workers)
     assert (folder / f"ray-{workers}.csv").read_bytes() == (folder / "one.csv").read_bytes()
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_evidence_of_ray_is_that_of_one_process_to_the_byte_and_is_verified(folder, cluster, monkeypatch, private):
+    from tdce.ray import explain_parquet
+
+    monkeypatch.setattr(streams, "BLOCK", 32)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    secret = folder / "bank.secret"
+    if not secret.exists():
+        keys.make(folder / "bank")
+    hidden = ("--secret", secret) if private else ()
+    keeping = Keeping(folder / "ray.jsonl", folder / "bank.key", secret if private else None)
+    run = Run(folder / "a.tdce", folder / "ray.csv", Asked(n=2), Dialect(), workers=2, evidence=keeping)
+    explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"))
+    command("explain", folder / "a.tdce", folder / "rows.parquet", "-n", 2, "--out", folder / "local.csv",
+            "--evidence", folder / "local.jsonl", "--sign", folder / "bank.key", *hidden)  # fmt: skip
+    assert (folder / "ray.jsonl").read_bytes() == (folder / "local.jsonl").read_bytes()
+    assert (folder / "ray.csv").read_bytes() == (folder / "local.csv").read_bytes()
+    said = command("verify", folder / "ray.jsonl", "--artefact", folder / "a.tdce", "--rows", folder / "rows.parquet",
+                   "--public-key", folder / "bank.pub", *hidden)  # fmt: skip
+    assert f"{2 * ROWS} of {2 * ROWS} reproduced to the bit" in said
+
+
+def test_robust_answers_of_ray_are_those_of_one_process(folder, cluster, monkeypatch):
+    from tdce.ray import explain_parquet
+
+    monkeypatch.setattr(streams, "BLOCK", 32)
+    lending.table(200).to_csv(folder / "table.csv", index=False)
+    explainer = tdce.Explainer.load(folder / "a.tdce", progress="silent")
+    committee = explainer.retrain(read_table(folder / "table.csv", explainer.schema), 2)
+    run = Run(folder / "a.tdce", folder / "robust.csv", Asked(), Dialect(), workers=2)
+    explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"), committee)
+    command("explain", folder / "a.tdce", folder / "rows.parquet", "--out", folder / "robust-one.csv",
+            "--robust", 2, "--table", folder / "table.csv")  # fmt: skip
+    assert (folder / "robust.csv").read_bytes() == (folder / "robust-one.csv").read_bytes()
+    assert "of 2 models that were trained again" in (folder / "robust.csv").read_text()
+
+
+def command(*words: object) -> str:
+    """In a process of its own."""
+    done = subprocess.run([sys.executable, "-m", "tdce", *map(str, words)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def test_ray_goes_on_when_an_actor_is_killed(folder, cluster, monkeypatch):

@@ -27,6 +27,7 @@ from tdce.evidence.chain import START, Chain, State, sealed
 from tdce.evidence.record import canonical, piece
 from tdce.evidence.verified import Verified
 from tdce.methods import TDCE
+from tdce.ray import _numbered
 from tdce.targets import entry_of, from_entry
 
 QUESTION = {"n": 2, "immutable": ["age"], "rules": ["debt <= 9000"], "costs": {"income": 2.0}, "seed": 3}
@@ -90,7 +91,8 @@ def remembered(explainer: tdce.Explainer) -> Callable[..., tdce.Answer]:
 
 EMPTY = {
     "rules": ["income <= 900"], "note": "nothing", "target": "no", "closeness": 0.1, "threshold": 0.9,
-    "max_model_rows": 5000, "robust": 3, "versions": {"x": "1"}, "output": "rate", "signature": {},
+    "max_model_rows": 5000, "robust": 3, "retraining": {"seed": 1, "table": "0" * 64}, "versions": {"x": "1"},
+    "output": "rate", "signature": {},
 }  # fmt: skip
 
 
@@ -517,12 +519,46 @@ def test_with_a_budget_verdicts_are_checked_and_the_question_is_not_asked_again(
     assert "max_model_rows" in found.remarks[0]
 
 
-def test_of_robust_answers_verdicts_are_checked_and_the_question_is_not_asked_again(case, tmp_path):
-    committee = case.explainer.retrain(lending.table(), 1)
+def test_robust_answers_are_asked_for_again_with_models_that_are_trained_once_more(case, tmp_path):
+    committee = case.explainer.retrain(lending.table(300), 2, seed=5)
     case.explainer.explain(case.rows, robust=committee).to_evidence(tmp_path / "e.jsonl")
+    found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
+    assert (found.holds, found.verdicts, found.repeated, found.remarks) == (True, 3, 3, [])
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows)
     assert (found.holds, found.verdicts, found.repeated) == (True, 3, None)
-    assert "trained again" in found.remarks[0]
+    assert "the question was not asked again: with robust" in found.remarks[0]
+    assert "give the table for that, --table" in found.remarks[0]
+    other = lending.table(300)
+    other.loc[299, "decision"] = "no" if other.loc[299, "decision"] == "yes" else "yes"
+    found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=other)
+    assert (found.holds, found.repeated, found.problems[0].field) == (False, None, "retraining")
+
+
+def test_models_that_were_given_are_in_no_file_and_so_nothing_is_asked_again(case, tmp_path):
+    committee = replace(case.explainer.retrain(lending.table(300), 1), retraining=None)
+    case.explainer.explain(case.rows, robust=committee).to_evidence(tmp_path / "e.jsonl")
+    found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
+    assert (found.holds, found.verdicts, found.repeated) == (True, 3, None)
+    assert "which no file holds" in found.remarks[0]
+
+
+def test_on_the_command_line_robust_answers_are_verified_in_another_process(case, tmp_path):
+    case.explainer.save(tmp_path / "a.tdce")
+    case.rows.to_csv(tmp_path / "rows.csv", index=False)
+    lending.table(300).to_csv(tmp_path / "table.csv", index=False)
+    shared = ("--artefact", "a.tdce", "--table", "table.csv")
+    done = tdce_in(tmp_path, "explain", "a.tdce", "rows.csv", "--robust", 2, *shared[2:], "--out", "a.csv",
+                   "--evidence", "e.jsonl")  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    done = tdce_in(tmp_path, "verify", "e.jsonl", "--rows", "rows.csv", *shared)
+    assert (done.returncode, "3 of 3 reproduced to the bit" in done.stdout) == (0, True), done.stdout
+    done = tdce_in(tmp_path, "verify", "e.jsonl", *shared)
+    assert (done.returncode, "--rows FILE" in done.stderr) == (2, True)
+
+
+def tdce_in(folder: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tdce", *map(str, words)]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 HOSTILE = {
@@ -638,3 +674,12 @@ def test_a_wrong_command_is_one_line(words, says, tmp_path):
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_that_an_engine_cut_in_two_keeps_what_it_began_with():
+    about, other = '{"about":{},"machine":{"tdce":"1"}}\n', '{"about":{},"machine":{"tdce":"2"}}\n'
+    first, second, third = (f'{{"row":{i},"asked":"{name}"}}\n' for i, name in enumerate("abc"))
+    began, lines = _numbered("", [about + first], [7], None)
+    assert lines == [about, '{"row":7,"asked":"a"}\n']
+    began, lines = _numbered(began, [second, other + third], [8, 9], None)
+    assert (began, lines) == (other, [about, '{"row":8,"asked":"b"}\n', other, '{"row":9,"asked":"c"}\n'])

@@ -4,6 +4,7 @@ from dataclasses import replace
 from math import log
 from types import SimpleNamespace
 
+import lending
 import pytest
 import torch
 import toys
@@ -11,6 +12,7 @@ from asking import proposed, towards
 from test_wachter import CATEGORIES, NUMBERS, toy
 from torch.distributions import Categorical, Independent, Normal, OneHotCategorical, kl_divergence
 
+from tdce.blocks import Asked, explain_block
 from tdce.methods.cchvae import CCHVAE, shell
 from tdce.methods.latent import Clue, Revise, entropy
 from tdce.methods.vae import VAE, kl_from_normal, mlp
@@ -194,3 +196,13 @@ def test_a_flip_stays_true_to_the_data(task, vae, method):
     assert (x_cf[:, 0] > 1 / 3).all()
     assert ((x_cf[:, 1] - x_cf[:, 0]).abs() < 0.6).all()
     assert (x_cf[:, 2] == 0).all()
+
+
+def test_the_autoencoder_is_trained_once_for_all_blocks_of_rows(monkeypatch):
+    explainer, trained = lending.explainer(), []
+    explainer.method, real = "cchvae", VAE._trained.__func__
+    monkeypatch.setattr(VAE, "_trained", classmethod(lambda cls, *given: trained.append(cls) or real(cls, *given)))
+    rows = lending.refused(explainer, 4)
+    for block in (rows[:2], rows[2:]):
+        explain_block(explainer, block, Asked())
+    assert trained == [VAE]

@@ -394,3 +394,15 @@ def test_what_follows_from_some_rows_is_what_follows_from_all_of_them(case: Case
     np.testing.assert_array_equal(limits.take(at).free(), limits.free()[at])
     for some, all_of_them in zip(limits.take(at).reach(), limits.reach(), strict=True):
         assert torch.equal(some, all_of_them[at])
+
+
+def test_the_same_encoder_tells_rows_of_other_dtypes_other_rules_and_other_immutable_features_apart() -> None:
+    encoder = Encoder.fit(table())
+    narrow, wide = table().astype({"weight": "int64"}), table()
+    for _ in range(2):  # the second time what was found is known
+        steps = [Limits.of(encoder, frame).columns[4].column.step for frame in (narrow, wide)]  # type: ignore[attr-defined]
+        assert steps == [5.0, 2.5]
+        assert [Limits.of(encoder, wide, names).immutable for names in ((), ("income",))] == [(), ("income",)]
+        assert [len(Limits.of(encoder, wide, (), rules).laws.laws) for rules in ((), ("income <= 900",))] == [0, 1]
+    other = Encoder.fit(table().assign(weight=np.arange(200.0) % 50))
+    assert Limits.of(other, wide).columns[4].column.step == 1.0  # type: ignore[attr-defined]

@@ -122,6 +122,7 @@ def test_the_share_that_still_accepts_is_measured_by_models_that_no_answer_was_a
         score = model.score(explainer.fitted_.encoder.read(answer.to_frame()))
         by_hand.append((score[:, 1] > score[:, 0]).mean())
     assert found["retrained"] == pytest.approx(np.mean(by_hand))
+    assert explainer.evaluate(answer, lending.table(), retrain=2) == found
     with pytest.raises(tdce.InputError, match="takes the table that was learned"):
         tdce.evaluate(explainer, answer, retrain=2)
 

@@ -78,7 +78,7 @@ def run(*words: object, cwd: Path, block: int = 16, first: Callable[[], object] 
             try:
                 os.chdir(cwd)
                 sys.argv, sys.stdout, sys.stderr = ["tdce", *map(str, words)], out, err
-                streams.BLOCK = block
+                streams.BLOCK, streams.AHEAD = block, 2
                 first()
                 cli.main()
             except SystemExit as end:
@@ -278,6 +278,7 @@ def killed_at(moment: int) -> Callable[[], None]:
 
     def patch() -> None:
         real_store, real_fsync, real_replace, real_join = journal._store, os.fsync, os.replace, overnight.Shape.join
+        real_add = journal.Journal.add
 
         def each(real: Callable[..., None]) -> Callable[..., None]:
             def patched(*given: object) -> None:
@@ -286,7 +287,12 @@ def killed_at(moment: int) -> Callable[[], None]:
 
             return patched
 
-        journal._store = each(real_store)
+        def add(*given: object) -> None:
+            count()
+            real_add(*given)
+            count()
+
+        journal._store, journal.Journal.add = each(real_store), add
         journal.os = type("os", (), {**vars(os), "fsync": each(real_fsync), "replace": each(real_replace)})
         overnight.Shape.join = each(real_join)
 
@@ -311,6 +317,44 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(folder, ending, momen
     assert not (folder / f"{out}.tdce-part").exists()
     if moment > 7:
         assert "going on from there" in beside
+
+
+@pytest.mark.parametrize("evidence", [(), ("--evidence", "lost.jsonl")])
+def test_a_kill_loses_the_block_at_work_and_no_other(folder, evidence):
+    words = "explain", "a.tdce", "rows.csv", *evidence, "--out", "lost.csv"
+    for block in (1, 3):  # the second run begins with block 1
+        code, _, said = run(*words, cwd=folder, first=lambda block=block: dies_at(block))
+        assert code == -signal.SIGKILL, said
+        assert finished(folder / "lost.csv.tdce-part") == block
+    assert "has 48 of 64 rows" in run(*words, cwd=folder)[2]
+
+
+def dies_at(block: int) -> None:
+    """Kill this process as soon as it begins with this block."""
+    real = overnight.Answering.__call__
+
+    def call(self, number, rows, budget):
+        if number == block:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(self, number, rows, budget)
+
+    overnight.Answering.__call__ = call
+
+
+def test_a_piece_that_did_not_reach_the_disk_costs_its_block_only(folder):
+    """What a power cut may leave: a piece of the right size with nothing in it, and a line that is none."""
+    explained(folder, "rows.csv", "--out", "undisturbed.csv")
+    words = "explain", "a.tdce", "rows.csv", "--out", "cut.csv"
+    run(*words, cwd=folder, first=lambda: dies_at(3))
+    part = folder / "cut.csv.tdce-part"
+    piece = part / "block-00000001"
+    piece.write_bytes(bytes(len(piece.read_bytes())))
+    lines = (part / "finished.jsonl").read_bytes().splitlines(keepends=True)
+    (part / "finished.jsonl").write_bytes(bytes(len(lines[0])) + b"\n" + b"".join(lines[1:]))
+    code, _, said = run(*words, cwd=folder)
+    assert code == 0
+    assert "has 16 of 64 rows" in said
+    assert (folder / "cut.csv").read_bytes() == (folder / "undisturbed.csv").read_bytes()
 
 
 def test_a_line_that_was_cut_short_costs_its_block_only(folder):
@@ -384,11 +428,11 @@ def test_a_budget_is_shared_out_whatever_the_order(folder):
 
 
 def test_a_page_of_too_many_rows_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(cli, "PAGE_ROWS", 63)
+    monkeypatch.setattr(cli.explain, "PAGE_ROWS", 63)
     code, _, said = run("explain", "a.tdce", "rows.csv", "--out", "page.html", cwd=folder)
     assert code == 2
     assert "64 rows are too many for a page, which has at most 63" in said
-    monkeypatch.setattr(cli, "PAGE_ROWS", 64)
+    monkeypatch.setattr(cli.explain, "PAGE_ROWS", 64)
     explained(folder, "rows.csv", "--out", "page.html")
     assert '"63"' in (folder / "page.html").read_text()
 
@@ -416,22 +460,47 @@ def test_workers_one_of_which_dies_write_the_same_bytes(folder):
     assert (folder / "two.csv").read_bytes() == (folder / "undisturbed.csv").read_bytes()
 
 
+MARKING = """
+import sys
+from pathlib import Path
+from tdce import cli, overnight
+
+real, marks = overnight.Answering.__call__, Path(__file__).with_suffix("")
+
+def call(self, number, *rest):
+    (marks / str(number)).touch()
+    return real(self, number, *rest)
+
+overnight.Answering.__call__ = call  # here, and in the workers, which import this file too
+if __name__ == "__main__":
+    cli.main()
+"""
+
+
 @pytest.mark.slow
-def test_a_run_that_is_killed_many_times_from_outside_ends_with_the_same_bytes(folder, explainer):
+def test_a_run_that_is_killed_many_times_loses_a_block_per_worker_and_ends_with_the_same_bytes(folder, explainer):
     people(explainer, 20_000).to_csv(folder / "many.csv", index=False)
-    command = [sys.executable, "-m", "tdce", "explain", folder / "a.tdce", folder / "many.csv", "--workers", 2, "--out"]
+    (folder / "begun.py").write_text(MARKING)
+    command = [sys.executable, folder / "begun.py", "explain", folder / "a.tdce", folder / "many.csv", "--workers", 2]
     whole, out, kept = folder / "many-whole.csv.gz", folder / "many.csv.gz", folder / "many.csv.gz.tdce-part"
-    subprocess.run([*map(str, command), str(whole)], check=True)
+    (folder / "begun").mkdir()
+    subprocess.run([*map(str, command), "--out", str(whole)], check=True)
     kills = 0
-    for blocks in (0, 1, 4, 9, 15, 19):
-        process = subprocess.Popen([*map(str, command), str(out)])
+    for blocks in (0, 1, 4, 9, 15, 18):
+        for mark in (folder / "begun").iterdir():
+            mark.unlink()
+        before = finished(kept)
+        process = subprocess.Popen([*map(str, command), "--out", str(out)])
         while process.poll() is None and finished(kept) <= blocks:
-            time.sleep(0.01)
+            time.sleep(0.001)
         kills += process.poll() is None
         process.kill()
         process.wait()
+        time.sleep(0.5)  # its workers notice
+        if kept.exists():
+            assert len(list((folder / "begun").iterdir())) - (finished(kept) - before) <= 2
     assert kills >= 4
-    subprocess.run([*map(str, command), str(out)], check=True)
+    subprocess.run([*map(str, command), "--out", str(out)], check=True)
     assert out.read_bytes() == whole.read_bytes()
 
 

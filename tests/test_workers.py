@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,21 @@ def test_an_error_in_a_block_or_in_reading_ends_the_run(tmp_path):
 
     with pytest.raises(InputError, match="the rest is torn"):
         list(Crew(Square, (tmp_path, False), 1).results(unreadable()))
+
+
+def marking(folder):
+    """A job that says that it has begun."""
+
+    def work(number):
+        (folder / str(number)).touch()
+        return number
+
+    return work
+
+
+def test_no_worker_is_ahead_of_what_has_been_dealt_with(tmp_path):
+    jobs = ((number,) for number in range(12))
+    for dealt, _ in enumerate(Crew(marking, (tmp_path,), 2).results(jobs)):
+        time.sleep(0.05)  # in which an eager worker would begin another job
+        assert len(list(tmp_path.iterdir())) <= dealt + 2
+    assert len(list(tmp_path.iterdir())) == 12

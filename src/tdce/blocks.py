@@ -64,16 +64,25 @@ class Check:
         self.told(self.rows)
 
 
-def explain_arrow(explainer: Explainer, rows: pa.Table, asked: Asked) -> pa.Table:
+def explain_arrow(explainer: Explainer, rows: pa.Table, asked: Asked, committee: Committee | None = None) -> pa.Table:
     """The same for engines, whose tables have no order: without the column `row`, in the types of the rows."""
-    frame = frame_of(rows).reset_index(drop=True)
-    answer = explain_block(explainer, frame, asked).to_frame()
-    kept = [name for i, name in enumerate(answer.columns) if i != len(answer.columns) - len(ADDED)]
-    return pa.Table.from_pandas(answer[kept], schema=answer_types(rows.schema), preserve_index=False)
+    return arrow_of(explain_block(explainer, block_of(rows), asked, None, committee), rows.schema)
+
+
+def block_of(rows: pa.Table) -> pd.DataFrame:
+    """Rows of an engine, numbered from 0."""
+    return frame_of(rows).reset_index(drop=True)
+
+
+def arrow_of(answer: Answer, rows: pa.Schema) -> pa.Table:
+    """An answer to rows of these types, as an engine takes it."""
+    frame = answer.to_frame()
+    kept = [name for i, name in enumerate(frame.columns) if i != len(frame.columns) - len(ADDED)]
+    return pa.Table.from_pandas(frame[kept], schema=answer_types(rows), preserve_index=False)
 
 
 def answer_types(rows: pa.Schema) -> pa.Schema:
-    """Of what `explain_arrow` returns."""
+    """Of what `arrow_of` returns."""
     types = (pa.int64(), pa.string(), pa.float64(), pa.float64(), pa.float64(), pa.string())
     added = [pa.field(unused(name, rows.names), kind) for name, kind in zip(ADDED[1:], types, strict=True)]
     return pa.schema([*(pa.field(each.name, each.type) for each in rows), *added])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -30,6 +30,7 @@ class Committee:
     """Each of them says what the explained model says, as scores of the same columns."""
 
     models: tuple[Model, ...]
+    retraining: Mapping[str, Any] | None = None  # the seed, and a digest of the table; None: who knows
 
     def __len__(self) -> int:
         return len(self.models)

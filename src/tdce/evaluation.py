@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -15,14 +15,15 @@ from torch import Tensor
 from tdce import metrics
 from tdce.answer import Answer
 from tdce.cells import Flags, Floats, Positions
+from tdce.committee import Committee
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing, whole
-from tdce.explainer import Explainer
 from tdce.explaining import explain
 from tdce.explanation import Explanation, Status
-from tdce.fitting import parts
+from tdce.fitting import Fitted, parts
 from tdce.judge import Judge
 from tdce.limits import Limits
+from tdce.methods import Method
 from tdce.metrics import MEANING
 from tdce.models.autoencoder import Autoencoder
 
@@ -36,8 +37,20 @@ OVER_ALL = ("validity", "violations")
 """Taken over all rows that needed an answer; the others over those that became valid."""
 
 
+class Answering(Protocol):
+    """What measuring needs of an explainer."""
+
+    seed: int
+
+    @property
+    def fitted(self) -> Fitted: ...
+    @property
+    def chosen_method(self) -> Method: ...
+    def retrain(self, table: pd.DataFrame, models: int = 10, seed: int = 1) -> Committee: ...
+
+
 def evaluate(
-    explainer: Explainer, answer: Answer, table: pd.DataFrame | None = None, retrain: int = 0
+    explainer: Answering, answer: Answer, table: pd.DataFrame | None = None, retrain: int = 0
 ) -> dict[str, float]:
     """The paper's metrics and some more (docs/metrics.md), over the first option of every row that needed one: validity
     and violations over all of these, everything else over those that became valid.
@@ -93,7 +106,7 @@ class Rows(NamedTuple):
     held_y: Positions
 
 
-def _rows_of(explainer: Explainer, table: pd.DataFrame | None) -> Rows:
+def _rows_of(explainer: Answering, table: pd.DataFrame | None) -> Rows:
     """What to measure against: the table's rows, or else those that the explainer holds, or else synthetic people with
     the classes that the model gives them."""
     fitted = explainer.fitted
@@ -111,7 +124,7 @@ def _rows_of(explainer: Explainer, table: pd.DataFrame | None) -> Rows:
     return Rows(raw[learned], y[learned], raw[held], y[held])
 
 
-def _yardstick(explainer: Explainer, target: int, rows: Rows) -> Yardstick:
+def _yardstick(explainer: Answering, target: int, rows: Rows) -> Yardstick:
     """Learned when first needed, and kept with what the explainer learned."""
     fitted = explainer.fitted
     known = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in rows)).digest()

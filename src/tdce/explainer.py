@@ -36,6 +36,8 @@ from tdce.errors import (
     texts,
     whole,
 )
+from tdce.evaluation import evaluate
+from tdce.evidence.record import table_digest
 from tdce.explaining import explain
 from tdce.explanation import Question
 from tdce.fitting import CLASSIFIER, Fitted, fit, plan_for
@@ -210,7 +212,8 @@ class Explainer:
             target, threshold, fitted.favourable, fitted.outputs, len(rows), lambda: task.judge.score(limits.own)
         )
         question = Question(goals, n, seed, closeness, rules, prices, entry_of(target), threshold, max_model_rows,
-                            None if committee is None else len(committee))  # fmt: skip
+                            None if committee is None else len(committee),
+                            None if committee is None else committee.retraining)  # fmt: skip
         ready = method.fit(task)
         if committee is None:
             found = explain(ready, limits, question, Progress(self.progress), reasons=True)
@@ -232,10 +235,23 @@ class Explainer:
         for `explain(..., robust=…)`. A model of yours must be an estimator with `fit`; `table` has the label."""
         fitted, count = self.fitted, whole("models", models, 1, 1000)
         check_table(table)
-        return retrained(
+        made = retrained(
             fitted.model, fitted.encoder, table, fitted.label, lambda: torch.from_numpy(fitted.class_numbers(table)),
             count, whole("seed", seed, 0, LAST_SEED - count), plan_for(CLASSIFIER, len(table)), Progress(self.progress),
         )  # fmt: skip
+        return replace(made, retraining={"seed": seed, "table": self._digest(table)})
+
+    def _digest(self, table: pd.DataFrame) -> str:
+        """Of a table with the label."""
+        return table_digest(self.schema, self.fitted.encoder.read(table), table[self.fitted.label])
+
+    def evaluate(self, answer: Answer, table: pd.DataFrame | None = None, retrain: int = 0) -> dict[str, float]:
+        """How good an answer of this explainer is: the paper's metrics and some more (docs/metrics.md), against real
+        rows of `table`, or else the training rows or synthetic people that it holds. With `retrain`, so many models are
+        trained again on the table, and `retrained` is the share of the valid answers that such a model still accepts.
+
+        The same as `tdce.evaluate(explainer, answer, table, retrain)`."""
+        return evaluate(self, answer, table, retrain)
 
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
         """The explained model's probability of each class, one column per class, to six decimals, as in answers."""

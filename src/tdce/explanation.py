@@ -38,6 +38,7 @@ class Question:
     threshold: float | None = None
     budget: int | None = None  # of rows that the model is asked about
     robust: int | None = None  # how many models that were trained again were to accept the answers
+    retraining: Mapping[str, Any] | None = None  # how they can be made once more; None: they were given
 
 
 @dataclass(frozen=True)

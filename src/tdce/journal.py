@@ -9,6 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,11 +31,12 @@ class Entry(NamedTuple):
     calls: int  # of the model
     asked: int  # rows that it was asked about
     record: int = 0  # the size of its piece of the evidence
+    digest: str = ""  # of both pieces
 
 
 class Journal:
     """`OUT.tdce-part/`: what the run is about, one piece per finished block, and a line about each of them. A piece
-    counts if its line is there; a line is written after its piece has reached the disk."""
+    counts if its line is there, and has its digest: it may have reached the disk later than its line."""
 
     def __init__(self, shape: Shape, about: Mapping[str, Any]) -> None:
         self.out, self.shape = shape.out, shape
@@ -61,17 +63,28 @@ class Journal:
             raise unwritable(self.out, error) from None
 
     def add(self, entry: Entry, content: bytes, record: bytes = b"") -> None:
-        """Keep a finished block, and its piece of the evidence if there is one."""
+        """Keep a finished block, and its piece of the evidence if there is one, whatever becomes of this process; after
+        `sync`, whatever becomes of the machine."""
+        entry = entry._replace(digest=sha256(content + record).hexdigest())
         try:
             if record:
-                _store(self.record(entry.block), record)
-            _store(self.piece(entry.block), content)
+                self.record(entry.block).write_bytes(record)
+            self.piece(entry.block).write_bytes(content)
             self._lines.write(json.dumps(entry).encode() + b"\n")
             self._lines.flush()
-            os.fsync(self._lines.fileno())
         except OSError as error:
             raise unwritable(self.out, error) from None
         self.done[entry.block] = entry
+
+    def sync(self, entry: Entry) -> None:
+        """Wait until a block that was added has reached the disk."""
+        try:
+            for path in (self.piece(entry.block), self.record(entry.block))[: 1 + (entry.record > 0)]:
+                with open(path, "rb") as file:
+                    os.fsync(file.fileno())
+            os.fsync(self._lines.fileno())
+        except OSError as error:
+            raise unwritable(self.out, error) from None
 
     def piece(self, block: int) -> Path:
         return self.folder / f"block-{block:08d}"
@@ -143,23 +156,24 @@ class Journal:
             if path.name != "lock":
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
+    def _content(self, entry: Entry) -> bytes:
+        """Of both pieces."""
+        record = self.record(entry.block).read_bytes() if entry.record else b""
+        return self.piece(entry.block).read_bytes() + record
+
     def _take_over(self) -> None:
         whole = b""
         with suppress(FileNotFoundError):
             whole = (self.folder / FINISHED).read_bytes()
         lines = whole.split(b"\n")[:-1]  # what follows the last line end was cut short
         for line in lines:
-            entry = Entry(*json.loads(line))
-            piece = self.piece(entry.block)
-            if _size(piece) == entry.size and (entry.record == 0 or _size(self.record(entry.block)) == entry.record):
-                self.done[entry.block] = entry
+            with suppress(ValueError, TypeError, OSError):  # not as it was written: its block is answered again
+                entry = Entry(*json.loads(line))
+                if sha256(self._content(entry)).hexdigest() == entry.digest:
+                    self.done[entry.block] = entry
         kept = b"".join(json.dumps(entry).encode() + b"\n" for entry in self.done.values())
         if kept != whole:
             _store(self.folder / FINISHED, kept)
-
-
-def _size(path: Path) -> int | None:
-    return path.stat().st_size if path.exists() else None
 
 
 def _store(path: Path, content: bytes) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from tdce.cells import Flags, Floats, Name, Positions, same
 from tdce.columns import Choices, Learned
 from tdce.encoder import Encoder
 from tdce.errors import InputError, listing
+from tdce.identity import Itself
 from tdce.laws.keeping import Keeping
 from tdce.laws.rules import narrowed, read
 from tdce.remarks import Remark
@@ -53,14 +54,9 @@ class Limits:
             if name not in encoder.schema.names:
                 raise InputError(f"immutable: there is no feature {name!r}; known: {listing(encoder.schema.names)}")
         own = encoder.read(frame)
-        named = zip(encoder.schema.names, encoder.columns, strict=True)
-        columns = tuple(column.stored(frame[name].dtype, name in frozen) for name, column in named)
-        schema = encoder.schema
-        given = [read(rule, schema.features) for rule in (*schema.rules, *rules)]
-        within = narrowed(given, [learned.column for learned in columns])
-        columns = tuple(replace(each, column=column) for each, column in zip(columns, within, strict=True))
-        laws = Keeping.hard(schema.laws, schema.features)
-        return cls(encoder, own, columns, replace(laws, laws=(*laws.laws, *given)))
+        columns, laws = _standing(Itself(encoder), tuple(_key(frame[name].dtype) for name in encoder.schema.names),
+                                  frozen, tuple(rules))  # fmt: skip
+        return cls(encoder, own, columns, laws)
 
     @property
     def immutable(self) -> tuple[Name, ...]:
@@ -134,3 +130,23 @@ class Limits:
     def frozen(self) -> Flags:
         """(features,) which of them are immutable."""
         return np.array([learned.column.immutable for learned in self.columns])
+
+
+@lru_cache(maxsize=8)  # the next block of a table has the same
+def _standing(
+    whose: Itself[Encoder], dtypes: tuple[tuple[Any, Any], ...], frozen: tuple[Name, ...], rules: tuple[str, ...]
+) -> tuple[tuple[Learned, ...], Keeping]:
+    """What holds for all rows that are stored in these dtypes: the columns as they store them, laws and rules."""
+    encoder, schema = whose.held, whose.held.schema
+    named = zip(schema.names, encoder.columns, dtypes, strict=True)
+    columns = tuple(column.stored(dtype, name in frozen) for name, column, (dtype, _) in named)
+    given = [read(rule, schema.features) for rule in (*schema.rules, *rules)]
+    within = narrowed(given, [learned.column for learned in columns])
+    columns = tuple(replace(each, column=column) for each, column in zip(columns, within, strict=True))
+    laws = Keeping.hard(schema.laws, schema.features)
+    return columns, replace(laws, laws=(*laws.laws, *given))
+
+
+def _key(dtype: Any) -> tuple[Any, Any]:
+    """A dtype, and in which order its categories are, which does not matter to pandas."""
+    return dtype, tuple(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +34,7 @@ from tdce.threads import Threads
 from tdce.workers import Crew
 
 VERSIONS = ("tdce", "torch", "numpy", "pandas", "pyarrow")
-PIECES = 1  # that may wait to be written: it would be lost
+PIECES = 4  # that may wait to reach the disk: a power cut would lose them
 
 
 @dataclass(frozen=True)
@@ -78,17 +79,19 @@ def explain_table(
             progress.say(journal.said)
         elif before.rows:
             progress.say(f"{journal.folder} has {before.rows:,} of {stream.rows:,} rows: going on from there")
-        with progress.rows("counterfactuals", stream.rows, before.rows) as bar, _writer(journal, bar.advance) as keep:
+        bar_of = progress.rows("counterfactuals", stream.rows, before.rows)
+        with _uncollected(), bar_of as bar, _synced(journal) as keep:
             jobs = ((n, rows, _share(run.budget, rows, stream)) for n, rows in stream.blocks(dict(journal.done)))
             answering = Answering(
-                explainer, run.asked, shape, run.evidence is not None, _secret(run), run.budget, committee
+                explainer, run.asked, shape, run.evidence is not None, secret_of(run), run.budget, committee
             )
             with closing(_answers(run, answering, jobs, stream.count - len(journal.done))) as answers:
-                for found in answers:
+                for found in answers:  # nobody begins another block before his last one is kept
                     keep(*found)
+                    bar.advance(found[0].rows)
         total = journal.total()
         if run.evidence is not None:
-            _write_evidence(run.evidence, journal.records())
+            write_evidence(run.evidence, journal.records())
         journal.finish()
         return total
     except (KeyboardInterrupt, SystemExit):
@@ -104,7 +107,9 @@ def explain_table(
 
 def block_worker(content: bytes, model: str | None, answering: Answering) -> Callable[..., Any]:
     """What a process does with each block that it is given."""
-    return replace(answering, explainer=explainer_of(content, model))
+    made = replace(answering, explainer=explainer_of(content, model))
+    gc.freeze()  # it stays to the end
+    return made
 
 
 @dataclass(frozen=True)
@@ -144,11 +149,11 @@ def _answers(
         yield found
 
 
-def _secret(run: Run) -> bytes | None:
+def secret_of(run: Run) -> bytes | None:
     return None if run.evidence is None or run.evidence.secret is None else keys.secret(run.evidence.secret)
 
 
-def _write_evidence(keeping: Keeping, records: Sequence[Path]) -> None:
+def write_evidence(keeping: Keeping, records: Sequence[Path]) -> None:
     """The pieces of all blocks in their order, linked into one chain."""
     chain, signer = Chain(), None if keeping.sign is None else keys.signer(keeping.sign)
     with whole_file(keeping.path) as file:
@@ -198,30 +203,40 @@ def _about(run: Run, stream: Stream) -> Mapping[str, Any]:
 
 
 @contextmanager
-def _writer(journal: Journal, done: Callable[[int], None]) -> Iterator[Callable[[Entry, bytes, bytes], None]]:
-    """A thread that writes what it is given while the next block is computed; only a few pieces may wait."""
-    waiting: Queue[Any] = Queue(PIECES)
+def _uncollected() -> Iterator[None]:
+    """What is there already stays: the garbage collector need not look through it again with every block."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
+@contextmanager
+def _synced(journal: Journal) -> Iterator[Callable[[Entry, bytes, bytes], None]]:
+    """What keeps a block at once; a thread waits for the disk while the next one is computed. Only a few may wait."""
+    waiting: Queue[Entry | None] = Queue(PIECES)
     failed: list[BaseException] = []
 
-    def write() -> None:
-        while (item := waiting.get()) is not None:
+    def sync() -> None:
+        while (entry := waiting.get()) is not None:
             if not failed:
                 try:
-                    journal.add(*item)
-                    done(item[0].rows)
+                    journal.sync(entry)
                 except BaseException as error:
                     failed.append(error)
 
     def keep(entry: Entry, content: bytes, record: bytes) -> None:
+        journal.add(entry, content, record)
+        waiting.put(entry)
         if failed:
             raise failed[0]
-        waiting.put((entry, content, record))
 
-    thread = Thread(target=write)
+    thread = Thread(target=sync)
     thread.start()
     try:
         yield keep
-    finally:  # what is finished is kept, also by a run that is stopped
+    finally:
         waiting.put(None)
         thread.join()
     if failed:

@@ -23,8 +23,13 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 def outlive_nobody() -> None:
     """End this process, by way of every `finally`, when it is asked to and when the one that started it is gone."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, _end)
     Thread(target=_wait_for_parent, daemon=True).start()
+
+
+def _end(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second request must not disturb the end
+    sys.exit(1)
 
 
 def _wait_for_parent() -> None:

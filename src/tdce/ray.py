@@ -16,46 +16,75 @@ import numpy as np
 import pyarrow as pa
 
 from tdce import streams
-from tdce.blocks import ADDED, Asked, Check, explain_arrow, explainer_of, unused
+from tdce.blocks import ADDED, Asked, Check, arrow_of, block_of, explain_block, explainer_of, unused
+from tdce.committee import Committee
 from tdce.errors import InputError, require_engine
+from tdce.evidence.record import ABOUT, piece, relabelled
 from tdce.journal import Entry, Journal
-from tdce.overnight import Run, shape_of
+from tdce.overnight import Run, secret_of, shape_of, write_evidence
 from tdce.pieces import Shape
 from tdce.progress import Progress
 
 if TYPE_CHECKING:
     from ray.data import Dataset
 
+EVIDENCE = "evidence"  # the column in which it travels
+
 
 class Explaining:
     """An actor."""
 
-    def __init__(self, artefact: bytes, model: str | None, asked: Asked) -> None:
-        self.explainer, self.asked = explainer_of(artefact, model), asked
+    def __init__(
+        self,
+        artefact: bytes,
+        model: str | None,
+        asked: Asked,
+        committee: Committee | None = None,
+        recorded: bool = False,  # whether the last column is the evidence
+        secret: bytes | None = None,
+    ) -> None:
+        self.explainer, self.asked, self.committee = explainer_of(artefact, model), asked, committee
+        self.recorded, self.secret = recorded, secret
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        return explain_arrow(self.explainer, rows, self.asked)
+        answer = explain_block(self.explainer, block_of(rows), self.asked, None, self.committee)
+        table = arrow_of(answer, rows.schema)
+        if not self.recorded:
+            return table
+        about, *lines = piece(answer, self.secret)
+        cells = [about + lines[0], *lines[1:]] if lines else []
+        return table.append_column(unused(EVIDENCE, table.column_names), pa.array(cells, pa.large_string()))
 
 
 def explain(
-    rows: Dataset, artefact: str | os.PathLike[str], workers: int = 1, model: str | None = None, **asked: Any
+    rows: Dataset,
+    artefact: str | os.PathLike[str],
+    workers: int = 1,
+    model: str | None = None,
+    robust: Committee | None = None,
+    **asked: Any,
 ) -> Dataset:
-    """A Ray data set of answers, computed when it is consumed. `asked`: as for `Explainer.explain`.
+    """A Ray data set of answers, computed when it is consumed. `robust`: what `Explainer.retrain` made; `asked`: as
+    for `Explainer.explain`.
 
     An engine's table has no order, so there is no column `row`: the table's own columns say who is who."""
     require_engine("ray")
+    return _answered(rows, workers, Path(artefact).read_bytes(), model, Asked(**asked), robust)
+
+
+def _answered(rows: Dataset, workers: int, *settings: Any) -> Dataset:
     from ray.data import ActorPoolStrategy
 
     block = streams.BLOCK
     return rows.repartition(target_num_rows_per_block=block).map_batches(
-        Explaining, fn_constructor_args=(Path(artefact).read_bytes(), model, Asked(**asked)), batch_size=block,
-        batch_format="pyarrow", compute=ActorPoolStrategy(size=workers), num_cpus=1,
+        Explaining, fn_constructor_args=settings, batch_size=block, batch_format="pyarrow",
+        compute=ActorPoolStrategy(size=workers), num_cpus=1,
     )  # fmt: skip
 
 
-def explain_parquet(run: Run, rows: str, progress: Progress) -> Entry:
+def explain_parquet(run: Run, rows: str, progress: Progress, committee: Committee | None = None) -> Entry:
     """`tdce explain --engine ray`: reads parquet from any place that Ray can read (a file, a folder, `s3://…`), and
-    writes what one process would write."""
+    writes what one process would write, the evidence too."""
     require_engine("ray")
     if rows.lower().endswith((".csv", ".csv.gz")):
         raise InputError(f"{rows}: --engine ray reads parquet, whose columns have types; leave --engine out, or "
@@ -73,18 +102,21 @@ def explain_parquet(run: Run, rows: str, progress: Progress) -> Entry:
         types = table.schema().base_schema
     except (OSError, ValueError) as error:
         raise InputError(f"{rows} cannot be read as parquet: {str(error).splitlines()[0]}") from None
-    explainer = explainer_of(run.artefact.read_bytes(), run.model)
+    content, secret = run.artefact.read_bytes(), secret_of(run)
+    explainer = explainer_of(content, run.model)
     empty = streams.frame_of(types.empty_table())
     Check(explainer, run.asked)(empty)
     shape = shape_of(run, explainer, empty, {field.name: field.type for field in types})
-    answers = explain(table, run.artefact, run.workers, run.model, **vars(run.asked))
+    answers = _answered(table, run.workers, content, run.model, run.asked, committee, run.evidence is not None, secret)
     journal = Journal(shape, {"run": str(uuid4())})  # Ray restarts what dies, but not a run that was stopped itself
     try:
         with _speaking(), progress.rows("counterfactuals", table.count()) as bar:
-            for entry, content in _pieces(answers, run.asked.n, shape):
-                journal.add(entry, content)
-                bar.advance(entry.rows)
+            for found in _pieces(answers, run, shape, secret):
+                journal.add(*found)
+                bar.advance(found[0].rows)
         total = journal.total()
+        if run.evidence is not None:
+            write_evidence(run.evidence, journal.records())
         journal.finish()
         return total
     finally:
@@ -103,16 +135,33 @@ def _speaking() -> Iterator[None]:
         raise
 
 
-def _pieces(answers: Dataset, n: int, shape: Shape) -> Iterator[tuple[Entry, bytes]]:
+def _pieces(answers: Dataset, run: Run, shape: Shape, secret: bytes | None) -> Iterator[tuple[Entry, bytes, bytes]]:
     """The lines of one block after the other, numbered as in one process."""
+    n, about = run.asked.n, ""
     for number, table in enumerate(_lines(answers, streams.BLOCK * n)):
+        first, rows = number * streams.BLOCK, len(table) // n
+        labels, record = np.repeat(np.arange(first, first + rows), n), b""
+        if run.evidence is not None:
+            cells, table = table[table.num_columns - 1].to_pylist(), table.drop_columns(table.column_names[-1])
+            about, lines = _numbered(about, cells, labels.tolist(), secret)
+            record = "".join(lines).encode()
         frame = streams.frame_of(table)
-        at, first = len(frame.columns) - len(ADDED) + 1, number * streams.BLOCK
-        rows = len(frame) // n
-        frame.insert(at, unused("row", table.column_names), np.repeat(np.arange(first, first + rows), n))
+        at = len(frame.columns) - len(ADDED) + 1
+        frame.insert(at, unused("row", table.column_names), labels)
         content = shape.encode(number, frame)
         counts = Counter(frame.iloc[:, at + ADDED.index("status")].tolist())
-        yield Entry(number, len(content), rows, dict(counts), 0, 0), content
+        yield Entry(number, len(content), rows, dict(counts), 0, 0, len(record)), content, record
+
+
+def _numbered(about: str, cells: list[str], labels: list[int], secret: bytes | None) -> tuple[str, list[str]]:
+    """Lines of evidence with the rows' numbers in the whole table. `about`: what the last block began with, for Ray may
+    have cut it in two; what these lines' last block began with comes back."""
+    lines = [] if cells[0].startswith(ABOUT) else [about]
+    for cell, label in zip(cells, labels, strict=True):
+        *began, line, _ = cell.split("\n")
+        about = f"{began[0]}\n" if began else about
+        lines += [about] * len(began) + [relabelled(line, label, secret) + "\n"]
+    return about, lines
 
 
 def _lines(answers: Dataset, size: int) -> Iterator[pa.Table]:

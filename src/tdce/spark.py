@@ -12,14 +12,22 @@ import pyarrow as pa
 
 from tdce import streams
 from tdce.blocks import ADDED, Asked, explain_arrow, explain_block, explainer_of, unused
+from tdce.committee import Committee
 from tdce.errors import require_engine
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def explain(df: DataFrame, artefact: str | os.PathLike[str], model: str | None = None, **asked: Any) -> DataFrame:
-    """A Spark table of answers, computed when it is consumed. `asked`: as for `Explainer.explain`.
+def explain(
+    df: DataFrame,
+    artefact: str | os.PathLike[str],
+    model: str | None = None,
+    robust: Committee | None = None,
+    **asked: Any,
+) -> DataFrame:
+    """A Spark table of answers, computed when it is consumed. `robust`: what `Explainer.retrain` made; `asked`: as for
+    `Explainer.explain`.
 
     An engine's table has no order, so there is no column `row`: the table's own columns say who is who.
 
@@ -37,7 +45,7 @@ def explain(df: DataFrame, artefact: str | os.PathLike[str], model: str | None =
         for batch in batches:
             for start in range(0, batch.num_rows, streams.BLOCK):
                 rows = pa.Table.from_batches([batch.slice(start, streams.BLOCK)])
-                yield from explain_arrow(explainer, rows, question).to_batches()
+                yield from explain_arrow(explainer, rows, question, robust).to_batches()
 
     double = DoubleType()
     kinds = (LongType(), StringType(), double, double, double, StringType())

@@ -6,7 +6,7 @@ A first pass over the files decides what every column holds, and checks every ce
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from glob import glob
 from hashlib import sha256
@@ -24,6 +24,7 @@ from tdce.schema import Schema
 from tdce.tables import READABLE, RETURN, Dialect, check_csv, csv_settings, reading, suffix_of, widened
 
 BLOCK = 1024  # rows; when a run is stopped, no more than this is lost for each worker
+AHEAD = 8  # blocks that are read at a time
 PARQUET = ".parquet"
 
 
@@ -68,9 +69,7 @@ class Stream:
             with reading(path):
                 check_csv(path, self.dialect)
         for frame in self._all_raw():
-            for name in self.names:
-                self._see(name, frame[name])
-            check(self._settled(frame, here=True))
+            check(self._seen(frame))
             self.rows += len(frame)
         if self.rows == 0:
             raise InputError(f"{self.files[0]} has no rows" if len(self.files) == 1 else "the files have no rows")
@@ -81,13 +80,21 @@ class Stream:
         for frame in self._all_raw():
             waiting.append(frame)
             count += len(frame)
-            while count >= size:
+            if count >= size:
                 whole = pd.concat(waiting) if len(waiting) > 1 else waiting[0]
-                if number not in done:
-                    yield number, self._settled(whole.iloc[:size])
-                waiting, count, number = [whole.iloc[size:]] * (count > size), count - size, number + 1
-        if count and number not in done:
-            yield number, self._settled(pd.concat(waiting))
+                yield from self._cut(whole.iloc[: count - count % size], number, size, done)
+                waiting, number, count = [whole.iloc[count - count % size :]], number + count // size, count % size
+        if count:
+            yield from self._cut(pd.concat(waiting), number, size, done)
+
+    def _cut(
+        self, frame: pd.DataFrame, first: int, size: int, done: Container[int]
+    ) -> Iterator[tuple[int, pd.DataFrame]]:
+        """Blocks of raw rows, settled together: that is quicker than one by one."""
+        starts = {first + i: i * size for i in range(-(-len(frame) // size)) if first + i not in done}
+        settled = self._settled(frame) if starts else frame
+        for number, start in starts.items():
+            yield number, settled.iloc[start : start + size]
 
     @property
     def count(self) -> int:
@@ -167,29 +174,30 @@ class Stream:
                     return index["start"], index["step"]
         return 0, 1
 
-    def _see(self, name: Name, column: pd.Series[Any]) -> None:
-        if not self.parquet:
-            if name not in self._cells:
-                self._cells[name] = Cells(self.features.get(name), self.dialect.decimal)
-            self._cells[name].see(column)
-        elif isinstance(column.dtype, pd.CategoricalDtype):
-            known = self._kinds.get(name, column.dtype)
-            new = column.dtype.categories.difference(known.categories, sort=False)
-            self._kinds[name] = pd.CategoricalDtype(known.categories.append(new), known.ordered)
-        if not self.returns and not pd.api.types.is_numeric_dtype(column.dtype):
-            self.returns = any(isinstance(cell, str) and RETURN in cell for cell in column)
+    def _seen(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Take note of what the columns hold; the frame with the dtypes of what is here."""
+        here = {}
+        for name in self.names:
+            column = frame[name]
+            self.returns = self.returns or _has_returns(column)
+            if not self.parquet:
+                cells = Cells(self.features.get(name), self.dialect.decimal)
+                cells.see(column)
+                self._cells.setdefault(name, Cells(self.features.get(name), self.dialect.decimal)).add(cells)
+                here[name] = cells
+            elif isinstance(column.dtype, pd.CategoricalDtype):
+                known = self._kinds.get(name, column.dtype)
+                new = column.dtype.categories.difference(known.categories, sort=False)
+                self._kinds[name] = pd.CategoricalDtype(known.categories.append(new), known.ordered)
+        return self._settled(frame, here)
 
-    def _settled(self, frame: pd.DataFrame, here: bool = False) -> pd.DataFrame:
-        """With the dtypes of the whole table, or only of what is here."""
+    def _settled(self, frame: pd.DataFrame, cells: Mapping[Name, Cells] | None = None) -> pd.DataFrame:
+        """With the dtypes of the whole table; or those that some of its cells would have."""
         settled = {}
         for name in self.names:
             column = frame[name]
             if not self.parquet:
-                cells = self._cells[name]
-                if here:
-                    cells = Cells(self.features.get(name), self.dialect.decimal)
-                    cells.see(column)
-                column = cells.parse(column)
+                column = (cells or self._cells)[name].parse(column)
             elif name in self._kinds:
                 column = column.astype(self._kinds[name])
             settled[name] = widened(column, self.features.get(name))
@@ -205,14 +213,24 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 
 def _parquet_frames(path: Path) -> Iterator[pd.DataFrame]:
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(BLOCK):
+        for batch in file.iter_batches(AHEAD * BLOCK):
             frame = frame_of(pa.Table.from_batches([batch]))
             yield frame.reset_index(drop=True) if isinstance(frame.index, pd.RangeIndex) else frame
 
 
 def _csv_frames(path: Path, dialect: Dialect) -> Iterator[pd.DataFrame]:
-    with pd.read_csv(path, chunksize=BLOCK, **csv_settings(dialect)) as parts:
+    with pd.read_csv(path, chunksize=AHEAD * BLOCK, **csv_settings(dialect)) as parts:
         yield from parts
+
+
+def _has_returns(column: pd.Series[Any]) -> bool:
+    """Whether some text has a line end of the kind that pandas leaves bare."""
+    if isinstance(column.dtype, pd.StringDtype):
+        return bool(column.str.contains(RETURN, regex=False).any())
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return False
+    cells = column.unique() if isinstance(column.dtype, pd.CategoricalDtype) else column
+    return any(isinstance(cell, str) and RETURN in cell for cell in cells)
 
 
 def _is_data(path: Path) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from tdce.answer import Answer
 from tdce.cells import Flags, Floats, same
+from tdce.committee import Committee
 from tdce.errors import InputError, file_path, shown
 from tdce.evidence import keys
 from tdce.evidence.chain import State, signed
@@ -38,6 +39,7 @@ def verify(
     explainer: Explainer | None,
     rows: pd.DataFrame | None = None,
     *,
+    table: pd.DataFrame | None = None,
     public_key: str | os.PathLike[str] | None = None,
     secret: str | os.PathLike[str] | None = None,
 ) -> Verified:
@@ -46,6 +48,7 @@ def verify(
 
     - `explainer`: the one that answered, loaded from its file; None: only the record itself is checked.
     - `rows`: as they were asked about; the question is asked again, and the answers are compared.
+    - `table`: with the label, on which models were trained again that were to accept the answers as well (`robust`).
     - `public_key`: a file with the key of who must have signed it.
     - `secret`: a file with the secret of evidence that holds no values.
     """
@@ -57,7 +60,7 @@ def verify(
     if not where.is_file():
         raise InputError(f"there is no file {where}; `tdce explain … --evidence {where.name}` writes one")
     found = Verified()
-    _verify(found, lines(where), explainer, rows, public, hidden)
+    _verify(found, lines(where), explainer, Given(rows, table, hidden), public)
     if found.lines == 0:
         found.add(Problem(0, "", "the file is empty"))
     elif not found.complete:
@@ -73,9 +76,8 @@ def _verify(
     found: Verified,
     every: Iterable[Read],
     explainer: Explainer | None,
-    rows: pd.DataFrame | None,
+    given: Given,
     public_key: str | None,
-    secret: bytes | None,
 ) -> None:
     check: _Check | None = None
     block: list[tuple[int, Record]] = []
@@ -90,7 +92,7 @@ def _verify(
         kind = record["record"]
         if kind == "head" and line == 1:
             found.written = record["written"]
-            check = None if problems else _Check.of(found, record, explainer, rows, secret)
+            check = None if problems else _Check.of(found, record, explainer, given)
         if kind in ("head", "machine") and record["machine"] != machine() and record["machine"] not in found.elsewhere:
             found.elsewhere.append(record["machine"])
         if kind == "answer":
@@ -121,12 +123,25 @@ def _signature(found: Verified, line: int, end: Record, before: State, public_ke
         found.add(Problem(line, "signature", "the signature does not match the lines"))
 
 
-def _why_not_again(head: Record) -> str | None:
+class Given(NamedTuple):
+    """What is there to ask again with."""
+
+    rows: pd.DataFrame | None
+    table: pd.DataFrame | None  # on which models were trained again
+    secret: bytes | None
+
+
+def _why_not_again(head: Record, table: pd.DataFrame | None) -> str | None:
     """Why the same question would not bring the same answers; None: it would."""
-    if head["question"]["max_model_rows"] is not None:
+    question = head["question"]
+    if question["max_model_rows"] is not None:
         return "with max_model_rows, answers depend on the rows that were asked about together"
-    if head["question"]["robust"] is not None:
+    if question["robust"] is None:
+        return None
+    if question["retraining"] is None:
         return "with robust, answers depend on models that were trained again, which no file holds"
+    if table is None:
+        return "with robust, answers depend on models that were trained again: give the table for that, --table"
     return None
 
 
@@ -134,44 +149,49 @@ class _Check:
     """What needs the explainer, block by block."""
 
     def __init__(
-        self, found: Verified, head: Record, explainer: Explainer, rows: pd.DataFrame | None, secret: bytes | None
+        self,
+        found: Verified,
+        head: Record,
+        explainer: Explainer,
+        given: Given,
+        committee: Committee | None,
+        again: bool,
     ) -> None:
-        self.found, self.head, self.explainer, self.secret = found, head, explainer, secret
-        self.names, self.options = head["columns"], head["question"]["n"]
-        self.rows, self.places, self.wanted, self.seen = rows, dict[str, int](), Counter[str](), Counter[str]()
-        if rows is not None:
-            asked = hashes(explainer.schema, cells(explainer.schema, explainer.fitted.encoder.read(rows)), secret)
+        self.found, self.head, self.explainer, self.rows = found, head, explainer, given.rows
+        self.secret = given.secret if head["private"] else None
+        self.names, self.options, self.committee = head["columns"], head["question"]["n"], committee
+        self.places, self.wanted, self.seen = dict[str, int](), Counter[str](), Counter[str]()
+        if given.rows is not None:
+            own = cells(explainer.schema, explainer.fitted.encoder.read(given.rows))
+            asked = hashes(explainer.schema, own, self.secret)
             self.wanted = Counter(asked)
             self.places = {each: i for i, each in reversed(list(enumerate(asked)))}  # the first of equal rows
-            found.repeated = 0 if _why_not_again(head) is None else None
+            found.repeated = 0 if again else None
         if not head["private"] or found.repeated is not None:
             found.verdicts = 0
 
     @classmethod
-    def of(
-        cls,
-        found: Verified,
-        head: Record,
-        explainer: Explainer | None,
-        rows: pd.DataFrame | None,
-        secret: bytes | None,
-    ) -> _Check | None:
+    def of(cls, found: Verified, head: Record, explainer: Explainer | None, given: Given) -> _Check | None:
         """None if the lines say nothing that this explainer could check."""
         if explainer is None:
             found.remarks.append("only the record itself was checked: chain, form, signature")
             return None
-        if head["private"] and (secret is None or rows is None):
+        if head["private"] and (given.secret is None or given.rows is None):
             raise InputError("this evidence is private: it holds hashes in place of values; give the rows and the "
                              "secret (--rows and --secret), or check the record alone (--record-only)")  # fmt: skip
-        if not head["private"] and secret is not None:
+        if not head["private"] and given.secret is not None:
             raise InputError("this evidence is not private; leave --secret out")
         explainer.fitted.model  # noqa: B018  # an error that says so if it is not at hand
         if not _agree(found, head, explainer):
             found.remarks.append("verdicts and values were not checked, because the artefact does not fit the record")
             return None
-        if rows is not None and (why := _why_not_again(head)) is not None:
+        why, committee = _why_not_again(head, given.table), None
+        if given.rows is not None and why is None and head["question"]["robust"] is not None:
+            committee = _committee(found, head["question"], explainer, given.table)
+            why = None if committee is not None else "the table does not fit the record"
+        if given.rows is not None and why is not None:
             found.remarks.append(f"the question was not asked again: {why}")
-        return cls(found, head, explainer, rows, secret if head["private"] else None)
+        return cls(found, head, explainer, given, committee, why is None)
 
     def block(self, block: list[tuple[int, Record]]) -> None:
         """Whole rows with all their options; others are named and left out."""
@@ -289,6 +309,7 @@ class _Check:
         return self.explainer.explain(
             self.rows.iloc[places], goal, self.options, question["immutable"], question["rules"],
             dict(map(tuple, question["costs"])), question["seed"], question["closeness"], question["threshold"],
+            None, self.committee,
         )  # fmt: skip
 
     def _again(self, some: list[tuple[int, Record]], answer: Answer | None) -> None:
@@ -322,6 +343,16 @@ class _Check:
         if self.head["private"]:
             said = any(problem.field in VERDICT for problem in problems)
             found.verdicts = (found.verdicts or 0) + (not said)
+
+
+def _committee(found: Verified, question: Record, explainer: Explainer, table: pd.DataFrame | None) -> Committee | None:
+    """The models that were to accept the answers as well, trained once more; None: not on this table."""
+    assert table is not None
+    made = explainer.retrain(table, question["robust"], question["retraining"]["seed"])
+    if made.retraining == question["retraining"]:
+        return made
+    found.add(Problem(1, "retraining", "models were trained again on another table than the one given"))
+    return None
 
 
 def _agree(found: Verified, head: Record, explainer: Explainer) -> bool:

@@ -27,7 +27,8 @@ class Crew:
         self._processes: set[BaseProcess] = set()
 
     def results(self, jobs: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """Of all jobs, as they come. An error in a job ends all of them."""
+        """Of all jobs, as they come. An error in a job ends all of them. A worker is given its next job when whoever
+        took its result has come back for another: so nobody is ahead of what has been dealt with."""
         keepers = [Thread(target=self._keep, daemon=True) for _ in range(self.workers)]
         reader = Thread(target=self._read, args=(jobs,), daemon=True)
         try:
@@ -35,13 +36,14 @@ class Crew:
                 thread.start()
             running = self.workers
             while running:
-                found = self._results.get()
+                found, taken = self._results.get()
                 if isinstance(found, BaseException):
                     raise found
                 if found is None:
                     running -= 1
                 else:
                     yield found
+                taken.set()
         finally:
             self._over.set()
             for process in list(self._processes):
@@ -55,7 +57,7 @@ class Crew:
                 if not self._put(self._jobs, job):
                     return
         except BaseException as error:
-            self._put(self._results, error)
+            self._put(self._results, (error, Event()))
             return
         for _ in range(self.workers):
             self._put(self._jobs, None)
@@ -91,10 +93,14 @@ class Crew:
                         )
                         self._processes.discard(process)
                         process = None
-                self._put(self._results, found)
-            self._put(self._results, None)
+                taken = Event()
+                self._put(self._results, (found, taken))
+                while not taken.wait(LOOK):
+                    if self._over.is_set():
+                        return
+            self._put(self._results, (None, Event()))
         except BaseException as error:
-            self._put(self._results, error)
+            self._put(self._results, (error, Event()))
         finally:
             if process is not None:
                 process.terminate()

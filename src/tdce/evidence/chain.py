@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tdce.errors import InputError
 from tdce.evidence.keys import Signer
-from tdce.evidence.record import FORMAT, Answered, Record, canonical, digest, now, piece
+from tdce.evidence.record import ABOUT, FORMAT, Answered, Record, canonical, digest, now, piece
 from tdce.tables import whole_file
 
 START = "0" * 64  # in the place of the hash before the first line
@@ -44,10 +44,15 @@ class Chain:
         return self.link(piece(answer, self.secret))
 
     def link(self, lines: Iterable[str]) -> Iterator[str]:
-        """The same of a piece that was made elsewhere, by `record.piece`."""
-        rest = iter(lines)
-        first = json.loads(next(rest))
-        about, machine = first["about"], first["machine"]
+        """The same of pieces that were made elsewhere, by `record.piece`, one after the other."""
+        for line in lines:
+            if line.startswith(ABOUT):
+                yield from self._head(**json.loads(line))
+            else:
+                yield self._linked("answer", line.rstrip("\n"))
+
+    def _head(self, about: Record, machine: Record) -> Iterator[str]:
+        """What is to be said before the answers of a piece, if it is not what was said before."""
         whole, where = digest("about", about), digest("machine", machine)
         if self.state.lines == 0:
             self.state = State(about=whole, machine=where)
@@ -58,8 +63,6 @@ class Chain:
         if where != self.state.machine:
             self.state = replace(self.state, machine=where)
             yield self._line("machine", {"machine": machine})
-        for line in rest:
-            yield self._linked("answer", line.rstrip("\n"))
 
     def end(self, signer: Signer | None = None) -> str:
         """The last line, with the number of lines before it; without it the evidence is not complete."""

@@ -66,7 +66,9 @@ QUESTION = {
     "threshold": SHARE,
     "max_model_rows": or_null(whole_number(1, MOST_LINES)),
     "robust": or_null(whole_number(1, MOST_LINES)),
+    "retraining": or_null(OBJECT),
 }
+RETRAINING = {"seed": whole_number(0, LAST_SEED), "table": HASH}
 MODEL = {"output": TEXT, "kind": TEXT, "name": TEXT, "digest": TEXT, "versions": OBJECT}
 LINKS = {"previous": HASH, "hash": HASH}
 FORMS: dict[str, dict[str, Any]] = {
@@ -173,6 +175,8 @@ def _checked(whole: bytes, number: int, private: bool) -> tuple[Record | None, l
         follow(record, form, "")
         for model in record["model"] if kind == "head" else ():
             follow(model, MODEL, "model")
+        if kind == "head" and record["question"]["retraining"] is not None:
+            follow(record["question"]["retraining"], RETRAINING, "question.retraining")
         if kind == "end" and record["signature"] is not None:
             follow(record["signature"], SIGNATURE, "signature")
     except InputError as error:

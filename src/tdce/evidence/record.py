@@ -21,6 +21,9 @@ from tdce.reasons import MOST
 from tdce.schema import Schema
 
 FORMAT = 1
+ABOUT = '{"about":'  # how the first line of a piece begins
+ASKED = ',"asked":'  # what follows the label in the line of an answer
+WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 Cell = Value | None
 Record = dict[str, Any]
@@ -54,6 +57,13 @@ def piece(answer: Answered, secret: bytes | None = None, budget: int | None = No
         yield canonical(record) + "\n"
 
 
+def relabelled(line: str, label: Any, secret: bytes | None = None) -> str:
+    """A line of a piece about another row: whoever made it counted the rows of its block only."""
+    own = canonical(_label(label) if secret is None else digest("label", _label(label), secret))
+    _, asked, rest = line.partition(ASKED)
+    return f'{{"row":{own}{asked}{rest}'
+
+
 def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
     """What the first line says, besides when and where: what was asked of all rows, and what answered."""
     came, asked = origin(answer), answer.question
@@ -74,6 +84,7 @@ def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
             "threshold": asked.threshold,
             "max_model_rows": budget or asked.budget,
             "robust": asked.robust,
+            "retraining": None if asked.retraining is None else dict(asked.retraining),
         },
         "private": private,
     }
@@ -124,6 +135,11 @@ def hashes(schema: Schema, rows: Iterable[list[Cell]], secret: bytes | None = No
     return [digest("row", [[*each, cell] for each, cell in zip(named, row, strict=True)], secret) for row in rows]
 
 
+def table_digest(schema: Schema, raw: Floats, labels: Iterable[Any]) -> str:
+    """Of a table that was learned: its rows in their order, and their labels."""
+    return digest("table", [hashes(schema, cells(schema, raw)), [_label(each) for each in labels]])
+
+
 def cells(schema: Schema, raw: Floats) -> list[list[Cell]]:
     """(n, features) as JSON has them: numbers by their shortest exact text, missing as null."""
     columns = [column.cells(values + 0.0) for column, values in zip(schema, raw.T, strict=True)]  # no -0.0
@@ -133,7 +149,7 @@ def cells(schema: Schema, raw: Floats) -> list[list[Cell]]:
 def canonical(value: Any) -> str:
     """The one way to write it as JSON."""
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = WRITER.encode(value)
         text.encode()
     except UnicodeEncodeError:
         raise InputError(f"evidence cannot hold {shown(value)}: it has half a character; correct the text") from None

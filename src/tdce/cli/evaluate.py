@@ -1,0 +1,96 @@
+"""`tdce evaluate`."""
+
+from __future__ import annotations
+
+from json import dumps
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+import tdce
+from tdce.cli.shared import (
+    Closeness,
+    Costs,
+    Decider,
+    Decimal,
+    Immutable,
+    ModelPath,
+    Options,
+    Robust,
+    RowsPath,
+    Rules,
+    SeedOption,
+    Sep,
+    Threshold,
+    Wanted,
+    costs_of,
+    names_of,
+    progress_mode,
+    require_table,
+    retrained,
+    summary,
+    wide_console,
+)
+from tdce.errors import InputError
+from tdce.tables import Dialect, read_table
+
+
+def evaluate(
+    artefact: ModelPath,
+    rows: RowsPath,
+    table: Annotated[Path | None, typer.Option(help="The table that was learned, to measure against its rows")] = None,
+    target: Wanted = None,
+    n: Options = 1,
+    immutable: Immutable = "",
+    rule: Rules = None,
+    costs: Costs = "",
+    seed: SeedOption = 0,
+    closeness: Closeness = None,
+    threshold: Threshold = None,
+    model: Decider = None,
+    robust: Robust = 0,
+    retrain: Annotated[int, typer.Option(min=0, help="Train so many models again on --table: do answers hold?")] = 0,
+    sep: Sep = ",",
+    decimal: Decimal = ".",
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
+) -> None:
+    """Measure the explanations of ROWS by the paper's metrics and some more.
+
+    With --table, some of these compare them with rows of it that were held out from training. Without, and if NAME.tdce
+    holds no training row, they are measured against its synthetic people.
+    """
+    from tdce.evaluation import evaluate as measured
+    from tdce.metrics import MEANING
+
+    require_table(table, {"--robust": robust, "--retrain": retrain})
+    dialect = Dialect(sep, decimal)
+    explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model)
+    frame = read_table(rows, explainer.schema, dialect)
+    real = None if table is None else read_table(table, explainer.schema, dialect)
+    names = explainer.schema.names
+    answer = explainer.explain(
+        frame, target, n, names_of(immutable, names), rule or (), costs_of(costs, names), seed, closeness, threshold,
+        None, retrained(explainer, robust, table, dialect),
+    )  # fmt: skip
+    found = measured(explainer, answer, real, retrain)
+    if not found:
+        raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
+    fitted = explainer.fitted
+    if real is None and len(fitted.raw) == 0:
+        Console(stderr=json).print(
+            f"{artefact} holds no training row: measured against its {len(fitted.people):,} synthetic people; "
+            "--table FILE measures against real ones.",
+            highlight=False, soft_wrap=True,
+        )  # fmt: skip
+    if json:
+        print(dumps(found, indent=2))
+        return
+    shown = Table("metric", "value", "good", "meaning", box=None, pad_edge=False)
+    for name, value in found.items():
+        good, meaning = MEANING[name]
+        shown.add_row(name, f"{value:.4g}", good, meaning)
+    wide_console().print(shown)
+    Console().print(summary(len(frame), answer.counts()), highlight=False, soft_wrap=True)

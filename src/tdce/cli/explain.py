@@ -1,0 +1,174 @@
+"""`tdce explain`: any number of rows, here or on Ray, as a table or as a page."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+import tdce
+from tdce.cli.shared import (
+    PAGE,
+    Budget,
+    Closeness,
+    Costs,
+    Decider,
+    Decimal,
+    Immutable,
+    Language,
+    ModelPath,
+    Options,
+    RealTable,
+    Robust,
+    Rules,
+    SeedOption,
+    Sep,
+    Threshold,
+    Wanted,
+    Whom,
+    costs_of,
+    names_of,
+    progress_mode,
+    require_table,
+    retrained,
+    summary,
+)
+from tdce.errors import InputError, require_engine
+from tdce.journal import Entry, check_folder
+from tdce.progress import Progress
+from tdce.tables import WRITABLE, Dialect, check_writable, suffix_of
+from tdce.words.catalogue import catalogue as messages
+
+PAGE_ROWS = 10_000  # at most, on a page
+
+
+def explain(
+    artefact: ModelPath,
+    rows: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROWS",
+            help="The rows: .csv, .csv.gz, .parquet, a folder of them, or a pattern such as '2024/*.csv'",
+        ),
+    ],
+    out: Annotated[Path, typer.Option(help="Where to write: .csv, .csv.gz, .parquet, .jsonl or .html")],
+    target: Wanted = None,
+    n: Options = 1,
+    immutable: Immutable = "",
+    rule: Rules = None,
+    costs: Costs = "",
+    seed: SeedOption = 0,
+    closeness: Closeness = None,
+    threshold: Threshold = None,
+    model: Decider = None,
+    max_model_rows: Budget = None,
+    robust: Robust = 0,
+    table: RealTable = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say how often the model was asked")] = False,
+    language: Language = "en",
+    audience: Whom = "applicant",
+    evidence: Annotated[Path | None, typer.Option(help="Also write a record that `tdce verify` checks")] = None,
+    sign: Annotated[Path | None, typer.Option(help="Sign it: a private key made by `tdce keys`")] = None,
+    secret: Annotated[Path | None, typer.Option(help="Hold no values in it, only hashes made with this secret")] = None,
+    sep: Sep = ",",
+    decimal: Decimal = ".",
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes, one thread each")] = 1,
+    part_rows: Annotated[
+        int | None, typer.Option(min=1, help="Write a folder of files with about so many of the rows each")
+    ] = None,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="Who runs the workers: this machine, or a Ray cluster (tdce[ray])")
+    ] = "local",
+) -> None:
+    """Say for each row what would have to be different.
+
+    Any number of rows, in constant memory. A run that was stopped goes on when the same command is given again.
+    """
+    page = out.name.lower().endswith(PAGE)
+    if part_rows is None:
+        check_writable(out, (*WRITABLE, PAGE))
+    elif page:
+        raise InputError("--part-rows goes with tables, not with a page; name a file that ends with .csv, for instance")
+    else:
+        suffix_of(out, WRITABLE)
+        check_folder(out)
+    _check_evidence(evidence, out, sign, secret)
+    require_table(table, {"--robust": robust})
+    if table is not None and not robust:
+        raise InputError("--table is for models that are trained again; say how many: --robust 10")
+    messages(language)  # an unknown one is named before the work
+    from tdce.blocks import Asked, Check, explain_block
+    from tdce.overnight import Keeping, Run, explain_table
+    from tdce.streams import Stream, files_of
+
+    progress, dialect = Progress(progress_mode()), Dialect(sep, decimal)
+    explainer = tdce.Explainer.load(artefact, progress=progress.mode if page else "silent", model=model)
+    names = explainer.schema.names
+    asked = Asked(
+        target,
+        n,
+        tuple(names_of(immutable, names)),
+        tuple(rule or ()),
+        costs_of(costs, names),
+        seed,
+        closeness,
+        threshold,
+    )
+    if engine == "ray":
+        require_engine("ray")
+        if page:
+            raise InputError("--engine ray writes tables, not a page; name a file that ends with .csv, for instance")
+        if max_model_rows is not None:
+            raise InputError(
+                "--max-model-rows needs to know the number of rows, which --engine ray does not count first"
+            )
+    committee = retrained(explainer, robust, table, dialect)
+    retraining = None if committee is None or table is None else f"{robust} on {sha256(table.read_bytes()).hexdigest()}"
+    keeping = None if evidence is None else Keeping(evidence, sign, secret)
+    run = Run(artefact, out, asked, dialect, model, max_model_rows, workers, part_rows, keeping, retraining)
+    if engine == "ray":
+        from tdce.ray import explain_parquet
+
+        _print_total(explain_parquet(run, rows, progress, committee), False, out, evidence)
+        return
+    stream = Stream(files_of(Path(rows)), explainer.schema, dialect)
+    stream.survey(Check(explainer, asked, progress.now_and_then("checked {:,} rows")))
+    if page:
+        if stream.rows > PAGE_ROWS:
+            raise InputError(f"{stream.rows:,} rows are too many for a page, which has at most {PAGE_ROWS:,}; name a "
+                             "file that ends with .csv or .parquet, or explain some of the rows")  # fmt: skip
+        frame = next(stream.blocks(size=stream.rows))[1]
+        answer = explain_block(explainer, frame, asked, max_model_rows, committee)
+        answer.to_html(out, language=language, audience=audience)
+        if evidence is not None:
+            answer.to_evidence(evidence, sign=sign, secret=secret)
+        total = Entry(1, 0, stream.rows, answer.counts(), answer.model_calls, answer.model_rows)
+    else:
+        total = explain_table(run, explainer, stream, progress, committee)
+    _print_total(total, verbose, out, evidence)
+
+
+def _check_evidence(evidence: Path | None, out: Path, sign: Path | None, secret: Path | None) -> None:
+    """Before the work: whether the evidence can be written, and its keys be read."""
+    from tdce.evidence import keys
+
+    if evidence is None:
+        if sign is not None or secret is not None:
+            raise InputError("--sign and --secret are about evidence; name its file too: --evidence FILE")
+        return
+    check_writable(evidence, endings=None)
+    if evidence.absolute() == out.absolute():
+        raise InputError(f"--out and --evidence are both {out}; name two files")
+    if sign is not None:
+        keys.signer(sign)
+    if secret is not None:
+        keys.secret(secret)
+
+
+def _print_total(total: Entry, verbose: bool, out: Path, evidence: Path | None = None) -> None:
+    asked = f" The model was asked {total.calls:,} times about {total.asked:,} rows." if verbose else ""
+    written = out if evidence is None else f"{out}, {evidence}"
+    Console().print(f"{summary(total.rows, total.counts)}{asked} Written: {written}", highlight=False, soft_wrap=True)

@@ -1,0 +1,97 @@
+"""`tdce report`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import tdce
+from tdce.cli.shared import (
+    PAGE,
+    Closeness,
+    Costs,
+    Decider,
+    Decimal,
+    Immutable,
+    Language,
+    ModelPath,
+    Options,
+    RowsPath,
+    Rules,
+    SeedOption,
+    Sep,
+    Threshold,
+    Wanted,
+    Whom,
+    costs_of,
+    names_of,
+    progress_mode,
+    summary,
+)
+from tdce.errors import InputError
+from tdce.tables import Dialect, check_writable, read_table
+from tdce.words.catalogue import catalogue as messages
+
+MEASURED = 1_000  # rows of a report that are measured unasked: seconds, where 10,000 take minutes
+
+
+def report(
+    artefact: ModelPath,
+    rows: RowsPath,
+    out: Annotated[Path, typer.Option(help="Where to write the page, FILE.html")],
+    table: Annotated[
+        Path | None, typer.Option(help="Real people to show everybody beside, and to measure with")
+    ] = None,
+    target: Wanted = None,
+    n: Options = 1,
+    immutable: Immutable = "",
+    rule: Rules = None,
+    costs: Costs = "",
+    seed: SeedOption = 0,
+    closeness: Closeness = None,
+    threshold: Threshold = None,
+    model: Decider = None,
+    metrics: Annotated[
+        bool | None, typer.Option("--metrics/--no-metrics", help="Measure too (default: up to 1,000 rows)")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="The headline of the page")] = None,
+    language: Language = "en",
+    audience: Whom = "analyst",
+    sep: Sep = ",",
+    decimal: Decimal = ".",
+) -> None:
+    """Write a report on ROWS: one page that opens from disk, with a card for each person and all of them together.
+
+    Everybody is shown beside real people of --table, or of the training rows if NAME.tdce holds them, or else beside
+    synthetic ones.
+    """
+    from tdce.evaluation import evaluate as measured
+
+    check_writable(out, (PAGE,))
+    messages(language)
+    dialect = Dialect(sep, decimal)
+    explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model)
+    frame = read_table(rows, explainer.schema, dialect)
+    real = None if table is None else read_table(table, explainer.schema, dialect)
+    names = explainer.schema.names
+    answer = explainer.explain(
+        frame, target, n, names_of(immutable, names), rule or (), costs_of(costs, names), seed, closeness, threshold
+    )  # fmt: skip
+    found, left_out = {}, ""
+    if metrics or (metrics is None and len(frame) <= MEASURED):
+        try:
+            found = measured(explainer, answer, real)
+        except InputError as error:
+            if metrics:
+                raise
+            left_out = f" Metrics are left out: {error}."
+    answer.to_html(
+        out, title, language, audience, metrics=found, population=None if real is None else explainer.population(real)
+    )
+    Console().print(
+        f"{summary(len(frame), answer.counts())}{left_out} Written: {out} (open it in a browser)",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
