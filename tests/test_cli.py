@@ -22,7 +22,7 @@ from test_report import data_of
 from typer.testing import CliRunner
 
 import tdce
-from tdce import InputError, cli
+from tdce import InputError, cli, distilling
 from tdce.cli import app
 
 
@@ -299,6 +299,23 @@ def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(
     assert CliRunner().invoke(cli.app, [*fit, "--keep-rows"]).exit_code == 0
     assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 48
     assert "synthetic" not in CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv"]).output
+
+
+def test_an_artefact_that_was_fitted_to_be_fast_answers_in_one_pass(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tdce, "Explainer", Small)
+    monkeypatch.setattr(distilling, "PUPILS", 100)
+    members(60, 0).to_csv("few.csv", index=False)
+    members(12, 1).to_csv("rows.csv", index=False)
+    fit = ["fit", "few.csv", "--label", "bleibt?", "--fast", "--out", "m.tdce"]
+    refused = CliRunner().invoke(cli.app, fit)
+    assert "fast needs to know what is favourable" in str(refused.exception)
+    assert not Path("m.tdce").exists()
+    for words in ([*fit, "--favourable", "ja"], ["explain", "m.tdce", "rows.csv", "--out", "out.csv"]):
+        done = CliRunner().invoke(cli.app, words)
+        assert done.exit_code == 0, done.exception
+    assert tdce.Explainer.load("m.tdce").fast
+    assert len(pd.read_csv("out.csv")) == 12
 
 
 def test_the_data_sets_are_listed(tmp_path):

@@ -167,9 +167,8 @@ def test_fast_needs_something_favourable_and_the_method_tdce():
         tdce.Explainer("wachter", fast=True)
     with pytest.raises(tdce.InputError, match="fast is 'yes'"):
         tdce.Explainer(fast="yes")
-    made = lending.explainer()
     with pytest.raises(tdce.InputError, match="what is favourable"):
-        distilling.distilled(replace(made.fitted, favourable=None), TDCE(), 0, Progress("silent"))
+        tdce.Explainer(fast=True).fit(lending.table(50), label="decision")
 
 
 def test_a_table_of_which_nobody_is_refused_has_nothing_to_learn_from():

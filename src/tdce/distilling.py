@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -29,16 +30,17 @@ FEWEST = 20  # answers from which anything can be learned
 def distilled(fitted: Fitted, method: Method, seed: int, progress: Progress) -> Fitted:
     """With a network that has learned what the method answers refused synthetic people."""
     assert isinstance(method, TDCE)
+    began = time.monotonic()
     x, x_cf = answered(fitted, method, seed, progress)
     proposer = Proposer.fit(fitted.encoder.space, x, x_cf, method.closeness, seed, progress)
-    return replace(fitted, proposer=proposer)
+    seconds = round(fitted.report.get("seconds", 0.0) + time.monotonic() - began, 1)
+    return replace(fitted, proposer=proposer, report=fitted.report | {"seconds": seconds})
 
 
 def answered(fitted: Fitted, method: Method, seed: int, progress: Progress) -> tuple[Tensor, Tensor]:
     """(n, width) refused synthetic people, and what the method says to them."""
     goal, encoder = fitted.goal, fitted.encoder
-    if goal is None:
-        raise InputError("fast needs to know what is favourable; name it when fitting, e.g. favourable='good'")
+    assert goal is not None
     people = _refused(fitted, seed, progress)
     limits = Limits.of(encoder, encoder.decode(encoder.embed(people)))
     question = Question(Goals.all(goal, len(people)), seed=seed, costs=encoder.schema.costs)

@@ -40,6 +40,9 @@ def fit(
     sep: Sep = ",",
     decimal: Decimal = ".",
     keep_rows: Annotated[bool, typer.Option("--keep-rows", help="Keep the training rows in NAME.tdce")] = False,
+    fast: Annotated[
+        bool, typer.Option("--fast", help="Also learn to answer in one pass, thousands of rows a second")
+    ] = False,
 ) -> None:
     """Learn a table: a classifier of its label (or, with --model, none) and a diffusion model of its rows."""
     check_writable(out, endings=None)
@@ -48,7 +51,7 @@ def fit(
     dialect = Dialect(sep, decimal)
     given = None if schema is None else _read_schema(schema)
     frame = read_table(table, given, dialect)
-    explainer = tdce.Explainer(model=model, seed=seed, keep_rows=keep_rows, progress=progress_mode())
+    explainer = tdce.Explainer(model=model, seed=seed, keep_rows=keep_rows, fast=fast, progress=progress_mode())
     frozen, learned, codes = (names_of(text, frame.columns) for text in (immutable, learn, categorical))
     explainer.fit(frame, label, favourable, given, frozen, learned, codes)
     explainer.save(out)

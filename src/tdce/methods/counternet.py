@@ -63,12 +63,19 @@ class CounterNet:
 
     def fit(self, task: Task) -> Self:
         task.require_rows("CounterNet")
+        key = (replace(self, task_=None, network_=None), tuple(task.mutable.tolist()), task.seed)
+        network = task.once(key, lambda: self._trained(task))
+        classes = task.judge.model.outputs[0].classes  # of which some may be missing in y
+        judge = Judge(OnEncoded(network.predictor, task.encoder.embed, classes))
+        return replace(self, task_=replace(task, judge=judge, guide=network.predictor), network_=network)
+
+    def _trained(self, task: Task) -> Network:
         draw = Generator().manual_seed(task.seed)
         order = torch.randperm(len(task.x), generator=draw)
         held_out, rows = order.tensor_split([int(len(order) * HELD_OUT)])
         if len(held_out) < 5:
             held_out = rows = order
-        classes = task.judge.model.outputs[0].classes  # of which some may be missing in y
+        classes = task.judge.model.outputs[0].classes
         predictor = Predictor(task.space.width, len(classes), self.encoder, self.predictor, draw)
         network = Network(task.space, predictor, self.generator, self.sees_row, self.straight_through, draw)
 
@@ -84,8 +91,7 @@ class CounterNet:
             lambda module: loss(module, held_out, Generator().manual_seed(task.seed)),
             len(rows), plan, task.seed, Progress("silent"), "CounterNet",
         )  # fmt: skip
-        own = replace(task, judge=Judge(OnEncoded(predictor, task.encoder.embed, classes)), guide=predictor)
-        return replace(self, task_=own, network_=network)
+        return network
 
     def search(self, query: Query, noise: Noise) -> Search:
         """One forward pass, without randomness and without asking the judge."""

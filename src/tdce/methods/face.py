@@ -48,12 +48,18 @@ class FACE:
         check(self, k=(1, MOST), epsilon=(LEAST, 1e6), confidence=(0, 1), rows=(1, MOST))
 
     def fit(self, task: Task) -> Self:
-        from scipy.sparse import csr_array  # only here, as below: no other method waits for these libraries
-
         task.require_rows("FACE")
         require_paper("FACE", "sklearn")
         if not task.mutable.any():
             return replace(self, task_=task)  # nowhere to go, so no graph
+        key = (replace(self, task_=None, graph_=None), tuple(task.mutable.tolist()), task.seed)
+        nodes = min(self.rows, len(task.x))
+        graph = task.judge.pay(key, nodes, lambda: task.once(key, lambda: self._graph(task)))
+        return replace(self, task_=task, graph_=graph)
+
+    def _graph(self, task: Task) -> Graph:
+        from scipy.sparse import csr_array  # only here, as below: no other method waits for these libraries
+
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
         nodes = task.x[order[: self.rows].sort().values]
         features = sum(bool(task.mutable[list(own)].any()) for own in task.space.places.values())
@@ -66,7 +72,7 @@ class FACE:
         places = row.astype(np.int32), node.astype(np.int32)  # as the path finder of an older scipy wants them
         graph = csr_array((weight, places), shape=(len(nodes), len(nodes)))
         score = task.judge.score(task.encoder.unembed(nodes))
-        return replace(self, task_=task, graph_=Graph(nodes, parts, graph, score))
+        return Graph(nodes, parts, graph, score)
 
     def search(self, query: Query, noise: Noise) -> Search:
         """The ends of the shortest paths, without randomness and without asking the judge."""
