@@ -61,7 +61,7 @@ class Untold(Parrot):
 class NoSingle(TDCE):
     """Without single changes that are tried outright."""
 
-    def single(self, query, asked, margin):  # type: ignore[no-untyped-def]
+    def single(self, query, asked, margin, turns):  # type: ignore[no-untyped-def]
         return
         yield
 
@@ -69,7 +69,7 @@ class NoSingle(TDCE):
 class NoParts(TDCE):
     """Without parts of people."""
 
-    def parts(self, query, asked, margin):  # type: ignore[no-untyped-def]
+    def parts(self, query, asked, margin, turns):  # type: ignore[no-untyped-def]
         return
         yield
 
@@ -77,9 +77,9 @@ class NoParts(TDCE):
 class NoWhole(TDCE):
     """Without whole people, except where nothing else will do."""
 
-    def whole_people(self, query, asked, rows, count):  # type: ignore[no-untyped-def]
-        if count != self.people:
-            yield from super().whole_people(query, asked, rows, count)
+    def whole_people(self, query, asked, rows, turns):  # type: ignore[no-untyped-def]
+        if turns.stop != self.people:
+            yield from super().whole_people(query, asked, rows, turns)
 
 
 def variants(task: Task) -> dict[str, tuple[Method, Task]]:

@@ -384,7 +384,7 @@ def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_t
     """One row lacks 5, so that a and b are enough, one lacks more than there is, and nobody is what the first wants."""
     task, x, goals = five(), torch.tensor([ROW] * 3), Goals.of([Class(2), Class(1), Class(1)])
     query = query_of(task, x, goals)
-    ask = next(TDCE().fit(task).parts(query, Candidates(query, None), torch.tensor([-9.0, -5.0, -9.0])))
+    ask = next(TDCE().fit(task).parts(query, Candidates(query, None), torch.tensor([-9.0, -5.0, -9.0]), slice(8)))
     a, ab, abc = [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]
     assert ask.at.tolist() == [1] * 8 + [2] * 8
     assert ask.x[::2, 0].tolist() == [a, ab, abc, a, abc, abc, abc, a]  # of either twin the same
@@ -397,7 +397,7 @@ def test_the_person_is_chosen_of_whom_the_least_should_be_enough():
     task = replace(five(), people=torch.tensor([PERSON, far, [2.0, 0.0, 0.0, 0.0, 0.0], ROW]))
     x = torch.tensor([ROW])
     query = query_of(task, x, towards(1, x))
-    ask = next(TDCE(people=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0])))
+    ask = next(TDCE(people=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0]), slice(1)))
     assert ask.x[:, 0].tolist() == [[2, 0, 0, 0, 0]] * 3  # enough, one more, the first alone
 
 

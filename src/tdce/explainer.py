@@ -144,9 +144,7 @@ class Explainer:
         them; `categorical` names columns whose numbers are codes. `hints` has what is worth knowing about the columns.
         """
         if self.fast and favourable is None:
-            raise InputError(
-                "fast needs to know what is favourable; name it (favourable='good'), or leave fast out"
-            )
+            raise InputError("fast needs to know what is favourable; name it (favourable='good'), or leave fast out")
         self.origin_ = None
         self.fitted_ = fit(
             frame, label, favourable, schema, names("immutable", immutable),

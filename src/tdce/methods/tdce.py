@@ -27,6 +27,7 @@ WIDE = 256  # accepted people among whom those are chosen of whom the least shou
 FURTHER = 512  # people who are asked about as a whole where nobody nearer will do
 DRAWN = 64  # people who are drawn for a row of whom even these will not do
 STRIDES = 20  # of that draw
+OTHERS = 4  # times as many people are asked about for further options
 WEIGHED = 8  # accepted parts of people whose energy is computed, the cheapest first
 HALVINGS = 6
 LITTLE = 0.02  # that a step away from the edge may cost
@@ -56,22 +57,28 @@ class TDCE:
         closeness = self.closeness if query.closeness is None else query.closeness
         aim = Objective(task_of(self), query, noise, closeness, query.goals.towards(query.own.score))
         single, parts, whole = (Candidates(query, aim) for _ in range(3))
-        yield from self.single(query, single, query.own.margin.float())
-        yield from self.parts(query, parts, query.own.margin.float())
-        yield from self.whole_people(query, whole, torch.arange(len(query.x)), self.people)
+        yield from self.asked(query, single, parts, whole, slice(self.people))
         yield from self.last_resort(query, single.lacking() & parts.lacking() & whole.lacking(), whole, noise)
-        parts = single.cheapest(self.beam).joined(parts.cheapest(WEIGHED))
-        starts = parts.best(self.beam).joined(whole.best(self.beam))
+        some = single.cheapest(self.beam).joined(parts.cheapest(WEIGHED))
+        starts = some.best(self.beam).joined(whole.best(self.beam))
         near = yield from self.brought_near(query, starts, lambda some: some.best(2 * self.beam))
         answer = near.first()
         if query.options == 1:
             return answer
+        yield from self.asked(query, single, parts, whole, slice(self.people, OTHERS * self.people))
         different = partial(Candidates.different, count=3 * query.options, begin=answer)
-        starts = single.cheapest(WEIGHED).joined(parts).joined(whole)
+        starts = single.cheapest(OTHERS * WEIGHED).joined(parts.cheapest(OTHERS * WEIGHED)).joined(whole)
         others = yield from self.brought_near(query, different(starts), different)
         return near.joined(others).answers(query.options, answer)
 
-    def single(self, query: Query, asked: Candidates, margin: Tensor) -> Talk[None]:
+    def asked(self, query: Query, single: Candidates, parts: Candidates, whole: Candidates, turns: slice) -> Talk[None]:
+        """All three kinds of candidates: of what each ranks, these places."""
+        margin = query.own.margin.float()
+        yield from self.single(query, single, margin, turns)
+        yield from self.parts(query, parts, margin, turns)
+        yield from self.whole_people(query, whole, torch.arange(len(query.x)), turns)
+
+    def single(self, query: Query, asked: Candidates, margin: Tensor, turns: slice) -> Talk[None]:
         """One feature changed: of all categories and some quantiles of each number, those that should be enough by
         their average effects, the cheapest first, then those that help most."""
         task, rows = task_of(self), torch.arange(len(query.x))
@@ -88,12 +95,12 @@ class TDCE:
             key = torch.where(enough, cost, LAST - gain)
             key = key.masked_fill((there == here) | ~free[values.feature], torch.inf)
             best, which = key.sort(dim=1, stable=True)
-            row, turn = best[:, : self.people].isfinite().nonzero(as_tuple=True)
-            value = which[row, turn]
+            row, turn = best[:, turns].isfinite().nonzero(as_tuple=True)
+            value = which[:, turns][row, turn]
             changed = torch.where(space.members[values.feature[value]], values.rows[value], query.x[at[row]])
             yield from self.ask(query, asked, changed, at[row])
 
-    def parts(self, query: Query, asked: Candidates, margin: Tensor) -> Talk[None]:
+    def parts(self, query: Query, asked: Candidates, margin: Tensor, turns: slice) -> Talk[None]:
         """Of accepted people near the row, the features that help most: as many as should be enough by their average
         effects, one fewer, one more, and the first alone."""
         task, rows = task_of(self), torch.arange(len(query.x))
@@ -110,7 +117,7 @@ class TDCE:
             missing = helped.clamp_min(0.0).cumsum(dim=2) < -margin[at, None, None]
             enough = missing.sum(dim=2, keepdim=True)  # of the features in their order, the last that is needed
             price = torch.where((place <= enough) & (gain > 0), cost, 0.0).sum(dim=2)
-            chosen = price.argsort(dim=1, stable=True)[:, : self.people, None]
+            chosen = price.argsort(dim=1, stable=True)[:, turns, None]
             theirs, place, gain, enough = (
                 each.gather(1, chosen.expand(-1, -1, each.shape[2])) for each in (near[:, :, None], place, gain, enough)
             )
@@ -122,13 +129,13 @@ class TDCE:
             candidates = torch.where(over, crowd.x[theirs[row, part]], query.x[at[row]])
             yield from self.ask(query, asked, candidates, at[row])
 
-    def whole_people(self, query: Query, asked: Candidates, rows: Tensor, count: int) -> Talk[None]:
+    def whole_people(self, query: Query, asked: Candidates, rows: Tensor, turns: slice) -> Talk[None]:
         """The best of all accepted people as a whole, with the row's own immutable features."""
         task = task_of(self)
         for goal, whose in query.goals.groups():
             crowd, at = Crowd.of(task, goal), rows[whose[rows]]
             if len(at) and len(crowd.x):
-                best = crowd.best(task, asked.aim, at, count)  # (n, count)
+                best = crowd.best(task, asked.aim, at, turns.stop)[:, turns]  # (n, count)
                 each = at.repeat_interleave(best.shape[1])
                 people = torch.where(task.mutable, crowd.x[best.flatten()], query.x[each])
                 yield from self.ask(query, asked, people, each)
@@ -137,7 +144,7 @@ class TDCE:
         """For rows of which nothing was accepted: people further away, then people who are drawn with the row's
         immutable features."""
         task, rows = task_of(self), torch.arange(len(query.x))
-        yield from self.whole_people(query, asked, rows[lacking], FURTHER)
+        yield from self.whole_people(query, asked, rows[lacking], slice(FURTHER))
         at = rows[lacking & asked.lacking()]
         if len(at):
             whose, number = at.repeat_interleave(DRAWN), torch.arange(DRAWN).repeat(len(at))[:, None]
