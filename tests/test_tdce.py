@@ -576,7 +576,7 @@ def test_columns_that_are_given_stay_and_a_class_that_is_told_comes_out(scene):
 class Answers(nn.Module):
     """In place of a network: 0 to everything; remembers what it was asked."""
 
-    def forward(self, x: Tensor, t: Tensor) -> Tensor:
+    def forward(self, x: Tensor, t: Tensor, rows: Tensor) -> Tensor:
         self.asked = x
         return torch.zeros(len(x), 4)
 
@@ -591,5 +591,18 @@ def test_the_errors_of_a_network_that_says_nothing_by_hand():
     gumbel, normal = noise.gumbel(3), noise.normal(1)  # in the order of `noised`
     found = model.errors(x, 300, normal, gumbel, y=torch.tensor([1, -1]))
     assert found.tolist() == [[pytest.approx(n.item() ** 2), pytest.approx(np.log(3))] for n in normal]
-    assert torch.equal(model.network.asked[:, :4], model.noised(x, 300, Noise(x, 5)))
-    assert model.network.asked[:, 4:].tolist() == [[0, 1], [0, 0]]  # told the class, and not
+    asked = model.network.asked[:2]  # the rest fills up
+    assert torch.equal(asked[:, :4], model.noised(x, 300, Noise(x, 5)))
+    assert asked[:, 4:].tolist() == [[0, 1], [0, 0]]  # told the class, and not
+
+
+def test_errors_at_several_times_are_those_at_each_to_the_bit():
+    space = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0], "c": ["a", "b", "c"]})).space
+    model = TabularDiffusion(space, hidden=8, blocks=2, classes=2).requires_grad_(False)
+    people = torch.tensor([[0.5, 1.0, 0, 0], [-1.5, 0, 0, 1.0], [0.1, 0, 1.0, 0]])
+    x, y = people[even(torch.arange(3))], torch.zeros(64, dtype=torch.long)
+    stream, times = Noise(x, 5), (200, 700, 200)
+    noise = [(stream.normal(1), stream.gumbel(3)) for _ in times]
+    together = model.errors_at(x, times, noise, y, rows=3)
+    for t, draw, found in zip(times, noise, together, strict=True):
+        assert torch.equal(found, model.errors(x, t, *draw, y))
