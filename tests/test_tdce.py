@@ -24,6 +24,7 @@ from tdce.methods.candidates import MARGIN, Candidates, _overlap
 from tdce.methods.crowd import EXACT, FAR, SAMPLE, Crowd, Values
 from tdce.methods.objective import COUNT, NOISE, Objective, costs, places
 from tdce.noise import Noise, Stream
+from tdce.products import even
 from tdce.schema import Schema
 
 
