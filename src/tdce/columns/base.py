@@ -186,11 +186,14 @@ class Choices(Protocol):
 
     own: Floats  # (n,) the rows' own values
 
-    def take(self, at: Flags | Positions) -> Choices: ...  # of some of the rows, without finding them out again
     def free(self) -> Flags: ...  # (n,) whether there is any but the row's own value
     def allows(self, values: Floats) -> Flags: ...  # (n,) whether these are among them
     def snap(self, x: Floats) -> Floats: ...  # (n, numbers + weights) -> (n,): one of them, or the row's own value
     def reach(self) -> tuple[Floats, Floats, Flags]: ...  # lowest, highest (n, numbers); which weights may be 1
+
+    def take(self, at: Flags | Positions) -> Self:
+        """Of some of the rows; a column whose choices take time to find hands on what it has found."""
+        return cast(Self, replace(cast(Any, self), own=self.own[at]))
 
     def back(self, values: Floats) -> Floats:
         """(n,) the nearest of them on the way from these values to the row's own, which is the end of the way."""

@@ -235,8 +235,8 @@ class Subset(Choices):
         allowed[np.arange(len(self.own)), np.where(missing, len(column.categories), self.own).astype(int)] = True
         return allowed[:, : column.weights]
 
-    def take(self, at: Flags | Positions) -> Subset:
-        part = Subset(self.learned, self.own[at])
+    def take(self, at: Flags | Positions) -> Self:
+        part = super().take(at)
         vars(part).update(allowed=self.allowed[at])
         return part
 

@@ -339,8 +339,8 @@ class Interval(Choices):
         """(n,) the rows' own numbers on the grid."""
         return self.learned.column.round(self.number)
 
-    def take(self, at: Flags | Positions) -> Interval:
-        part, (low, high) = Interval(self.learned, self.own[at]), self.range
+    def take(self, at: Flags | Positions) -> Self:
+        part, (low, high) = super().take(at), self.range
         vars(part).update(number=self.number[at], range=(low[at], high[at]), rounded=self.rounded[at])
         return part
 
