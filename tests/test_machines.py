@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import lending
@@ -11,7 +12,9 @@ import pandas as pd
 import pytest
 
 import tdce
+from tdce import distilling
 from tdce.machine import OTHERS
+from tdce.methods import proposer
 
 ASK = """
 import sys, pandas as pd, tdce
@@ -26,7 +29,7 @@ for method in others:
     company.another_method_keeps_the_promise_too(method)
 print("all kept")
 """
-ASKED = ({"n": 3}, {"closeness": 0.0})
+ASKED = ({}, {"n": 3}, {"closeness": 0.0})  # the first is answered in one pass
 SAID = f"ASKED = {ASKED}{ASK}"
 
 
@@ -40,7 +43,11 @@ def table(rows: int, seed: int) -> pd.DataFrame:
 def asked(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
     """A fitted explainer, people, and what this process answers."""
     folder = tmp_path_factory.mktemp("machines")
-    explainer = tdce.Explainer(hidden=64, steps=60, progress="silent").fit(table(300, seed=0), "decision", "yes")
+    explainer = tdce.Explainer(hidden=64, steps=60, fast=True, progress="silent")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distilling, "PUPILS", 200)
+        patch.setattr(proposer, "PLAN", replace(proposer.PLAN, steps=200))
+        explainer.fit(table(300, seed=0), "decision", "yes")
     explainer.save(folder / "lending.tdce")
     people = table(200, seed=1).drop(columns="decision")
     people = people[(explainer.predict(people) == "no").to_numpy()].head(40)
