@@ -56,7 +56,7 @@ def _refused(fitted: Fitted, seed: int, progress: Progress) -> Floats:
     """(at most PUPILS, features) synthetic people who do not meet the goal: those that there are, and more of their
     kind."""
     found = _without(fitted, fitted.people)
-    lacking, share = PUPILS - len(found), len(found) / len(fitted.people)
+    lacking, share = PUPILS - len(found), len(found) / max(1, len(fitted.people))
     count = min(MOST, round(lacking / max(share, lacking / MOST))) if lacking > 0 else 0
     if count > 0:
         which = torch.randint(len(fitted.y), (count,), generator=torch.Generator().manual_seed(seed + 1))

@@ -52,7 +52,7 @@ class Crowd:
     def best(self, task: Task, aim: Objective, at: Tensor, count: int) -> Tensor:
         """(n, k) positions of the people who are the best answers as they are, for the rows at `at`, those first that
         agree on the immutable features."""
-        free, people, found = task.space.gathered(task.mutable.float()[None])[0] > 0, self.place.T, []
+        free, people, found = task.free, self.place.T, []
         for some in torch.split(at, ROWS):
             cost, apart = torch.zeros(2, len(some), len(self.x))
             features = zip(aim.place[some].T[:, :, None], people, aim.weight, free.tolist(), strict=True)
@@ -86,7 +86,7 @@ class Crowd:
         """(n, k, features) how much each of their values helps more than the row's own, on average, and what it would
         cost; one that cannot be taken over helps infinitely little."""
         own, place = self.values.effects(task.space, x)[:, None], places(task.encoder, x)[:, None]
-        free = task.space.gathered(task.mutable.float()[None])[0] > 0
+        free = task.free
         gain = (self.effect[which] - own).masked_fill(~free, -torch.inf)
         theirs = self.place[which]
         return gain, costs(theirs != place, place, theirs)

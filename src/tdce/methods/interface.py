@@ -57,6 +57,11 @@ class Task:
         return self.encoder.space
 
     @property
+    def free(self) -> Tensor:
+        """(features,) which of them may change."""
+        return self.space.gathered(self.mutable.float()[None])[0] > 0
+
+    @property
     def has_rows(self) -> bool:
         """False for an explainer that was loaded from a file without training rows."""
         return len(self.x) > 0

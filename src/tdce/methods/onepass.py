@@ -37,8 +37,7 @@ class OnePass:
         task, x, rows = task_of(self), query.x, torch.arange(len(query.x))
         proposals = task.proposals
         assert proposals is not None
-        free = task.space.gathered(task.mutable.float()[None])[0] > 0
-        sets = proposals.ranked(x, free, COUNT)
+        sets = proposals.ranked(x, task.free, COUNT)
         answer, before = x, query.own.margin.float()
         found, after = torch.zeros(len(x), dtype=torch.bool), before
         for tries in TRIES:

@@ -82,7 +82,7 @@ class TDCE:
         """One feature changed: of all categories and some quantiles of each number, those that should be enough by
         their average effects, the cheapest first, then those that help most."""
         task, rows = task_of(self), torch.arange(len(query.x))
-        space, free = task.space, task.space.gathered(task.mutable.float()[None])[0] > 0
+        space, free = task.space, task.free
         for goal, whose in query.goals.groups():
             values, at = Values.of(task, goal), rows[whose]
             if len(values.rows) == 0:
