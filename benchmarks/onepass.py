@@ -55,7 +55,8 @@ class Nearest(Proposals):
 def measured(bench: Bench, task: Task) -> dict[str, float]:
     limits = Limits.of(bench.fitted.encoder, bench.queries)
     method, question = TDCE().fit(task), bench.question(len(bench.queries))
-    explaining.explain(method, limits.take(np.arange(64)), bench.question(64))  # what is measured once
+    few = min(64, len(limits.own))
+    explaining.explain(method, limits.take(np.arange(few)), bench.question(few))  # what is measured once
     left, driven = [], explaining.drive
 
     def drive(talks, blocks, judge):
@@ -98,15 +99,14 @@ def table(rows: pd.DataFrame) -> None:
     long = wide["ms"].xs("search", level="variant")
     wide["times as fast"] = (1 / wide["ms"]).mul(long, axis=0)
     columns = (*SHOWN, "searched", "model_rows", "ms", "times as fast")
-    print("| data | by | " + " | ".join(columns) + " |\n" + "|---" * (len(columns) + 2) + "|")
+    print("| data | by | seeds | " + " | ".join(columns) + " |\n" + "|---" * (len(columns) + 3) + "|")
     for data in rows.data.unique():
         for variant in VARIANTS:
             some = wide.loc[(data, variant)]
-            cells = [
-                f"{some[c].mean():.3f} ± {some[c].std():.3f}" if len(some) > 1 else f"{some[c].iloc[0]:.3f}"
-                for c in columns
-            ]
-            print(f"| {data} | {variant} | " + " | ".join(cells) + " |")
+            mean, deviation = some.mean(), some.std()
+            more = [f" ± {deviation[c]:.3f}" if len(some) > 1 and deviation[c] == deviation[c] else "" for c in columns]
+            cells = [f"{mean[c]:.3f}{each}" for c, each in zip(columns, more, strict=True)]
+            print(f"| {data} | {variant} | {len(some)} | " + " | ".join(cells) + " |")
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ KNOTS = 129  # quantiles that are kept of each class
 FEWEST = 20  # held-out people of a class; if there are fewer, synthetic ones are the reference
 SYNTHETIC = 256
 SEED = 7_211  # of the noise, which is a function of the row alone
-ROWS = 1024  # that are denoised at a time
+ROWS = 256  # that are denoised at a time, each six times
 BESIDE = 1e-3  # how far beyond the last knot nobody is left
 
 
