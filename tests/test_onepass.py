@@ -142,6 +142,14 @@ def test_a_file_keeps_the_network_and_one_without_it_is_that_of_the_usual_explai
     assert loaded.provenance.artefact == usual.provenance.artefact
 
 
+def test_with_another_method_the_file_is_that_of_the_usual_explainer(fast, tmp_path):
+    fast.method = "nice"
+    fast.save(tmp_path / "nice.tdce")
+    loaded = tdce.Explainer.load(tmp_path / "nice.tdce")
+    assert not loaded.fast
+    assert isinstance(loaded.chosen_method, tdce.methods.NICE)
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [

@@ -385,10 +385,11 @@ class Explainer:
 
     def _saved(self) -> artefact.Saved:
         """What `save` writes."""
+        method = self.chosen_method
+        fast = flag("fast", self.fast) and self.fitted.proposer is not None and isinstance(method, TDCE)
         return artefact.Saved(
-            self.fitted, self.chosen_method, self.hidden, self.tau, self.steps, self.seed,
-            flag("keep_rows", self.keep_rows), flag("fast", self.fast) and self.fitted.proposer is not None,
-        )  # fmt: skip
+            self.fitted, method, self.hidden, self.tau, self.steps, self.seed, flag("keep_rows", self.keep_rows), fast
+        )
 
     @property
     def fitted(self) -> Fitted:
