@@ -111,6 +111,20 @@ def test_the_same_noise_for_all_candidates_of_a_row_and_nothing_of_its_neighbour
     assert torch.equal(twice[64:], twice[:3])
 
 
+def test_what_several_ways_lead_to_is_weighed_once(scene, monkeypatch):
+    """Rows 0 and 1 three times each, one after the other and in turns; but what one takes from the other is its own."""
+    aim, x, weighed = aim_of(scene), scene[1], []
+    real = TabularDiffusion.errors_at
+    counted = lambda self, *given: weighed.append(given[-1]) or real(self, *given)  # noqa: E731
+    alone = aim.energy(torch.stack([x[0], x[1], x[1]]), torch.tensor([0, 1, 0]))
+    monkeypatch.setattr(TabularDiffusion, "errors_at", counted)
+    candidates, at = torch.tensor([0, 0, 1, 0, 1, 1, 1, 1]), torch.tensor([0, 0, 1, 0, 1, 1, 0, 0])
+    found = aim.energy(x[candidates], at)
+    assert weighed == [3]
+    assert torch.equal(found, alone[[0, 0, 1, 0, 1, 1, 2, 2]])
+    assert alone[1] != alone[2]  # the same values, but as another person's they have other noise
+
+
 def test_rows_with_cells_of_others_have_more_energy(explainer, scene):
     """Their debt goes up by two and a half deviations."""
     task, _, _ = scene
@@ -390,6 +404,20 @@ def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_t
     assert ask.at.tolist() == [1] * 8 + [2] * 8
     assert ask.x[::2, 0].tolist() == [a, ab, abc, a, abc, abc, abc, a]  # of either twin the same
     assert torch.equal(ask.x[::2], ask.x[1::2])
+
+
+def test_parts_are_the_same_however_many_rows_are_compared_at_a_time(scene, monkeypatch):
+    task, x, goals = scene
+    query = query_of(task, x, goals)
+
+    def asked() -> Tensor:
+        ask = next(TDCE().fit(task).parts(query, Candidates(query, None), query.own.margin.float(), slice(8)))
+        return torch.cat([ask.x[:, 0], ask.at[:, None]], dim=1)
+
+    at_once = asked()
+    monkeypatch.setattr("tdce.methods.tdce.ROWS", 5)
+    assert torch.equal(asked(), at_once)
+    assert len(at_once) > 64
 
 
 def test_the_person_is_chosen_of_whom_the_least_should_be_enough():

@@ -11,6 +11,7 @@ from tdce.cells import Floats
 from tdce.copies import once, twins
 from tdce.diffusion.model import TabularDiffusion
 from tdce.encoder import Encoder
+from tdce.judge import different
 from tdce.laws.keeping import Keeping
 from tdce.methods.interface import Query, Task
 from tdce.noise import Draws, Noise
@@ -21,7 +22,7 @@ NOISE = (0.3, 0.5, 0.7)  # levels, as shares of T, from which a candidate must b
 COUNT = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
 SMOOTH = 2.0  # encoded rows that are nearer to each other get much the same noise, and so much the same answers
 SOFT = 0.5  # the cost of breaking a law that nearly all rows of the table keep
-ROWS = 4096  # candidates that are denoised at a time
+ROWS = 1024  # candidates that are denoised at a time
 
 
 def places(encoder: Encoder, x: Tensor) -> Tensor:
@@ -93,9 +94,9 @@ class Objective:
         return self.encoder.unembed(self.x)
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
-        """(m,)"""
-        own, place = once(x_cf, at, self.twin)
-        found = [torch.zeros(0)]
+        """(m,) computed once for each different candidate of a row: several ways may lead to the same."""
+        first, place = different(torch.cat([self.twin[at, None].to(x_cf.dtype), x_cf], dim=1).numpy())
+        own, found = torch.from_numpy(first), [torch.zeros(0)]
         for part in torch.split(torch.arange(len(own)), ROWS):
             some = own[even(part)]
             whose = at[some]

@@ -31,6 +31,7 @@ OTHERS = 4  # times as many people are asked about for further options
 WEIGHED = 8  # accepted parts of people whose energy is computed, the cheapest first
 HALVINGS = 6
 LITTLE = 0.02  # that a step away from the edge may cost
+ROWS = 128  # that are compared with those people at a time
 LAST = 2_000.0  # behind every value that should be enough, whatever it costs
 
 
@@ -104,30 +105,38 @@ class TDCE:
         """Of accepted people near the row, the features that help most: as many as should be enough by their average
         effects, one fewer, one more, and the first alone."""
         task, rows = task_of(self), torch.arange(len(query.x))
-        space, features = task.space, torch.arange(len(task.space.members))
         for goal, whose in query.goals.groups():
-            crowd, at = Crowd.of(task, goal), rows[whose]
+            crowd = Crowd.of(task, goal)
             if len(crowd.x) == 0:
                 continue
-            near = crowd.nearest(query.x[at], task.mutable, WIDE)  # (n, wide)
-            gain, cost = crowd.compared(task, query.x[at], near)  # (n, wide, features)
-            cost = cost * query.costs
-            helped, order = gain.sort(dim=2, descending=True, stable=True)
-            place = torch.empty_like(order).scatter_(2, order, features.expand_as(order).contiguous())
-            missing = helped.clamp_min(0.0).cumsum(dim=2) < -margin[at, None, None]
-            enough = missing.sum(dim=2, keepdim=True)  # of the features in their order, the last that is needed
-            price = torch.where((place <= enough) & (gain > 0), cost, 0.0).sum(dim=2)
-            chosen = price.argsort(dim=1, stable=True)[:, turns, None]
-            theirs, place, gain, enough = (
-                each.gather(1, chosen.expand(-1, -1, each.shape[2])) for each in (near[:, :, None], place, gain, enough)
-            )
-            last = (enough - 1, enough, enough + 1, torch.zeros_like(enough))
-            taken = torch.cat([(place <= each) & (gain > 0) for each in last], dim=1)
-            theirs = theirs.squeeze(2).repeat(1, len(last))
-            row, part = taken.any(dim=2).nonzero(as_tuple=True)
-            over = taken[row, part][:, space.owner]  # (m, width) what is taken over
-            candidates = torch.where(over, crowd.x[theirs[row, part]], query.x[at[row]])
-            yield from self.ask(query, asked, candidates, at[row])
+            found = [self._parts(task, query, crowd, at, margin, turns) for at in torch.split(rows[whose], ROWS)]
+            candidates, at = (torch.cat(each) for each in zip(*found, strict=True))
+            yield from self.ask(query, asked, candidates, at)
+
+    @staticmethod
+    def _parts(
+        task: Task, query: Query, crowd: Crowd, at: Tensor, margin: Tensor, turns: slice
+    ) -> tuple[Tensor, Tensor]:
+        """(m, width) candidates for the rows at `at`, and (m,) whose each is."""
+        features = torch.arange(len(task.space.members))
+        near = crowd.nearest(query.x[at], task.mutable, WIDE)  # (n, wide)
+        gain, cost = crowd.compared(task, query.x[at], near)  # (n, wide, features)
+        cost = cost * query.costs
+        helped, order = gain.sort(dim=2, descending=True, stable=True)
+        place = torch.empty_like(order).scatter_(2, order, features.expand_as(order).contiguous())
+        missing = helped.clamp_min(0.0).cumsum(dim=2) < -margin[at, None, None]
+        enough = missing.sum(dim=2, keepdim=True)  # of the features in their order, the last that is needed
+        price = torch.where((place <= enough) & (gain > 0), cost, 0.0).sum(dim=2)
+        chosen = price.argsort(dim=1, stable=True)[:, turns, None]
+        theirs, place, gain, enough = (
+            each.gather(1, chosen.expand(-1, -1, each.shape[2])) for each in (near[:, :, None], place, gain, enough)
+        )
+        last = (enough - 1, enough, enough + 1, torch.zeros_like(enough))
+        taken = torch.cat([(place <= each) & (gain > 0) for each in last], dim=1)
+        theirs = theirs.squeeze(2).repeat(1, len(last))
+        row, part = taken.any(dim=2).nonzero(as_tuple=True)
+        over = taken[row, part][:, task.space.owner]  # (m, width) what is taken over
+        return torch.where(over, crowd.x[theirs[row, part]], query.x[at[row]]), at[row]
 
     def whole_people(self, query: Query, asked: Candidates, rows: Tensor, turns: slice) -> Talk[None]:
         """The best of all accepted people as a whole, with the row's own immutable features."""
