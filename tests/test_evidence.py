@@ -353,7 +353,7 @@ def test_blocks_that_share_a_budget_are_one_record(case):
     for i, share in enumerate((20, 30)):
         block = case.explainer.explain(case.rows.iloc[[i]], max_model_rows=share)
         lines = list(chain.link(piece(block, budget=50)))
-    assert len(lines) == 1
+    assert [json.loads(line)["record"] for line in lines] == ["block", "answer"]
     with pytest.raises(InputError, match="another question"):
         list(chain.records(block))
 
@@ -512,11 +512,59 @@ def test_an_explainer_that_cannot_be_saved_gives_answers_but_no_evidence(case):
         answer.evidence()
 
 
-def test_with_a_budget_verdicts_are_checked_and_the_question_is_not_asked_again(case, tmp_path):
+@pytest.mark.parametrize("private", [False, True])
+def test_with_a_budget_the_rows_that_shared_it_are_asked_about_together_again(case, private, tmp_path):
+    """Two blocks, as `tdce explain` makes them: one with enough, one with other goals and too little."""
+    secret = case.secret if private else None
+    rows, hidden = lending.refused(case.explainer, 9), None if secret is None else keys.secret(secret)
+    chain, lines = Chain(hidden), []
+    for at, share, target in (
+        (slice(0, 5), 2900, "yes"),
+        (slice(5, 9), 60, ["yes", tdce.AtLeast("yes", 0.7)] * 2),
+    ):
+        answer = case.explainer.explain(rows.iloc[at], target, max_model_rows=share)
+        lines += chain.link(piece(answer, hidden, budget=3000))
+    lines += [chain.end()]
+    said = [json.loads(line).get("status", "") for line in lines]
+    assert said == ["", "", *["valid"] * 5, "", *["best_effort"] * 4, ""]
+    (tmp_path / "e.jsonl").write_text("".join(lines), encoding="utf-8")
+    found = verify(tmp_path / "e.jsonl", case.explainer, rows.sample(frac=1, random_state=0), secret=secret)
+    assert (found.problems, found.verdicts, found.repeated, found.remarks) == ([], 9, 9, [])
+    part = verify(tmp_path / "e.jsonl", case.explainer, rows.iloc[:8], secret=secret)
+    assert {problem.field for problem in part.problems} == {"asked"}
+    assert part.repeated == 5
+
+
+def test_budgets_that_do_not_add_up_are_found(case, tmp_path):
+    """Linked anew: no word of who shared it, too few rows, more than there was, one where there was none."""
     case.explainer.explain(case.rows, max_model_rows=60).to_evidence(tmp_path / "e.jsonl")
-    found = verify(tmp_path / "e.jsonl", case.explainer, case.rows)
-    assert (found.holds, found.verdicts, found.repeated) == (True, 3, None)
-    assert "max_model_rows" in found.remarks[0]
+    records = [json.loads(line) for line in (tmp_path / "e.jsonl").read_text("utf-8").splitlines()]
+    head, block, *answers = records
+    assert case.check(linked(records)).holds
+    free = {**head, "question": {**head["question"], "max_model_rows": None}}
+    for spoilt, line, field in (
+        ([head, *answers], 2, "rows"),
+        ([head, {**block, "rows": 2}, *answers], 2, "rows"),
+        ([head, {**block, "max_model_rows": 61}, *answers], 2, "max_model_rows"),
+        ([free, block, *answers], 2, "max_model_rows"),
+    ):
+        assert (line, field) in {(problem.line, problem.field) for problem in case.check(linked(spoilt)).problems}
+    less = case.check(linked([head, {**block, "max_model_rows": 5}, *answers]))
+    assert "cannot be asked again: max_model_rows is 5" in str(less.problems[0])
+
+
+def test_each_field_of_a_block_is_as_the_schema_says_and_hangs_in_the_chain(case, tmp_path):
+    case.explainer.explain(case.rows, max_model_rows=60).to_evidence(tmp_path / "e.jsonl")
+    lines = (tmp_path / "e.jsonl").read_text("utf-8").splitlines(keepends=True)
+    schema = json.loads((files("tdce.evidence") / "schema.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(json.loads(lines[1]))
+    fields = set()
+    for way, record in altered(json.loads(lines[1])):
+        text = json.dumps(record, ensure_ascii=False, separators=(",", ":")) + "\n"
+        (tmp_path / "e.jsonl").write_text("".join([lines[0], text, *lines[2:]]), encoding="utf-8")
+        assert {2, 3} & {problem.line for problem in verify(tmp_path / "e.jsonl", None).problems}, way
+        fields.add(way[0])
+    assert fields == {"record", *reading.FORMS["block"], *reading.LINKS}
 
 
 def test_robust_answers_are_asked_for_again_with_models_that_are_trained_once_more(case, tmp_path):

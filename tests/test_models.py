@@ -210,6 +210,12 @@ def test_several_outputs_at_once():
     assert (rate(lower) <= 6).all()
     text = explainer.explain(asked, target="rate=at most 6").to_frame()
     pd.testing.assert_frame_equal(lower, text)
+    cheaper = {"approve": "yes", "rate": Change(-2)}  # than it would be for this row now
+    for target in (cheaper, [cheaper] * 40):
+        found = explainer.explain(asked, target=target).to_frame()
+        moved = (found["status"] != "best_effort").to_numpy()
+        assert (rate(found)[moved] <= rate(asked)[moved] - 2 + 1e-6).all()
+        assert moved.sum() > 20
     with pytest.raises(InputError, match="the model says several things"):
         explainer.explain(asked, target="yes")
     with pytest.raises(InputError, match="no output 'price'; it has: approve, rate"):

@@ -422,9 +422,15 @@ def test_a_budget_is_shared_out_whatever_the_order(folder):
     code, _, said = run("explain", "a.tdce", "rows.csv", "--max-model-rows", 191, "--out", "b.csv", cwd=folder)
     assert code == 2
     assert "64 rows with n=1 need at least 192" in said
-    said = explained(folder, "rows.csv", "--max-model-rows", 6000, "--verbose", "--out", "b.csv")
+    words = ("rows.csv", "--max-model-rows", 6000, "--verbose", "--evidence", "b.jsonl", "--out", "b.csv")
+    said = explained(folder, *words)
     asked = int(said.split(" times about ")[1].split(" rows")[0].replace(",", ""))
     assert 64 <= asked <= 6000
+    blocks = [json.loads(line) for line in (folder / "b.jsonl").read_text("utf-8").splitlines()]
+    shares = [(each["rows"], each["max_model_rows"]) for each in blocks if each["record"] == "block"]
+    assert shares == [(16, 1500)] * 4
+    code, out, said = run("verify", "b.jsonl", "--artefact", "a.tdce", "--rows", "rows.csv", cwd=folder, block=1024)
+    assert (code, "64 of 64 reproduced to the bit" in out) == (0, True), out + said
 
 
 def test_a_page_of_too_many_rows_is_refused(folder, monkeypatch):

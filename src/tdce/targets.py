@@ -41,12 +41,11 @@ def goals_of(
     if isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index):
         if len(target) != rows:
             raise InputError(f"target has {len(target)} goals for {rows} rows; give one, or one per row")
-        now = score() if rows and not outputs[0].classes else torch.zeros(rows, sum(o.columns for o in outputs))
-        return (
-            Goals.of([goal(each, outputs, threshold, now[i]) for i, each in enumerate(target)])
-            if rows
-            else _none(outputs)
-        )
+        if rows == 0:
+            return _none(outputs)
+        several = [_read(one, outputs) for one in target]
+        now = score() if any(map(_depends, several)) else torch.zeros(rows, sum(o.columns for o in outputs))
+        return Goals.of([goal(one, outputs, threshold, now[i]) for i, one in enumerate(several)])
     wanted = favourable if target is None else target
     if wanted is not None:
         return _seen(_read(wanted, outputs), outputs, threshold, rows, score)
@@ -164,9 +163,9 @@ def _seen(
     wanted: Any, outputs: tuple[Output, ...], threshold: float | None, rows: int, score: Callable[[], Tensor]
 ) -> Goals:
     """One thing wanted for all rows: the same goal, unless it depends on what the model says now."""
-    parts = wanted if isinstance(wanted, Mapping) else {outputs[0].name: wanted}
-    if rows == 0 or not any(isinstance(each, Range | Change) for each in parts.values()):
+    if rows == 0 or not _depends(wanted):
         return Goals.all(goal(wanted, outputs, threshold), rows)
+    parts = wanted if isinstance(wanted, Mapping) else {outputs[0].name: wanted}
     now, keys, start = score(), [], 0
     for output in outputs:
         each, value = parts.get(output.name), now[:, start]
@@ -177,6 +176,12 @@ def _seen(
         start += output.columns
     _, first, which = np.unique(np.column_stack(keys), axis=0, return_index=True, return_inverse=True)
     return Goals(tuple(goal(wanted, outputs, threshold, now[i]) for i in first), torch.from_numpy(which.reshape(-1)))
+
+
+def _depends(wanted: Any) -> bool:
+    """Whether the goal depends on what the model says of the row as it is."""
+    parts = wanted.values() if isinstance(wanted, Mapping) else [wanted]
+    return any(isinstance(each, Range | Change) for each in parts)
 
 
 def _read(wanted: Any, outputs: tuple[Output, ...]) -> Any:

@@ -51,7 +51,7 @@ class Chain:
             else:
                 yield self._linked("answer", line.rstrip("\n"))
 
-    def _head(self, about: Record, machine: Record) -> Iterator[str]:
+    def _head(self, about: Record, machine: Record, block: Record | None = None) -> Iterator[str]:
         """What is to be said before the answers of a piece, if it is not what was said before."""
         whole, where = digest("about", about), digest("machine", machine)
         if self.state.lines == 0:
@@ -63,6 +63,8 @@ class Chain:
         if where != self.state.machine:
             self.state = replace(self.state, machine=where)
             yield self._line("machine", {"machine": machine})
+        if block is not None:
+            yield self._line("block", block)
 
     def end(self, signer: Signer | None = None) -> str:
         """The last line, with the number of lines before it; without it the evidence is not complete."""

@@ -22,6 +22,7 @@ MOST_LINES = 2**53
 
 HASH = Rule("64 hexadecimal digits", lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{64}", v) is not None)
 COUNT = whole_number(0, MOST_LINES)
+BUDGET = whole_number(1, MOST_LINES)
 SCORE = number(-LARGEST, LARGEST)
 SHARE = or_null(number(0, 1))
 VALUE = Rule("text, a number or true/false", is_value)
@@ -64,7 +65,7 @@ QUESTION = {
     "seed": whole_number(0, LAST_SEED),
     "closeness": SHARE,
     "threshold": SHARE,
-    "max_model_rows": or_null(whole_number(1, MOST_LINES)),
+    "max_model_rows": or_null(BUDGET),
     "robust": or_null(whole_number(1, MOST_LINES)),
     "retraining": or_null(OBJECT),
 }
@@ -78,6 +79,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "method": {"name": TEXT, "settings": OBJECT}, "question": QUESTION, "private": FLAG, "machine": MACHINE,
     },
     "machine": {"number": COUNT, "machine": MACHINE},
+    "block": {"number": COUNT, "rows": COUNT, "max_model_rows": BUDGET},
     "answer": {
         "number": COUNT, "row": VALUE, "asked": HASH, "option": whole_number(0, MOST_OPTIONS - 1), "target": TARGET,
         "wanted": VALUE, "status": STATUS, "score_before": SCORE, "score_after": SCORE, "plausibility": SHARE,

@@ -51,8 +51,11 @@ class Answered(Protocol):
 def piece(answer: Answered, secret: bytes | None = None, budget: int | None = None) -> Iterator[str]:
     """One block of answers, not yet linked, so that blocks can be made in any order and by any process: a line about
     question and machine, then one per answer. `budget`: of all blocks together, if each was given a share of it."""
-    came = origin(answer)
-    yield canonical({"about": about(answer, secret is not None, budget), "machine": dict(came.machine)}) + "\n"
+    came, share = origin(answer), answer.question.budget
+    first = {"about": about(answer, secret is not None, budget), "machine": dict(came.machine)}
+    if share is not None:
+        first["block"] = {"rows": len(answer.rows), "max_model_rows": share}
+    yield canonical(first) + "\n"
     for record in records(answer, secret):
         yield canonical(record) + "\n"
 
