@@ -3,7 +3,7 @@
     TDCE_DATA=... python benchmarks/robustness.py [--data german,adult] [--models own,boosted] [--seeds 3] [--rows 100]
                                                   [--methods ...] [--cache FOLDER] [--out results/robustness.csv]
 
-Refused test rows, nothing immutable, default settings. `own` is the classifier that `fit` trains, `boosted` histogram
+Refused test rows, the schema of each data set, default settings. `own` is the classifier that `fit` trains, `boosted` histogram
 gradient boosting with its own encoder. `held`: of the answers that the model accepts, the share that a model accepts
 which was trained again on as many rows drawn with replacement, from another start; the mean over 10 such models, whom
 no answer was asked to convince. `tdce, robust`: `explain(..., robust=explainer.retrain(table, 10))`. Features changed,

@@ -1,9 +1,10 @@
 """Rows per second and memory of `tdce explain` from 10^3 to 10^6 rows: one and two workers, Ray, Spark.
 
-    python benchmarks/scale.py [--out scale] [--sizes 1000,10000] [--ways local-1,local-2,ray-2,spark-2] [--page FILE]
+    python benchmarks/scale.py [--sizes 1000,10000] [--ways local-1,local-2,ray-2,spark-2] [--kinds "search,one pass"]
+                               [--cells results/scale.csv] [--work scale] [--page docs/scale.md]
 
-Resumable: a cell that is in OUT/scale.csv is not measured again. The table is adult, repeated; the model refuses three
-quarters of its rows. `search`: the default. `one pass`: `Explainer(fast=True)`. `nothing to do`: rows that are accepted
+Resumable: a cell that is among the cells is not measured again. The table is adult, repeated; the model refuses four
+fifths of its rows. `search`: the default. `one pass`: `Explainer(fast=True)`. `nothing to do`: rows that are accepted
 as they are, and narrow networks; this measures reading, writing and memory alone. Each cell is a process of its own,
 from its start to its end; memory is the largest sum over it and all that it started (proportional set size).
 --page puts the table into a Markdown page, between its marks.
@@ -56,7 +57,8 @@ tdce.spark.explain(table, artefact).write.mode("overwrite").parquet(out)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("scale"))
+    parser.add_argument("--cells", type=Path, default=Path("results/scale.csv"))
+    parser.add_argument("--work", type=Path, default=Path("scale"), help="for artefacts, rows and answers")
     parser.add_argument("--sizes", default="1000,10000,100000,1000000")
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--kinds", default=",".join(KINDS))
@@ -67,18 +69,18 @@ def main() -> None:
         for name, cost in parts(*given.parts).items():
             print(f"{name:<42}{1e6 * cost:8.1f}")
         return
-    given.out.mkdir(exist_ok=True)
-    prepare(given.out)
+    given.work.mkdir(exist_ok=True)
+    prepare(given.work)
     for kind in given.kinds.split(","):
         for rows in map(int, given.sizes.split(",")):
             for way in given.ways.split(","):
-                if (kind, way, str(rows)) not in {cell[:3] for cell in known(given.out)}:
-                    note(given.out, (kind, way, rows, *measured(given.out, kind, way, rows)))
-    print(table(given.out))
+                if (kind, way, str(rows)) not in {cell[:3] for cell in known(given.cells)}:
+                    note(given.cells, (kind, way, rows, *measured(given.work, kind, way, rows)))
+    print(table(given.cells))
     if given.page:
         begin, end = "<!-- table: made by benchmarks/scale.py -->\n", "\n<!-- end of table -->"
         before, rest = given.page.read_text(encoding="utf-8").split(begin)
-        given.page.write_text(before + begin + table(given.out) + end + rest.split(end)[1], encoding="utf-8")
+        given.page.write_text(before + begin + table(given.cells) + end + rest.split(end)[1], encoding="utf-8")
 
 
 def parts(artefact: Path, rows: Path) -> dict[str, float]:
@@ -204,24 +206,22 @@ def size(pid: int) -> float:
     return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
-def known(out: Path) -> list[tuple[str, ...]]:
-    path = out / "scale.csv"
+def known(path: Path) -> list[tuple[str, ...]]:
     if not path.exists():
         return []
     with path.open(newline="") as file:
         return [tuple(cells) for cells in csv.reader(file)][1:]
 
 
-def note(out: Path, cell: tuple[object, ...]) -> None:
-    path = out / "scale.csv"
+def note(path: Path, cell: tuple[object, ...]) -> None:
     new = not path.exists()
     with path.open("a", newline="") as file:
         csv.writer(file).writerows([FIELDS, cell] if new else [cell])
     print(*cell, flush=True)
 
 
-def table(out: Path) -> str:
-    frame = pd.DataFrame(known(out), columns=list(FIELDS))
+def table(path: Path) -> str:
+    frame = pd.DataFrame(known(path), columns=list(FIELDS))
     lines = ["| which | rows | how | seconds | rows per second | peak memory, MB |", "|---|---|---|---|---|---|"]
     frame["rows"] = frame["rows"].astype(int)
     for cell in frame.sort_values(["kind", "rows", "way"]).itertuples():
