@@ -3,12 +3,12 @@
     TDCE_DATA=... python benchmarks/robustness.py [--data german,adult] [--models own,boosted] [--seeds 3] [--rows 100]
                                                   [--methods ...] [--cache FOLDER] [--out results/robustness.csv]
 
-Refused test rows, the schema of each data set, default settings. `own` is the classifier that `fit` trains, `boosted` histogram
-gradient boosting with its own encoder. `held`: of the answers that the model accepts, the share that a model accepts
-which was trained again on as many rows drawn with replacement, from another start; the mean over 10 such models, whom
-no answer was asked to convince. `tdce, robust`: `explain(..., robust=explainer.retrain(table, 10))`. Features changed,
-Gower's distance, the distance to held-out rows and the plausibility say what that costs. Rows are written to the file
-as they come, and what is there is not measured again.
+Refused test rows, each data set's own schema, default settings. `own` is the classifier that `fit` trains, `boosted`
+histogram gradient boosting with its own encoder. `held`: of the answers that the model accepts, the share that a model
+accepts which was trained again on as many rows drawn with replacement, from another start; the mean over 10 such
+models, whom no answer was asked to convince. `tdce, robust`: `explain(..., robust=explainer.retrain(table, 10))`.
+Features changed, Gower's distance, the distance to held-out rows and the plausibility say what that costs. Rows are
+written to the file as they come, and what is there is not measured again. The printed table is of the whole file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ from tdce.limits import Limits
 COLUMNS = ["data", "model", "method", "seed", "metric", "value"]
 OWN = ("tdce", "tdce, robust", "nice", "wachter", "cchvae", "revise", "clue", "face", "counternet")
 ANY = ("tdce", "tdce, robust", "nice", "cchvae", "face")  # that need no gradients
-METRICS = ("validity", "held", "sparsity", "gower", "held_out_distance", "plausibility", "seconds")
+METRICS = {  # as they are called and how many decimals are shown
+    "validity": ("validity", 2), "held": ("held", 2), "sparsity": ("features", 2), "gower": ("Gower", 3),
+    "held_out_distance": ("distance to held-out rows", 2), "plausibility": ("plausibility", 2),
+    "seconds": ("seconds", 1),
+}  # fmt: skip
 MODELS = 10
 
 
@@ -102,11 +106,17 @@ def cases(asked: argparse.Namespace, rows: pd.DataFrame) -> Iterator[tuple[str, 
 
 
 def markdown(rows: pd.DataFrame) -> str:
-    lines = [f"| data | model | method | seeds | {' | '.join(METRICS)} |", "|---" * (4 + len(METRICS)) + "|"]
-    for (data, model, method), part in rows.groupby(["data", "model", "method"], sort=False):
+    names = " | ".join(name for name, _ in METRICS.values())
+    lines = [f"| data | model | method | seeds | {names} |", "|---" * (4 + len(METRICS)) + "|"]
+    order = {"data": ("german", "adult"), "model": ("own", "boosted"), "method": OWN}
+    ranked = rows.sort_values(list(order), key=lambda column: column.map(order[column.name].index))
+    for (data, model, method), part in ranked.groupby(list(order), sort=False):
         values = part.groupby("metric")["value"]
         mean, deviation, seeds = values.mean(), values.std(), part["seed"].nunique()
-        cells = [f"{mean[m]:.3f}" + (f" ± {deviation[m]:.3f}" if seeds > 1 else "") for m in METRICS]
+        cells = [
+            f"{mean[m]:.{digits}f}" + (f" ± {deviation[m]:.{digits}f}" if seeds > 1 else "")
+            for m, (_, digits) in METRICS.items()
+        ]
         lines.append(f"| {data} | {model} | {method} | {seeds} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
