@@ -178,9 +178,7 @@ def measured(out: Path, kind: str, way: str, rows: int) -> tuple[float, float, f
         process = subprocess.Popen(list(map(str, words)), stdout=log, stderr=log, env=environment)
         while process.poll() is None:
             peak = max(peak, sum(map(size, family(process.pid))))
-            time.sleep(
-                0.3 if time.monotonic() - began < 60 else 3
-            )  # to look costs time itself, of Ray's processes much
+            time.sleep(0.3 if time.monotonic() - began < 60 else 3)  # to look takes time itself
     seconds = time.monotonic() - began
     if process.returncode:
         raise SystemExit(f"{way}, {rows} rows: exit code {process.returncode}; see {out / 'log.txt'}")
