@@ -169,4 +169,4 @@ def test_the_wheel_has_all_files_and_says_their_licences(tmp_path):
     theirs = ["src/tdce/data/LICENCE.txt", "src/tdce/studio/static/vendor/uplot.LICENSE.txt"]
     assert meta.get_all("License-File") == ["LICENSE", *theirs]
     assert all(f"tdce-{tdce.__version__}.dist-info/licenses/{name}" in names for name in meta.get_all("License-File"))
-    assert meta.get_all("Provides-Extra") == ["onnx", "paper", "studio"]
+    assert set(meta.get_all("Provides-Extra")) == {"evidence", "onnx", "paper", "ray", "spark", "studio"}
