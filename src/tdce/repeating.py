@@ -14,7 +14,7 @@ from tdce.cells import Flags, Floats, same
 from tdce.committee import Committee
 from tdce.errors import InputError, shown
 from tdce.evidence.reading import Problem
-from tdce.evidence.record import Record, canonical, cells, differences, hashes, records
+from tdce.evidence.record import Record, answerer, canonical, cells, differences, hashes, records
 from tdce.evidence.verified import Verified
 from tdce.explainer import Explainer
 from tdce.explanation import Status
@@ -302,16 +302,8 @@ def _committee(found: Verified, question: Record, explainer: Explainer, table: p
 
 def _agree(found: Verified, head: Record, explainer: Explainer) -> bool:
     """Whether the record is of this artefact, method and schema."""
-    came, before = explainer.provenance, found.count
-    expected = {
-        "artefact": came.artefact,
-        "model": [dict(each) for each in came.models],
-        "schema": came.schema,
-        "laws": came.laws,
-        "columns": list(explainer.schema.names),
-        "method": {"name": came.method, "settings": dict(came.settings)},
-    }
-    for name, value in expected.items():
+    before = found.count
+    for name, value in answerer(explainer.provenance, explainer.schema).items():
         if head[name] != value:
             words = f"its {name} is not that of the artefact given: {shown(head[name])}, not {shown(value)}"
             found.add(Problem(1, name, words))

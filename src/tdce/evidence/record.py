@@ -69,14 +69,9 @@ def relabelled(line: str, label: Any, secret: bytes | None = None) -> str:
 
 def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
     """What the first line says, besides when and where: what was asked of all rows, and what answered."""
-    came, asked = origin(answer), answer.question
+    asked = answer.question
     return {
-        "artefact": came.artefact,
-        "model": [dict(each) for each in came.models],
-        "schema": came.schema,
-        "laws": came.laws,
-        "columns": list(answer.schema.names),
-        "method": {"name": came.method, "settings": dict(came.settings)},
+        **answerer(origin(answer), answer.schema),
         "question": {
             "n": asked.options,
             "immutable": list(answer.immutable),
@@ -90,6 +85,18 @@ def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
             "retraining": None if asked.retraining is None else dict(asked.retraining),
         },
         "private": private,
+    }
+
+
+def answerer(came: Provenance, schema: Schema) -> Record:
+    """What answered: names and hashes of artefact, model, schema and method."""
+    return {
+        "artefact": came.artefact,
+        "model": [dict(each) for each in came.models],
+        "schema": came.schema,
+        "laws": came.laws,
+        "columns": list(schema.names),
+        "method": {"name": came.method, "settings": dict(came.settings)},
     }
 
 
