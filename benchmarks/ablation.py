@@ -21,8 +21,10 @@ from torch import Tensor
 
 from tdce.diffusion import gaussian
 from tdce.diffusion.model import TabularDiffusion
-from tdce.methods import METHODS, TDCE, Method, Task
-from tdce.paper.benchmark.cell import Bench
+from tdce.methods.protocol import Method, Task
+from tdce.methods.registry import METHODS
+from tdce.methods.search import DiffusionSearch
+from tdce_reproduction.benchmark.cell import Bench
 
 SHOWN = ("validity", "sparsity", "gower", "held_out_distance", "two_sample", "coherence", "im1_median")
 COLUMNS = ["data", "variant", "seed", "metric", "value"]
@@ -58,7 +60,7 @@ class Untold(Parrot):
         return self.real.errors(x, t, normal, gumbel)
 
 
-class NoSingle(TDCE):
+class NoSingle(DiffusionSearch):
     """Without single changes that are tried outright."""
 
     def single(self, query, asked, margin, turns):  # type: ignore[no-untyped-def]
@@ -66,7 +68,7 @@ class NoSingle(TDCE):
         yield
 
 
-class NoParts(TDCE):
+class NoParts(DiffusionSearch):
     """Without parts of people."""
 
     def parts(self, query, asked, margin, turns):  # type: ignore[no-untyped-def]
@@ -74,24 +76,24 @@ class NoParts(TDCE):
         yield
 
 
-class NoWhole(TDCE):
+class NoWhole(DiffusionSearch):
     """Without whole people, except where nothing else will do."""
 
-    def whole_people(self, query, asked, rows, turns):  # type: ignore[no-untyped-def]
+    def whole_exemplars(self, query, asked, rows, turns):  # type: ignore[no-untyped-def]
         if turns.stop != self.people:
-            yield from super().whole_people(query, asked, rows, turns)
+            yield from super().whole_exemplars(query, asked, rows, turns)
 
 
 def variants(task: Task) -> dict[str, tuple[Method, Task]]:
     task = replace(task, typical=torch.zeros(0))  # no plausibility, which would need the real model
     parrot, untold = Parrot(task.diffusion, task.people), Untold(task.diffusion, task.people)
     return {
-        "full": (TDCE(), task),
-        "energy weight 0": (TDCE(closeness=1.0), task),
-        "random row": (TDCE(), replace(task, diffusion=parrot)),
-        "random row, as few changes": (TDCE(), replace(task, diffusion=parrot)),
-        "class not told": (TDCE(), replace(task, diffusion=untold)),
-        "real people": (TDCE(), replace(task, people=task.x)),
+        "full": (DiffusionSearch(), task),
+        "energy weight 0": (DiffusionSearch(closeness=1.0), task),
+        "random row": (DiffusionSearch(), replace(task, diffusion=parrot)),
+        "random row, as few changes": (DiffusionSearch(), replace(task, diffusion=parrot)),
+        "class not told": (DiffusionSearch(), replace(task, diffusion=untold)),
+        "real people": (DiffusionSearch(), replace(task, people=task.x)),
         "no single changes": (NoSingle(), task),
         "no parts": (NoParts(), task),
         "no whole people": (NoWhole(), task),
@@ -122,7 +124,7 @@ def main() -> None:
                     most = full.loc[full["metric"] == "sparsity", "value"].item()
                     for closeness in CLOSER:
                         if found["sparsity"] > most:
-                            found = measured(bench, TDCE(closeness=closeness).fit(task))
+                            found = measured(bench, DiffusionSearch(closeness=closeness).fit(task))
                 new = [(data, name, seed, metric, found[metric]) for metric in SHOWN if metric in found]
                 rows = pd.concat([rows, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True)
                 rows.to_csv(asked.out, index=False)
@@ -133,8 +135,8 @@ def main() -> None:
 
 def measured(bench: Bench, method: Method) -> dict[str, float]:
     """All metrics but the instability, which would need the answers of other rows."""
-    found, limits = bench.explanation(method, "no", bench.queries)
-    return bench.yardstick.measure(limits, found, limits.own, found)
+    found, feasible = bench.explanation(method, "no", bench.queries)
+    return bench.yardstick.measure(feasible, found, feasible.own, found)
 
 
 def markdown(rows: pd.DataFrame) -> str:

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tdce.evaluation import PAPER
-from tdce.judge import Judge
-from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.settings import BASELINES, PAPER_DATA, chosen
-from tdce.paper.benchmark.summary import TITLES, contests
-from tdce.paper.figures.correlations import SHOWN, correlation
+from tdce.explainer.evaluation import PAPER
+from tdce.models.oracle import Oracle
+from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.benchmark.settings import BASELINES, PAPER_DATA, tuned_method
+from tdce_reproduction.benchmark.summary import TITLES, contests
+from tdce_reproduction.figures.correlations import SHOWN, correlation
 
 RESULTS = Path("results")
-TDCE = ("tdce_paper", "tdce")
+TDCE = ("guided", "search")
 
 
 def means(rows: pd.DataFrame, metrics: list[str]) -> None:
@@ -77,8 +77,8 @@ def scores() -> None:
     names = list(bench.fitted.encoder.schema.names)
     pair = [names.index(name) for name in ("interest_rate", "last_fico_score")]
     found = {"target class": bench.fitted.raw[(bench.fitted.y == bench.target).numpy()]}
-    for method in ("tdce", "tdce_paper", "wachter"):
-        made = chosen(method, "lcd")
+    for method in ("search", "guided", "wachter"):
+        made = tuned_method(method, "lcd")
         found[method] = bench.explanation(made.fit(bench.task("no")), "no", bench.queries)[0].raw[:, 0]
     print("\nLCD, seed 0: deviation of the FICO score, its correlation with the interest rate")
     for name, raw in found.items():
@@ -102,7 +102,7 @@ def importance(seeds: int = 5) -> None:
         truth = np.array([fitted.classes.index(v) for v in rows[bench.data.label]])
 
         def right(frame: pd.DataFrame, bench: Bench = bench, truth: np.ndarray = truth) -> float:
-            said = Judge(bench.fitted.model).predict(bench.fitted.encoder.read(frame))
+            said = Oracle(bench.fitted.model).predict(bench.fitted.encoder.read(frame))
             return float((said.numpy() == truth).mean())
 
         rng = np.random.default_rng(seed)

@@ -13,11 +13,11 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from tdce.methods import TDCE
-from tdce.paper.benchmark.cell import Bench, Cell
-from tdce.paper.benchmark.settings import PAPER_DATA
-from tdce.paper.benchmark.summary import TITLES
-from tdce.paper.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
+from tdce.methods.search import DiffusionSearch
+from tdce_reproduction.benchmark.cell import Bench, Cell
+from tdce_reproduction.benchmark.settings import PAPER_DATA
+from tdce_reproduction.benchmark.summary import TITLES
+from tdce_reproduction.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
 
 DIAL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SHOWN = {
@@ -34,7 +34,7 @@ def measure(data: list[str], rows: int, cache: Path) -> pd.DataFrame:
     for name in data:
         bench = Bench(name, 0, rows, cache, part="validation")
         for closeness in DIAL:
-            found = bench.measure(Cell(name, "tdce", "no", 0), TDCE(closeness=closeness)).metrics
+            found = bench.measure(Cell(name, "search", "no", 0), DiffusionSearch(closeness=closeness)).metrics
             lines.append({"data": name, "closeness": closeness} | {m: found[m] for m in (*SHOWN, "validity")})
     return pd.DataFrame(lines)
 

@@ -14,8 +14,8 @@ import pandas as pd
 import torch
 
 import tdce
-from tdce.noise import Noise
-from tdce.paper.fidelity import fidelity
+from tdce._core.noise import Noise
+from tdce_reproduction.fidelity import fidelity
 
 
 def main(names: list[str]) -> None:

@@ -16,14 +16,14 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, IsolationForest
 from torch import Tensor
 
-from tdce.cells import Floats, same
-from tdce.evaluation import Yardstick, class_numbers
-from tdce.fitting import Fitted
+from tdce._core.noise import Noise
+from tdce._core.values import Floats, same
+from tdce.explainer.evaluation import MetricReference, class_numbers
+from tdce.explainer.fitting import Fitted
 from tdce.methods.objective import NOISE
 from tdce.metrics import nearest_rows
-from tdce.noise import Noise
-from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.settings import DATA
+from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.benchmark.settings import DATA
 
 CELLS = (1, 2, 4)
 LOW = (0.1,)  # the single level that is tried beside NOISE
@@ -75,7 +75,7 @@ def distance(points: Tensor, rows: Tensor) -> Floats:
     return nearest_rows(points, rows, NEAR)[0].mean(dim=1).numpy()
 
 
-def conditionals(yardstick: Yardstick) -> Strangeness:
+def conditionals(yardstick: MetricReference) -> Strangeness:
     """The sum over features, each given all others, of -log p of a category and half the squared residual of a number,
     in deviations of the residuals of its training rows. A missing number is at the mean."""
     numeric, draw = yardstick.numeric, np.random.default_rng(0)
@@ -140,9 +140,9 @@ def main() -> None:
         frame = bench.data.part(arguments.part).head(arguments.rows)
         real, y = bench.fitted.encoder.read(frame), torch.from_numpy(class_numbers(bench.fitted, frame))
         others = [spoilt(real, bench.fitted.raw, cells, draw) for cells in CELLS]
-        for title, judge in judges(bench, real, y, arguments.quick):
-            own = judge(real)
-            shares = " | ".join(f"{told(own, judge(other)):.3f}" for other in others)
+        for title, oracle in judges(bench, real, y, arguments.quick):
+            own = oracle(real)
+            shares = " | ".join(f"{told(own, oracle(other)):.3f}" for other in others)
             print(f"| {name} | {title} | {shares} |", flush=True)
 
 

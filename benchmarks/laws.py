@@ -18,16 +18,16 @@ import numpy as np
 import torch
 
 from tdce import metrics
-from tdce.explaining import explain
-from tdce.explanation import Explanation, Question, Status
-from tdce.fitting import Fitted
-from tdce.goal import Class, Goals
-from tdce.laws.keeping import Keeping
-from tdce.limits import Limits
-from tdce.methods import METHODS
-from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.settings import chosen
-from tdce.schema import Schema
+from tdce.explainer.fitting import Fitted
+from tdce.methods.driver import explain
+from tdce.methods.explanation import Explanation, Question, Status
+from tdce.methods.registry import METHODS
+from tdce.models.goals import Class, Goals
+from tdce.schema.constraints.repair import ConstraintSet
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
+from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.benchmark.settings import tuned_method
 
 TURNS = 2
 HEAD = ("data", "method", "laws", "contradictions", "with soft ones", "validity", "features", "distance", "time")
@@ -36,7 +36,7 @@ HEAD = ("data", "method", "laws", "contradictions", "with soft ones", "validity"
 def with_laws(fitted: Fitted, schema: Schema) -> Fitted:
     """The same networks; the synthetic people keep the laws, as `fit` would have drawn them."""
     encoder = replace(fitted.encoder, known=replace(fitted.encoder.schema, laws=schema.laws))
-    people = Keeping.hard(schema.laws, schema.features).lawful(
+    people = ConstraintSet.hard(schema.laws, schema.features).lawful(
         fitted.people, lambda i, values: encoder.columns[i].knows(values)
     )
     return replace(fitted, encoder=encoder, people=people)
@@ -45,14 +45,14 @@ def with_laws(fitted: Fitted, schema: Schema) -> Fitted:
 def asked(bench: Bench, fitted: Fitted, method: str) -> tuple[Explanation, float]:
     """The answers, and the seconds of the faster turn."""
     task = replace(fitted.task(), typical=torch.zeros(0))
-    made = chosen(method, bench.name).fit(task)
-    limits = Limits.of(fitted.encoder, bench.queries)
+    made = tuned_method(method, bench.name).fit(task)
+    feasible = FeasibleSet.of(fitted.encoder, bench.queries)
     goal = Class(bench.data.favourable).numbered(fitted.classes.index)
-    question = Question(Goals.all(goal, len(limits.own)))
+    question = Question(Goals.all(goal, len(feasible.own)))
     seconds = []
     for _ in range(TURNS):
         began = time.perf_counter()
-        found = explain(made, limits, question)
+        found = explain(made, feasible, question)
         seconds.append(time.perf_counter() - began)
     return found, min(seconds)
 
@@ -72,7 +72,7 @@ def main() -> None:
     for name in arguments.data.split(","):
         bench = Bench(name, 0, arguments.rows, arguments.cache)
         schema, yardstick = bench.data.schema, bench.yardstick
-        hard, soft = (make(schema.laws, schema.features) for make in (Keeping.hard, Keeping.soft))
+        hard, soft = (make(schema.laws, schema.features) for make in (ConstraintSet.hard, ConstraintSet.soft))
         held = yardstick.whole(yardstick.held[yardstick.held_target])
         for method in arguments.methods.split(","):
             before = 0.0

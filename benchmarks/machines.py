@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 import tdce
-from tdce.machine import OTHERS
+from tdce._core.selftest import OTHERS
 
 ADDED = ["score_before", "score_after", "plausibility"]
 

@@ -21,14 +21,15 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce import explaining
-from tdce.distilling import answered
-from tdce.limits import Limits
-from tdce.methods import TDCE, Task
+from tdce._core.deterministic import nearest_rows_exact
+from tdce._core.progress import Progress
+from tdce.explainer.amortise import search_answers
+from tdce.methods import driver as explaining
 from tdce.methods.proposer import Proposals, Proposer
-from tdce.paper.benchmark.cell import Bench
-from tdce.products import nearest
-from tdce.progress import Progress
+from tdce.methods.protocol import Task
+from tdce.methods.search import DiffusionSearch
+from tdce.schema.feasible import FeasibleSet
+from tdce_reproduction.benchmark.cell import Bench
 
 SHOWN = ("validity", "sparsity", "gower", "held_out_distance", "two_sample", "coherence", "plausibility")
 COLUMNS = ["data", "variant", "seed", "metric", "value"]
@@ -51,7 +52,7 @@ class Nearest(Proposals):
     x_cf: Tensor = None
 
     def ranked(self, x: Tensor, free: Tensor, count: int) -> Tensor:
-        return nearest(x, self.x, count)
+        return nearest_rows_exact(x, self.x, count)
 
     def rows(self, x: Tensor, sets: Tensor, scale: float) -> Tensor:
         space, own, answer = self.network.space, self.x[sets], self.x_cf[sets]
@@ -60,29 +61,29 @@ class Nearest(Proposals):
 
 
 def measured(bench: Bench, task: Task) -> dict[str, float]:
-    limits = Limits.of(bench.fitted.encoder, bench.queries)
-    method, question = TDCE().fit(task), bench.question(len(bench.queries))
-    few = min(64, len(limits.own))
-    explaining.explain(method, limits.take(np.arange(few)), bench.question(few))  # what is measured once
+    feasible = FeasibleSet.of(bench.fitted.encoder, bench.queries)
+    method, question = DiffusionSearch().fit(task), bench.question(len(bench.queries))
+    few = min(64, len(feasible.own))
+    explaining.explain(method, feasible.take(np.arange(few)), bench.question(few))  # what is measured once
     left, driven = [], explaining.drive
 
-    def drive(talks, blocks, judge):
+    def drive(talks, blocks, oracle):
         left.append(sum(block.rows or len(block.goals) for block in blocks))
-        return driven(talks, blocks, judge)
+        return driven(talks, blocks, oracle)
 
     explaining.drive = drive
     try:
-        began, rows = time.process_time(), task.judge.rows
-        found = explaining.explain(method, limits, question, reasons=True)
+        began, rows = time.process_time(), task.oracle.rows
+        found = explaining.explain(method, feasible, question, reasons=True)
         seconds = time.process_time() - began
     finally:
         explaining.drive = driven
-    values = bench.yardstick.measure(limits, found, limits.own, found)
-    searched = (sum(left) - len(limits.own)) / len(limits.own) if task.proposals is not None else 1.0
+    values = bench.yardstick.measure(feasible, found, feasible.own, found)
+    searched = (sum(left) - len(feasible.own)) / len(feasible.own) if task.proposals is not None else 1.0
     return {key: values.get(key, np.nan) for key in SHOWN} | {
         "searched": searched,
-        "model_rows": (task.judge.rows - rows) / len(limits.own),
-        "ms": 1000 * seconds / len(limits.own),
+        "model_rows": (task.oracle.rows - rows) / len(feasible.own),
+        "ms": 1000 * seconds / len(feasible.own),
     }
 
 
@@ -92,9 +93,9 @@ def tasks(bench: Bench):
     goal = bench.question(1).goals.goal(0)
     fitted = replace(bench.fitted, favourable=bench.fitted.classes[bench.target])
     began = time.process_time()
-    x, x_cf = answered(fitted, TDCE(), bench.seed, Progress("silent"))
+    x, x_cf = search_answers(fitted, DiffusionSearch(), bench.seed, Progress("silent"))
     middle = time.process_time()
-    network = Proposer.fit(plain.space, x, x_cf, TDCE().closeness, bench.seed, Progress("silent"))
+    network = Proposer.fit(plain.space, x, x_cf, DiffusionSearch().closeness, bench.seed, Progress("silent"))
     print(f"{bench.name}: {len(x)} people answered in {middle - began:.0f} s, learned in "
           f"{time.process_time() - middle:.0f} s, {len(network.sets)} sets", flush=True)  # fmt: skip
     yield "one pass", replace(bench.task("no"), proposals=Proposals(network, goal, {}))

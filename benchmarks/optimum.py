@@ -33,15 +33,16 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import tdce
-from tdce.cells import Flags, Floats, Positions
-from tdce.columns import Categorical, Numeric
-from tdce.data import Dataset
-from tdce.encoder import Encoder
-from tdce.goal import Class, Goals
-from tdce.limits import Limits
+from tdce._core.values import Flags, Floats, Positions
+from tdce.datasets.loading import Dataset
 from tdce.methods.candidates import MARGIN
 from tdce.methods.objective import costs, places
-from tdce.schema import Schema
+from tdce.models.goals import Class, Goals
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.encoder import Encoder
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 MODELS = {
     "forest": lambda trees: RandomForestClassifier(trees, max_depth=5, random_state=0),
@@ -164,15 +165,15 @@ class Setting:
         space, x, x_cf = self.encoder.space, *(self.encoder.embed(each).float() for each in (own, raw))
         return costs(space.moved(x, x_cf), places(self.encoder, x), places(self.encoder, x_cf)).double().numpy()
 
-    def choices(self, limits: Limits) -> list[Choice]:
+    def choices(self, feasible: FeasibleSet) -> list[Choice]:
         """Of the one person whose limits these are."""
         ensemble, out = self.ensemble, []
-        for i, (learned, columns) in enumerate(zip(limits.columns, self.columns(), strict=True)):
-            own = limits.own[:, i]
-            values = own if limits.frozen[i] else np.concatenate([own, _proposed(learned, own[0])])
-            rows = np.repeat(limits.own, len(values), axis=0)
+        for i, (learned, columns) in enumerate(zip(feasible.columns, self.columns(), strict=True)):
+            own = feasible.own[:, i]
+            values = own if feasible.frozen[i] else np.concatenate([own, _proposed(learned, own[0])])
+            rows = np.repeat(feasible.own, len(values), axis=0)
             rows[:, i] = values
-            cost = self.cost(limits.own.repeat(len(values), axis=0), rows)[:, i]
+            cost = self.cost(feasible.own.repeat(len(values), axis=0), rows)[:, i]
             matrix = _in_matrix(learned.column, values)
             cells = [
                 np.searchsorted(ensemble.thresholds(c), m.astype(ensemble.dtype))
@@ -184,10 +185,10 @@ class Setting:
             out.append(Choice(values[kept], cost[kept], matrix[kept]))
         return out
 
-    def cheapest(self, limits: Limits, like: pd.DataFrame, seconds: float) -> Found:
+    def cheapest(self, feasible: FeasibleSet, like: pd.DataFrame, seconds: float) -> Found:
         """The best row for the one person whose limits these are; one that the model itself refuses, by less than the
         rounding, proves nothing but the bound."""
-        choices = self.choices(limits)
+        choices = self.choices(feasible)
         for unit in SCORE_UNITS:
             found = solve(choices, self.columns(), self.ensemble, seconds, unit)
             if found.raw is None or self.accepts(found.raw[None], like).all():
@@ -312,9 +313,9 @@ class Case:
     def optima(self, count: int, seconds: float, known: set[int]) -> Iterator[tuple[int, dict[str, float]]]:
         """Of each refused row that is not known yet: the cost of the best row, the bound, and whether it is proven."""
         rows = self.refused(count)
-        limits = Limits.of(self.setting.encoder, rows)
+        feasible = FeasibleSet.of(self.setting.encoder, rows)
         for i in (i for i in range(len(rows)) if i not in known):
-            one, own = limits.take(np.array([i])), limits.own[[i]]
+            one, own = feasible.take(np.array([i])), feasible.own[[i]]
             found, cost = self.setting.cheapest(one, rows.iloc[[i]], seconds), math.inf
             if found.raw is not None:
                 raw = found.raw[None]

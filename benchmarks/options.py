@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 from tdce import metrics
-from tdce.explaining import explain
-from tdce.limits import Limits
-from tdce.methods import TDCE
-from tdce.options import distinct
-from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.settings import PAPER_DATA
+from tdce.methods.driver import explain
+from tdce.methods.search import DiffusionSearch
+from tdce.methods.selection import count_distinct
+from tdce.schema.feasible import FeasibleSet
+from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.benchmark.settings import PAPER_DATA
 
 
 def main() -> None:
@@ -34,10 +34,10 @@ def main() -> None:
     print("|---" * 6 + "|")
     for name in arguments.data.split(","):
         bench = Bench(name, 0, arguments.rows, arguments.cache, part="validation")
-        method, limits = TDCE().fit(bench.task("no")), Limits.of(bench.fitted.encoder, bench.queries)
+        method, feasible = DiffusionSearch().fit(bench.task("no")), FeasibleSet.of(bench.fitted.encoder, bench.queries)
         several, single = (bench.question(len(bench.queries), options) for options in (arguments.n, 1))
-        chosen = explain(method, limits, several)
-        seeds = [explain(method, limits, replace(single, seed=seed)) for seed in range(arguments.n)]
+        chosen = explain(method, feasible, several)
+        seeds = [explain(method, feasible, replace(single, seed=seed)) for seed in range(arguments.n)]
         for title, raw, status in (
             (f"n={arguments.n}", chosen.raw, chosen.status),
             (
@@ -45,9 +45,9 @@ def main() -> None:
                 *(np.concatenate([getattr(s, k) for s in seeds], axis=1) for k in ("raw", "status")),
             ),
         ):
-            whole = (distinct(raw) == arguments.n).mean()
-            changed = np.mean([metrics.sparsity(limits.own, raw[:, i]) for i in range(arguments.n)])
-            spread = metrics.option_spread(limits.own, raw)
+            whole = (count_distinct(raw) == arguments.n).mean()
+            changed = np.mean([metrics.sparsity(feasible.own, raw[:, i]) for i in range(arguments.n)])
+            spread = metrics.option_spread(feasible.own, raw)
             valid = (status == "valid").mean()
             print(f"| {name} | {title} | {valid:.3f} | {whole:.2f} | {spread:.2f} | {changed:.2f} |", flush=True)
 

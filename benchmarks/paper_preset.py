@@ -13,10 +13,10 @@ from dataclasses import replace
 import numpy as np
 
 import tdce
-from tdce.methods import TDCEPaper
-from tdce.schema import Numeric
+from tdce.methods.algorithm1 import Guided
+from tdce.schema.columns.numeric import Numeric
 
-BASE = TDCEPaper(sigma="variance", cat_scale="lambda")  # benchmarks/readings.py has the others
+BASE = Guided(sigma="variance", cat_scale="lambda")  # benchmarks/readings.py has the others
 SETTINGS = {
     "base, 50 steps": BASE,
     "all 500 steps from the start level": replace(BASE, steps=None),

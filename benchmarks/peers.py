@@ -45,10 +45,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 import tdce
-from tdce.cells import Flags, Floats
-from tdce.columns import Categorical, Numeric
-from tdce.encoder import Encoder
-from tdce.schema import Schema
+from tdce._core.values import Flags, Floats
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.encoder import Encoder
+from tdce.schema.schema import Schema
 
 WORKERS = Path(__file__).parent / "workers"
 sys.path.insert(0, str(WORKERS))
@@ -61,8 +62,8 @@ SHOWN = (
 )  # fmt: skip
 WHOLE = ("calls", "rows", "preparation_rows")
 OPTIONS = 3
-TDCE = {"tdce": None, "tdce, closeness 1": 1.0} | {
-    f"tdce, closeness {c}": c for c in (0.95, 0.9, 0.7, 0.68, 0.65, 0.5, 0.35)
+TDCE = {"search": None, "search, closeness 1": 1.0} | {
+    f"search, closeness {c}": c for c in (0.95, 0.9, 0.7, 0.68, 0.65, 0.5, 0.35)
 }
 PEERS = {
     "nice, sparsity": ("nice", "sparsity"),
@@ -265,8 +266,8 @@ class Bench:
         prepared |= {"preparation_seconds": time.process_time() - began, "preparation_rows": self.model.rows}
 
     @cached_property
-    def yardstick(self) -> Yardstick:
-        return Yardstick(self)
+    def yardstick(self) -> MetricReference:
+        return MetricReference(self)
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class Yardstick:
+class MetricReference:
     bench: Bench
 
     @cached_property

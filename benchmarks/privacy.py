@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from judge import energy
+from oracle import energy
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
-from tdce.cells import Floats
-from tdce.evaluation import class_numbers
-from tdce.explanation import Status
-from tdce.methods import TDCE
+from tdce._core.values import Floats
+from tdce.explainer.evaluation import class_numbers
+from tdce.methods.explanation import Status
+from tdce.methods.search import DiffusionSearch
 from tdce.metrics import nearest_rows
-from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.settings import DATA
+from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.benchmark.settings import DATA
 
 MOST = 2_000  # rows of each side of an attack, and people and held-out rows whose distance is taken
 ALIKE = 0.1  # of a deviation
@@ -34,7 +34,7 @@ WORST = (0.2,)  # the level by which, of some that were tried on german and law,
 def beside_training_rows(bench: Bench) -> list[str]:
     """The lines of one data set in the first table."""
     fitted, whole, lines = bench.fitted, bench.yardstick.whole, []
-    found, _ = bench.explanation(TDCE().fit(bench.task("no")), "no", bench.queries)
+    found, _ = bench.explanation(DiffusionSearch().fit(bench.task("no")), "no", bench.queries)
     valid = found.status[:, 0] == Status.VALID
     rows, times = whole(fitted.raw), Counter(keys(fitted.raw))
     for title, raw in (

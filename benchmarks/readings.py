@@ -11,18 +11,18 @@ from pathlib import Path
 
 import torch
 
-from tdce.methods import AS_PRINTED, FAITHFUL, TDCEPaper, TDCEPrinted
-from tdce.paper.benchmark.cell import Bench, Cell
+from tdce.methods.algorithm1 import GUIDED, GUIDED_LITERAL, Guided, GuidedLiteral
+from tdce_reproduction.benchmark.cell import Bench, Cell
 
 READINGS = {
-    "start 0.5, distance term, lambda 1, Sigma = variance": TDCEPaper(sigma="variance", cat_scale="lambda"),
-    "... and Sigma = deviation": TDCEPaper(cat_scale="lambda"),
-    "... and norm of pi": TDCEPaper(cat_scale="norm_pi"),
-    "... norm of log pi instead (`tdce_paper`)": FAITHFUL,
-    "start T, no distance term, lambda 1, Sigma = variance": TDCEPrinted(cat_scale="lambda", loop_noise=True),
-    "... and norm of log pi, no noise in the loop (`tdce_printed`)": AS_PRINTED,
-    "... and g_cat at the noisy vector, soft posterior": TDCEPrinted(cat_gradient="noisy", soft_posterior=True),
-    "... and every one of the T steps": TDCEPrinted(cat_gradient="noisy", soft_posterior=True, steps=None),
+    "start 0.5, distance term, lambda 1, Sigma = variance": Guided(sigma="variance", cat_scale="lambda"),
+    "... and Sigma = deviation": Guided(cat_scale="lambda"),
+    "... and norm of pi": Guided(cat_scale="norm_pi"),
+    "... norm of log pi instead (`guided`)": GUIDED,
+    "start T, no distance term, lambda 1, Sigma = variance": GuidedLiteral(cat_scale="lambda", loop_noise=True),
+    "... and norm of log pi, no noise in the loop (`guided_literal`)": GUIDED_LITERAL,
+    "... and g_cat at the noisy vector, soft posterior": GuidedLiteral(cat_gradient="noisy", soft_posterior=True),
+    "... and every one of the T steps": GuidedLiteral(cat_gradient="noisy", soft_posterior=True, steps=None),
 }
 METRICS = ("validity", "l2", "im1", "im1_median", "js", "instability", "diversity")
 
@@ -39,7 +39,7 @@ def main() -> None:
     for name in asked.data.split(","):
         bench = Bench(name, asked.seed, asked.rows, asked.cache)
         for title, method in READINGS.items():
-            found = bench.measure(Cell(name, "tdce_paper", "no", asked.seed), method).metrics
+            found = bench.measure(Cell(name, "guided", "no", asked.seed), method).metrics
             shown = " | ".join(f"{found[metric]:.3f}" for metric in METRICS)
             print(f"| {name} | {len(bench.queries)} | {title} | {shown} |", flush=True)
 

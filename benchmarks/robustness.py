@@ -26,13 +26,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 import tdce
-from tdce.columns import Categorical
-from tdce.evaluation import UNSEEN_SEED, Yardstick
-from tdce.limits import Limits
+from tdce.explainer.evaluation import UNSEEN_SEED, MetricReference
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.feasible import FeasibleSet
 
 COLUMNS = ["data", "model", "method", "seed", "metric", "value"]
-OWN = ("tdce", "tdce, robust", "nice", "wachter", "cchvae", "revise", "clue", "face", "counternet")
-ANY = ("tdce", "tdce, robust", "nice", "cchvae", "face")  # that need no gradients
+OWN = ("search", "search, robust", "nice", "wachter", "cchvae", "revise", "clue", "face", "counternet")
+ANY = ("search", "search, robust", "nice", "cchvae", "face")  # that need no gradients
 METRICS = {  # as they are called and how many decimals are shown
     "validity": ("validity", 2), "held": ("held", 2), "sparsity": ("features", 2), "gower": ("Gower", 3),
     "held_out_distance": ("distance to held-out rows", 2), "plausibility": ("plausibility", 2),
@@ -62,22 +62,22 @@ class Case:
         self.queries = unseen[refused].head(rows)
         held = pd.concat([data.part("validation"), unseen]).drop(index=self.queries.index)
         fitted = self.explainer.fitted
-        self.yardstick = Yardstick.fit(
+        self.yardstick = MetricReference.fit(
             fitted.encoder, fitted.raw, (fitted.y == fitted.classes.index(data.favourable)).numpy(), seed,
             fitted.encoder.read(held), (held[data.label] == data.favourable).to_numpy(dtype=bool),
         )  # fmt: skip
-        self.committee = self.explainer.retrain(self.table, MODELS)
+        self.ensemble = self.explainer.retrain(self.table, MODELS)
         self.unseen = self.explainer.retrain(self.table, MODELS, UNSEEN_SEED)
 
     def measured(self, method: str) -> dict[str, float]:
         explainer = self.explainer
         explainer.method = method.partition(",")[0]
         began = time.process_time()
-        answer = explainer.explain(self.queries, robust=self.committee if method.endswith("robust") else None)
+        answer = explainer.explain(self.queries, robust=self.ensemble if method.endswith("robust") else None)
         seconds = 100 * (time.process_time() - began) / len(self.queries)
         found = answer.found
-        limits = Limits.of(explainer.fitted.encoder, self.queries)
-        values = self.yardstick.measure(limits, found, limits.own, found)
+        feasible = FeasibleSet.of(explainer.fitted.encoder, self.queries)
+        values = self.yardstick.measure(feasible, found, feasible.own, found)
         valid = torch.from_numpy(found.status[:, 0] == "valid")
         accepting = self.unseen.accepting(found.raw[valid.numpy(), 0], answer.question.goals.take(valid))
         held = float(accepting.double().mean()) / MODELS if valid.any() else float("nan")

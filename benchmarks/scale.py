@@ -30,14 +30,14 @@ from pathlib import Path
 import pandas as pd
 
 import tdce
-from tdce.blocks import Asked, Check, explain_block
-from tdce.evidence.record import piece
-from tdce.judge import Judge
-from tdce.limits import Limits
-from tdce.overnight import Run, shape_of
-from tdce.plausibility import plausibility
-from tdce.streams import Stream, files_of
-from tdce.tables import Dialect
+from tdce.audit.record import block_lines
+from tdce.batch.blocks import Asked, BlockCheck, explain_block
+from tdce.batch.run import RunOptions, shape_of
+from tdce.datasets.chunks import ChunkedTable, files_of
+from tdce.datasets.files import Dialect
+from tdce.diffusion.plausibility import rate_plausibility
+from tdce.models.oracle import Oracle
+from tdce.schema.feasible import FeasibleSet
 
 DATA = "adult"
 KINDS = {"search": ("search.tdce", False), "one pass": ("fast.tdce", False), "nothing to do": ("narrow.tdce", True)}
@@ -91,9 +91,9 @@ def parts(artefact: Path, rows: Path) -> dict[str, float]:
     explainer, asked = tdce.Explainer.load(artefact, progress="silent"), Asked()
     fitted, schema = explainer.fitted, explainer.schema
 
-    def survey() -> Stream:
-        stream = Stream(files_of(rows), schema, Dialect())
-        stream.survey(Check(explainer, asked))
+    def survey() -> ChunkedTable:
+        stream = ChunkedTable(files_of(rows), schema, Dialect())
+        stream.survey(BlockCheck(explainer, asked))
         return stream
 
     stream = survey()
@@ -102,18 +102,18 @@ def parts(artefact: Path, rows: Path) -> dict[str, float]:
     frame = pd.concat([block for _, block in stream.blocks()])
     frame = frame[(explainer.predict(frame) == fitted.favourable).to_numpy()].head(1024)
     answer = explain_block(explainer, frame, asked)
-    limits = Limits.of(fitted.encoder, frame)
-    wanted = answer.question.goals.towards(Judge(fitted.model).score(limits.own))
+    feasible = FeasibleSet.of(fitted.encoder, frame)
+    wanted = answer.question.goals.towards(Oracle(fitted.model).score(feasible.own))
     work = {
         "answering": lambda: explain_block(explainer, frame, asked).to_frame(),
-        "  of which plausibility": lambda: plausibility(
-            fitted.encoder, fitted.diffusion, fitted.typical, limits.own, wanted
+        "  of which plausibility": lambda: rate_plausibility(
+            fitted.encoder, fitted.diffusion, fitted.typical, feasible.own, wanted
         ),
-        "  of which the model": lambda: Judge(fitted.model).score(limits.own),
-        "evidence, if it is asked for": lambda: list(piece(replace(answer))),  # whose lines are not made yet
+        "  of which the model": lambda: Oracle(fitted.model).score(feasible.own),
+        "evidence, if it is asked for": lambda: list(block_lines(replace(answer))),  # whose lines are not made yet
     }
     for out in ("out.csv", "out.jsonl", "out.parquet"):
-        run = Run(artefact, Path(out), asked, Dialect())
+        run = RunOptions(artefact, Path(out), asked, Dialect())
         shape = shape_of(run, explainer, frame, stream.types_of_objects())
         work[f"writing {Path(out).suffix}"] = partial(shape.encode, 1, answer.to_frame())
     return found | {name: seconds(each) / len(frame) for name, each in work.items()}

@@ -24,9 +24,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tdce
-from tdce.methods import METHODS, TDCE, Method
-from tdce.paper.benchmark.cell import Bench
-from tdce.paper.benchmark.settings import chosen
+from tdce.methods.protocol import Method
+from tdce.methods.registry import METHODS
+from tdce.methods.search import DiffusionSearch
+from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.benchmark.settings import tuned_method
 
 PARTS = {
     "nearest people": ("crowd.py", "nearest"),
@@ -94,7 +96,7 @@ def methods_table(bench: Bench, sizes: list[int]) -> None:
     print(f"\n### {bench.name}: seconds per 100 rows\n")
     print("| method | prepare, s | " + " | ".join(f"{n:,} rows" for n in sizes) + " |")
     print("|---" * (2 + len(sizes)) + "|")
-    made: dict[str, Method] = {name: chosen(name, bench.name) for name in METHODS}
+    made: dict[str, Method] = {name: tuned_method(name, bench.name) for name in METHODS}
     for name, method in made.items():
         bench.fitted.memo.clear()
         began = time.perf_counter()
@@ -113,7 +115,7 @@ def products_table(bench: Bench, sizes: list[int]) -> None:
     print(f"\n### {bench.name}: `tdce` beside its bare matrix products, and memory\n")
     print("| rows | seconds per 100 | products, seconds per 100 | ratio | peak memory, MB |")
     print("|---" * 5 + "|")
-    ready = TDCE().fit(bench.task("no"))
+    ready = DiffusionSearch().fit(bench.task("no"))
     runs = {n: partial(bench.explanation, ready, "no", queries(bench, n)) for n in sizes}
     memory = {n: (run(), peak())[1] for n, run in runs.items()}  # before the products, which need some of their own
     for n, run in runs.items():
@@ -130,7 +132,7 @@ def products_table(bench: Bench, sizes: list[int]) -> None:
 def parts_table(bench: Bench, rows: int) -> None:
     print(f"\n### {bench.name}: where the time goes, {rows:,} rows, defaults\n")
     print("| part | share of the time |\n|---|---|")
-    ready, frame = TDCE().fit(bench.task("no")), queries(bench, rows)
+    ready, frame = DiffusionSearch().fit(bench.task("no")), queries(bench, rows)
     bench.explanation(ready, "no", frame)  # the first call also judges the training rows, once
     profile = cProfile.Profile()
     profile.runcall(bench.explanation, ready, "no", frame)
@@ -143,7 +145,7 @@ def parts_table(bench: Bench, rows: int) -> None:
 def threads_table(bench: Bench, rows: int) -> None:
     print(f"\n### {bench.name}: threads, {rows:,} rows, defaults\n")
     print("| threads | seconds per 100 rows |\n|---|---|")
-    ready, frame, before = TDCE().fit(bench.task("no")), queries(bench, rows), torch.get_num_threads()
+    ready, frame, before = DiffusionSearch().fit(bench.task("no")), queries(bench, rows), torch.get_num_threads()
     for threads in (1, 2):
         torch.set_num_threads(threads)
         print(f"| {threads} | {100 * best(lambda: bench.explanation(ready, 'no', frame), 3) / rows:.4f} |", flush=True)

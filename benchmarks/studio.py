@@ -27,8 +27,8 @@ import httpx
 import numpy as np
 
 import tdce
-from tdce.studio.tongues import words_of
-from tdce.words.catalogue import languages
+from tdce.report.language.catalogue import languages
+from tdce.serving.i18n import words_of
 
 STATIC = Path(tdce.__file__).parent / "studio/static"
 PEOPLE = 20  # different ones
@@ -52,7 +52,7 @@ def main() -> None:
                 print(f"| {name} | {1000 * statistics.median(seconds):.0f} ms | {1000 * max(seconds):.0f} ms |")
             print("\n| clients at once | requests/s | p50 | p99 | errors |\n|---|---|---|---|---|")
             for clients in map(int, given.clients.split(",")):
-                took, seconds, errors = asyncio.run(crowd(address, rows, clients))
+                took, seconds, errors = asyncio.run(pool(address, rows, clients))
                 p50, p99 = np.quantile(seconds, [0.5, 0.99]) if seconds else (float("nan"),) * 2
                 print(f"| {clients:,} | {clients / took:.1f} | {p50:.2f} s | {p99:.2f} s | {errors} |")
     print("\n| file | bytes | packed |\n|---|---|---|")
@@ -103,10 +103,10 @@ def timed(client: httpx.Client, path: str, body: dict[str, Any]) -> float:
     return time.perf_counter() - began
 
 
-async def crowd(address: str, rows: list[dict[str, Any]], clients: int) -> tuple[float, list[float], int]:
+async def pool(address: str, rows: list[dict[str, Any]], clients: int) -> tuple[float, list[float], int]:
     """Seconds for all, seconds of each that was answered, and how many were not; each has a connection of its own."""
-    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
-    async with httpx.AsyncClient(timeout=PATIENCE, limits=limits, trust_env=False) as client:
+    feasible = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
+    async with httpx.AsyncClient(timeout=PATIENCE, feasible=feasible, trust_env=False) as client:
 
         async def ask(i: int) -> float | None:
             began = time.perf_counter()

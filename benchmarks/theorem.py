@@ -5,7 +5,7 @@ python benchmarks/theorem.py
 
 import numpy as np
 
-from tdce.paper import theory
+from tdce_reproduction import theory
 
 PI = np.array([0.2, 0.3, 0.5])
 TAUS = (0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 5.0)
@@ -48,10 +48,10 @@ def gradient() -> None:
     print("\n| " + " | ".join(head) + " |\n" + "|---" * len(head) + "|")
     on, product = np.eye(3, dtype=bool), np.outer(PI, PI)
     for tau in (0.02, 0.05, *TAUS):
-        variance, limits = theory.gradient_moments(PI, tau, 1_000_000).variance, theory.gradient_limits(3, tau)
+        variance, feasible = theory.gradient_moments(PI, tau, 1_000_000).variance, theory.gradient_limits(3, tau)
         laws = (PI * (1 - PI)).max() / (6 * tau), product[~on].max() / (6 * tau)
         cells = [value for part, law in zip((on, ~on), laws, strict=True)
-                 for value in (variance[part].max(), limits[part].max(), law)]  # fmt: skip
+                 for value in (variance[part].max(), feasible[part].max(), law)]  # fmt: skip
         print("| " + " | ".join(f"{value:.4g}" for value in (tau, theory.gradient_limit(tau), *cells)) + " |")
 
 

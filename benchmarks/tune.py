@@ -4,7 +4,7 @@
 
 The same rule and the same budget for all: five settings a method, seed 0, 200 refused validation rows, nothing
 masked. Among the settings whose validity is within 0.05 of the method's best, the one with the lowest sum of ranks over
-l2, instability, js, im1 and im2 is chosen. `tdce_paper` and `tdce_printed` are not tuned, and `tdce`
+l2, instability, js, im1 and im2 is chosen. `guided` and `guided_literal` are not tuned, and `tdce`
 has one setting for all data.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 import pandas as pd
 import torch
 
-from tdce.methods import METHODS
-from tdce.paper.benchmark.cell import Bench, Cell
-from tdce.paper.benchmark.settings import PAPER_DATA
+from tdce.methods.registry import METHODS
+from tdce_reproduction.benchmark.cell import Bench, Cell
+from tdce_reproduction.benchmark.settings import PAPER_DATA
 
 GRIDS: dict[str, list[dict[str, Any]]] = {
     "wachter": [{}, {"distance": "l2"}, {"loss": "squared"}, {"soften": 0.3}, {"rate": 0.05}],

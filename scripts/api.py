@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tdce
-from tdce.methods import METHODS
+from tdce.methods.registry import METHODS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 NAMES = (

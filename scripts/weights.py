@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 
 import tdce
-from tdce.answer import Answer
+from tdce.explainer.answer import Answer
 
 EXPLAINED = 200
 SIZES = (5, 1_000, 10_000)

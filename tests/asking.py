@@ -2,19 +2,18 @@
 
 from torch import Tensor
 
-from tdce.explaining import Block, drive
-from tdce.goal import Class, Goals
-from tdce.limits import Limits
-from tdce.methods import Method, Query, Task
-from tdce.methods.interface import Talk, task_of
-from tdce.noise import Noise
+from tdce._core.noise import Noise
+from tdce.methods.driver import Block, drive
+from tdce.methods.protocol import Dialogue, Method, Query, Task, task_of
+from tdce.models.goals import Class, Goals
+from tdce.schema.feasible import FeasibleSet
 
 
-def limits_of(task: Task, x: Tensor) -> Limits:
+def limits_of(task: Task, x: Tensor) -> FeasibleSet:
     """Of encoded rows, with the task's immutable features."""
     encoder = task.encoder
     frozen = [name for name in encoder.schema.names if not task.mutable[encoder.space.mask([name])].any()]
-    return Limits.of(encoder, encoder.decode(x), frozen)
+    return FeasibleSet.of(encoder, encoder.decode(x), frozen)
 
 
 def towards(k: int, x: Tensor) -> Goals:
@@ -31,15 +30,15 @@ def proposed(method: Method, x: Tensor, goals: Goals, seed: int = 0, option: int
 
 def query_of(task: Task, x: Tensor, goals: Goals, closeness=None, options: int = 1) -> Query:
     """What a method is asked about encoded rows."""
-    limits = limits_of(task, x)
-    return Query(x, task.judge.alone(limits.own, goals), goals, limits.reach(), closeness, options)
+    feasible = limits_of(task, x)
+    return Query(x, task.oracle.alone(feasible.own, goals), goals, feasible.reach(), closeness, options)
 
 
-def driven(talk: Talk, task: Task, x: Tensor, goals: Goals):
+def driven(talk: Dialogue, task: Task, x: Tensor, goals: Goals):
     """What a part of a method returns, its questions answered."""
-    return drive([talk], [Block(limits_of(task, x), goals)], task.judge)[0]
+    return drive([talk], [Block(limits_of(task, x), goals)], task.oracle)[0]
 
 
 def accepted(task: Task, x: Tensor, goals: Goals) -> Tensor:
     """(n,) whether encoded rows meet their goals."""
-    return task.judge(task.encoder.unembed(x), goals).met
+    return task.oracle(task.encoder.unembed(x), goals).met

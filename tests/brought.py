@@ -21,8 +21,8 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
 import tdce
-from tdce.encoder import Encoder
-from tdce.schema import Schema
+from tdce.schema.encoder import Encoder
+from tdce.schema.schema import Schema
 
 NUMBERS = ["income", "debt", "age"]
 

@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 
 import tdce
+from tdce._core.progress import Progress
 from tdce.diffusion.model import TabularDiffusion
-from tdce.encoder import Encoder
-from tdce.fitting import Fitted
-from tdce.methods import METHODS
+from tdce.diffusion.plausibility import reference
+from tdce.explainer.fitting import Fitted
+from tdce.methods.registry import METHODS
 from tdce.models.classifier import Classifier
-from tdce.models.model import OnEncoded
-from tdce.plausibility import reference
-from tdce.progress import Progress
-from tdce.schema import Schema
+from tdce.models.model import NetworkModel
+from tdce.schema.encoder import Encoder
+from tdce.schema.schema import Schema
 
 QUESTION = {
     "numbers": 5, "categories": (3, 7, 2), "classes": 3, "hidden": 24, "rows": 90,
@@ -28,7 +28,7 @@ QUESTION = {
 NUMBERS_ALONE = {
     "numbers": 7, "categories": (), "classes": 7, "hidden": 7, "rows": 150, "asked": {"closeness": 0.0}, "seed": 10091,
 }  # fmt: skip
-SHORT = {"tdce_paper": 12, "tdce_printed": 12, "wachter": 40, "revise": 30, "clue": 30, "counternet": 50}  # steps
+SHORT = {"guided": 12, "guided_literal": 12, "wachter": 40, "revise": 30, "clue": 30, "counternet": 50}  # steps
 
 
 def table(rows: int, numbers: int, categories: tuple[int, ...], seed: int) -> pd.DataFrame:
@@ -56,7 +56,7 @@ def untrained(frame: pd.DataFrame, classes: int, hidden: int) -> tdce.Explainer:
     typical = reference(encoder, diffusion, raw, y, classes, 0, Progress("silent"))
     made.fitted_ = Fitted(
         encoder, "y", None, classifier, diffusion, raw, y, raw, typical,
-        OnEncoded(classifier, encoder.embed, tuple(range(classes))), {"seed": 0},
+        NetworkModel(classifier, encoder.embed, tuple(range(classes))), {"seed": 0},
     )  # fmt: skip
     return made
 

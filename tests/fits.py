@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import tdce
-from tdce import fitting, people
-from tdce.methods import vae
-from tdce.models import autoencoder
+from tdce.diffusion import synthetic as people
+from tdce.explainer import autoencoder, fitting
+from tdce.methods.baselines import vae
 
 
 def kept(name: str, make: Callable[[], tdce.Explainer]) -> tdce.Explainer:
@@ -36,7 +36,7 @@ def short_training() -> None:
     fitting.CLASSIFIER = replace(fitting.CLASSIFIER, steps=120, rate=4e-3, patience=3)
     autoencoder.PLAN = replace(autoencoder.PLAN, steps=30)
     vae.STEPS = 250
-    people.MOST, people.PART, people.STEPS = 512, 512, 15
+    people.SYNTHETIC_ROWS, people.ROWS_AT_A_TIME, people.STEPS = 512, 512, 15
 
 
 SMALL = {"hidden": 32, "steps": 150}

@@ -8,7 +8,7 @@ import pytest
 from fits import kept
 
 import tdce
-from tdce import fitting
+from tdce.explainer import fitting
 
 
 def table(rows: int = 1200, seed: int = 0) -> pd.DataFrame:

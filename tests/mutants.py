@@ -19,8 +19,8 @@ from safetensors.torch import load as from_bytes
 
 import tdce
 from tdce import InputError
-from tdce.methods import TDCE
-from tdce.sealing import BEFORE, BLANK, DIGEST, sealed
+from tdce.explainer.sealed_file import BEFORE, BLANK, DIGEST, seal
+from tdce.methods.search import DiffusionSearch
 
 LONGEST = 10.0  # seconds for one mutant; then it hangs
 
@@ -30,7 +30,7 @@ RAW = {NESTED: "[" * 20_000 + "]" * 20_000, SURROGATE: '"\\ud800"'} | {
 }
 ODD: list[Any] = [
     None, True, False, 0, 1, 2, 3, -1, 50, 51, 2**31, 2**63, 2**64, 10**30, -(10**30), 10**400, 0.5, -0.5, 1e-320,
-    1e-30, 1e30, 1e150, 1e300, "", "a", "no", "yes", "x" * 10_000, "\u0000", "tdce", "tdce_paper", "any", "numeric",
+    1e-30, 1e30, 1e150, 1e300, "", "a", "no", "yes", "x" * 10_000, "\u0000", "tdce", "guided", "any", "numeric",
     [], [[]], [1], [0.5, 0.2], ["a", "a"], [True, 1], {}, {"a": 1}, [10**30] * 3, *RAW,
 ]  # fmt: skip
 
@@ -53,7 +53,7 @@ def table(rows: int = 80, seed: int = 0) -> pd.DataFrame:
 
 
 def explainer(**settings: Any) -> tdce.Explainer:
-    method = TDCE(people=4, beam=2)  # short searches: thousands of mutants are asked
+    method = DiffusionSearch(people=4, beam=2)  # short searches: thousands of mutants are asked
     made = tdce.Explainer(method, hidden=16, steps=20, progress="silent", **settings)
     return made.fit(table(), label="decision", favourable="yes")
 
@@ -173,7 +173,7 @@ def tensor_changed(whole: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice([1, 1, 2])):
         a, b = rng.sample(sorted(tensors), 2)
         tensors = TENSOR_EDITS[rng.choice(sorted(TENSOR_EDITS))](tensors, a, b, rng)
-    return sealed(content, {name: tensor.clone() for name, tensor in tensors.items()})
+    return seal(content, {name: tensor.clone() for name, tensor in tensors.items()})
 
 
 def body_changed(whole: bytes, rng: random.Random) -> bytes:

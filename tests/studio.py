@@ -17,19 +17,19 @@ import pandas as pd
 import uvicorn
 
 import tdce
-from tdce.studio.app import app_of
-from tdce.studio.serve import bound, config_of
-from tdce.studio.setting import Setting
+from tdce.serving.app import app_of
+from tdce.serving.server import bound, config_of
+from tdce.serving.settings import ServerSettings
 
 
 @contextmanager
 def asked(
-    explainer: tdce.Explainer, setting: Setting | None = None, rows: pd.DataFrame | None = None
+    explainer: tdce.Explainer, setting: ServerSettings | None = None, rows: pd.DataFrame | None = None
 ) -> Iterator[httpx.Client]:
     """A client of a server in a thread of this process, which ends with it; `client.app` is the app."""
     app = app_of(explainer, setting, rows)
-    with bound(Setting(port=0)) as place:
-        server = uvicorn.Server(config_of(app, setting or Setting()))
+    with bound(ServerSettings(port=0)) as place:
+        server = uvicorn.Server(config_of(app, setting or ServerSettings()))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
         thread.start()
         try:

@@ -11,12 +11,13 @@ from asking import limits_of, proposed, towards
 from torch import Tensor
 
 import tdce
+from tdce._core.errors import InputError
+from tdce._core.noise import Noise
 from tdce.diffusion import multinomial
-from tdce.errors import InputError
-from tdce.goal import Goals
-from tdce.methods import AS_PRINTED, FAITHFUL, METHODS, Task, TDCEPaper, TDCEPrinted
-from tdce.methods.algorithm1 import unit
-from tdce.noise import Noise
+from tdce.methods.algorithm1 import GUIDED, GUIDED_LITERAL, Guided, GuidedLiteral, unit
+from tdce.methods.protocol import Task
+from tdce.methods.registry import METHODS
+from tdce.models.goals import Goals
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def test_without_guidance_and_distance_it_is_the_unguided_walk(scene):
     """The second route: the reverse walk written out without any gradient, from the same noise."""
     task, x, goals = scene
     space, diffusion = task.space, task.diffusion
-    walked = proposed(TDCEPaper(guidance=0.0, proximity=0.0, steps=12).fit(task), x, goals)
+    walked = proposed(Guided(guidance=0.0, proximity=0.0, steps=12).fit(task), x, goals)
 
     source = Noise(x, 0)
     with torch.no_grad():
@@ -63,11 +64,11 @@ def test_without_guidance_and_distance_it_is_the_unguided_walk(scene):
 
 def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
     task, x, goals = scene
-    back = proposed(TDCEPaper(start=0.0).fit(task), x, goals)
+    back = proposed(Guided(start=0.0).fit(task), x, goals)
     assert torch.equal(back, x)
     for reading in ({"sigma": "variance", "cat_scale": "lambda"}, {"cat_scale": "lambda"}):
         moved = {
-            start: (proposed(TDCEPaper(start=start, **reading).fit(task), x, goals) - x).square().sum(dim=1).mean()
+            start: (proposed(Guided(start=start, **reading).fit(task), x, goals) - x).square().sum(dim=1).mean()
             for start in (0.01, 0.3, 0.8)
         }
         assert moved[0.01] < 0.1 < moved[0.3] < moved[0.8]
@@ -76,18 +77,18 @@ def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
 def test_by_the_norm_of_log_pi_categories_change_even_from_a_low_start_and_numbers_do_not(scene):
     """The surer the posterior is of a category, the longer log pi is, and the more the gradient weighs."""
     task, x, goals = scene
-    x_cf = proposed(TDCEPaper(start=0.01).fit(task), x, goals)
+    x_cf = proposed(Guided(start=0.01).fit(task), x, goals)
     num, cat = task.space.split((x_cf - x).square())
     assert num.sum(dim=1).mean() < 0.05 < cat.sum(dim=1).mean()
     sure, unsure = (torch.tensor([[p, 1 - p]]).log() for p in (0.999, 0.6))
-    assert TDCEPaper().norm_cat(sure) > 5 > TDCEPaper().norm_cat(unsure)
-    assert TDCEPaper(cat_scale="norm_pi").norm_cat(sure) == pytest.approx((0.999**2 + 0.001**2) ** 0.5)
+    assert Guided().norm_cat(sure) > 5 > Guided().norm_cat(unsure)
+    assert Guided(cat_scale="norm_pi").norm_cat(sure) == pytest.approx((0.999**2 + 0.001**2) ** 0.5)
 
 
 def test_guidance_raises_the_probability_of_the_target(scene):
     task, x, goals = scene
     means = [
-        log_p(task, proposed(TDCEPaper(guidance=g, proximity=0.0).fit(task), x, goals), goals).mean().item()
+        log_p(task, proposed(Guided(guidance=g, proximity=0.0).fit(task), x, goals), goals).mean().item()
         for g in (0.0, 1.0, 5.0)
     ]
     assert means[0] < means[1] < means[2]
@@ -97,7 +98,7 @@ def test_guidance_raises_the_probability_of_the_target(scene):
 def test_the_distance_weight_keeps_the_row_near(scene):
     task, x, goals = scene
     far, near = (
-        (proposed(TDCEPaper(guidance=3.0, proximity=p).fit(task), x, goals) - x)[:, : task.space.num]
+        (proposed(Guided(guidance=3.0, proximity=p).fit(task), x, goals) - x)[:, : task.space.num]
         .square().sum(dim=1).mean().item()
         for p in (0.0, 3.0)
     )  # fmt: skip
@@ -108,7 +109,7 @@ def test_immutable_columns_come_back_and_the_others_still_move(scene):
     task, x, goals = scene
     frozen = task.space.mask(["income", "housing"])
     for blend in ("noised", "exact"):
-        method = TDCEPaper(blend=blend, guidance=3.0).fit(replace(task, mutable=~frozen))
+        method = Guided(blend=blend, guidance=3.0).fit(replace(task, mutable=~frozen))
         x_cf = proposed(method, x, goals)
         assert torch.equal(x_cf[:, frozen], x[:, frozen])
         assert (x_cf[:, ~frozen] != x[:, ~frozen]).any(dim=1).all()
@@ -123,7 +124,7 @@ def test_blending_shows_the_walk_the_noised_original_at_the_level_entered(scene,
     monkeypatch.setattr(
         task.diffusion, "denoised", lambda x_t, t: (seen.setdefault(t, x_t[:, 0].detach().clone()), denoised(x_t, t))[1]
     )
-    proposed(TDCEPaper(steps=5).fit(replace(task, mutable=~frozen)), x, goals)
+    proposed(Guided(steps=5).fit(replace(task, mutable=~frozen)), x, goals)
     for t, column in seen.items():
         a = task.diffusion.schedule.alpha_bar[t]
         residual = (column - a**0.5 * x[:, 0]) / (1 - a) ** 0.5
@@ -141,7 +142,7 @@ def frozen(scene) -> tuple[Task, Tensor, Goals]:
 @pytest.fixture(scope="module")
 def plain(frozen) -> Tensor:
     task, x, goals = frozen
-    return proposed(TDCEPaper().fit(task), x, goals)
+    return proposed(Guided().fit(task), x, goals)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +164,9 @@ def plain(frozen) -> Tensor:
 )
 def test_every_reading_of_the_paper_makes_a_difference_and_valid_rows(frozen, plain, reading):
     task, x, goals = frozen
-    x_cf = proposed(TDCEPaper(**reading).fit(task), x, goals)
+    x_cf = proposed(Guided(**reading).fit(task), x, goals)
     usual = {k: v for k, v in reading.items() if k == "start" or (k == "steps" and v)}
-    plain = proposed(TDCEPaper(**usual).fit(task), x, goals) if usual else plain
+    plain = proposed(Guided(**usual).fit(task), x, goals) if usual else plain
     assert torch.isfinite(x_cf).all()
     _, cat = task.space.split(x_cf)
     assert torch.equal(cat, task.space.one_hot(cat))
@@ -187,7 +188,7 @@ def test_the_guided_direction_is_the_gradient_by_central_differences(scene, thro
         return log_p(task, estimate if through else estimate + step, goals)
 
     slope = torch.stack([(value(i, h) - value(i, -h)) / (2 * h) for i in range(num)], dim=1)
-    found = TDCEPaper(through_denoiser=through, proximity=0.0).fit(task).gradients(x_t, 300, x, goals)
+    found = Guided(through_denoiser=through, proximity=0.0).fit(task).gradients(x_t, 300, x, goals)
     torch.testing.assert_close(found.num, unit(slope), atol=1e-4, rtol=1e-3)
 
 
@@ -198,7 +199,7 @@ def test_unit_keeps_the_direction_and_leaves_zero_alone():
 
 def test_closeness_sets_the_start(explainer, scene):
     task, x, goals = scene
-    dialled, set_up = TDCEPaper(steps=5).fit(task), TDCEPaper(start=0.25, steps=5).fit(task)
+    dialled, set_up = Guided(steps=5).fit(task), Guided(start=0.25, steps=5).fit(task)
     assert torch.equal(proposed(dialled, x, goals, closeness=0.75), proposed(set_up, x, goals))
     assert not torch.equal(proposed(dialled, x, goals), proposed(set_up, x, goals))
     with pytest.raises(InputError, match="closeness"):
@@ -206,24 +207,24 @@ def test_closeness_sets_the_start(explainer, scene):
 
 
 def test_the_registry_knows_both_readings_by_name():
-    assert METHODS["tdce_paper"]() == TDCEPaper() == FAITHFUL
-    assert METHODS["tdce_printed"]() == TDCEPrinted() == AS_PRINTED
-    assert FAITHFUL != AS_PRINTED
+    assert METHODS["guided"]() == Guided() == GUIDED
+    assert METHODS["guided_literal"]() == GuidedLiteral() == GUIDED_LITERAL
+    assert GUIDED != GUIDED_LITERAL
 
 
 def test_the_two_readings_differ_in_these_settings_only():
-    differ = {f.name: (getattr(FAITHFUL, f.name), getattr(AS_PRINTED, f.name)) for f in fields(TDCEPaper)}
+    differ = {f.name: (getattr(GUIDED, f.name), getattr(GUIDED_LITERAL, f.name)) for f in fields(Guided)}
     assert {name: pair for name, pair in differ.items() if pair[0] != pair[1]} == {
         "start": (0.5, 1.0), "proximity": (1.0, 0.0), "sigma": ("deviation", "variance"), "loop_noise": (True, False),
     }  # fmt: skip
-    assert (FAITHFUL.cat_scale, AS_PRINTED.cat_scale) == ("norm", "norm")
+    assert (GUIDED.cat_scale, GUIDED_LITERAL.cat_scale) == ("norm", "norm")
 
 
 def test_the_letter_is_a_paper_method_with_its_settings(scene):
     task, x, goals = scene
-    spelt = TDCEPaper(start=1.0, proximity=0.0, sigma="variance", loop_noise=False, steps=8)
-    printed = TDCEPrinted(steps=8).fit(task)
-    assert type(printed) is TDCEPrinted
+    spelt = Guided(start=1.0, proximity=0.0, sigma="variance", loop_noise=False, steps=8)
+    printed = GuidedLiteral(steps=8).fit(task)
+    assert type(printed) is GuidedLiteral
     assert torch.equal(proposed(spelt.fit(task), x, goals), proposed(printed, x, goals))
 
 
@@ -239,21 +240,21 @@ def test_without_noise_in_the_loop_only_line_1_is_random(scene):
 
     for loop, last in ((False, False), (False, True), (True, False), (True, True)):
         drawn.clear()
-        method = TDCEPaper(steps=6, loop_noise=loop, last_noise=last).fit(task)
+        method = Guided(steps=6, loop_noise=loop, last_noise=last).fit(task)
         method.walk(x, goals, Counted(x, 0), 0.5)
         counts[loop, last] = len(drawn)
     assert counts == {(False, False): 2, (False, True): 2, (True, False): 12, (True, True): 14}  # two a step
-    still = TDCEPaper(steps=6, loop_noise=False).fit(task)
+    still = Guided(steps=6, loop_noise=False).fit(task)
     assert torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 0), 0.5))
     assert not torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 1), 0.5))
 
 
 def test_an_explainer_takes_the_letter_by_name_and_keeps_it(explainer, tmp_path):
-    made = tdce.Explainer(method="tdce_printed", progress="silent")
+    made = tdce.Explainer(method="guided_literal", progress="silent")
     made.fitted_ = explainer.fitted_
     made.save(tmp_path / "a.tdce")
     again = tdce.Explainer.load(tmp_path / "a.tdce", progress="silent")
-    assert again.method == AS_PRINTED
-    assert type(again.method) is TDCEPrinted
+    assert again.method == GUIDED_LITERAL
+    assert type(again.method) is GuidedLiteral
     people = lending.refused(explainer, 8)
     assert again.explain(people).to_frame().equals(made.explain(people).to_frame())

@@ -14,8 +14,11 @@ from safetensors.torch import save as to_bytes
 
 import tdce
 from tdce import InputError
-from tdce.methods import METHODS, TDCE, TDCEPaper, TDCEPrinted, Wachter
-from tdce.sealing import sealed
+from tdce.explainer.sealed_file import seal
+from tdce.methods.algorithm1 import Guided, GuidedLiteral
+from tdce.methods.baselines.wachter import Wachter
+from tdce.methods.registry import METHODS
+from tdce.methods.search import DiffusionSearch
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +79,7 @@ def test_the_report_keeps_all_but_the_clock(explainer, whole, tmp_path):
     assert loaded(whole, tmp_path).fitted.report == kept
 
 
-@pytest.mark.parametrize("method", [*METHODS, Wachter(distance="l2", steps=7), TDCEPaper(tau=(0.3, 0.1), steps=None)])
+@pytest.mark.parametrize("method", [*METHODS, Wachter(distance="l2", steps=7), Guided(tau=(0.3, 0.1), steps=None)])
 def test_every_method_comes_back_with_all_its_settings(explainer, method, tmp_path):
     made = tdce.Explainer(method, progress="silent")
     made.fitted_ = explainer.fitted_
@@ -165,10 +168,10 @@ FORGED = [
     ("label", None, "it has a classifier and no label"),
     ("label", 1.5, "label is 1.5, not text or a whole number"),
     ("method name", "magic", "method name is 'magic', not one of tdce"),
-    ("method settings", {}, "method tdce has no 'closeness'"),
+    ("method settings", {}, "method search has no 'closeness'"),
     ("method settings closeness", 2, "closeness is 2; it must be a number from 0 to 1"),
     ("method settings closeness", "far", "closeness is 'far'; it must be a number"),
-    ("method settings task_", None, "method tdce has 'task_', which is not known"),
+    ("method settings task_", None, "method search has 'task_', which is not known"),
     ("settings seed", 2**64, "settings seed is 18446744073709551616"),
     ("settings steps", 1.5, "settings steps is 1.5"),
     ("settings keep_rows", 1, "settings keep_rows is 1, not true or false"),
@@ -195,7 +198,7 @@ def test_forged_content_is_named_at_once(whole, tmp_path, where, value, words):
         holder = holder[int(name) if isinstance(holder, list) else name]
     holder[names[-1]] = value
     began = time.process_time()
-    assert words in refusal(sealed(content, tensors), tmp_path)
+    assert words in refusal(seal(content, tensors), tmp_path)
     assert time.process_time() - began < 2
 
 
@@ -203,7 +206,7 @@ def test_content_without_a_name_is_named(whole, tmp_path):
     content, tensors = mutants.opened(whole)
     for name in content:
         rest = {k: v for k, v in content.items() if k != name}
-        assert f"has no {name!r}" in refusal(sealed(rest, tensors), tmp_path)
+        assert f"has no {name!r}" in refusal(seal(rest, tensors), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -251,14 +254,14 @@ def first(tensor: torch.Tensor, value: float) -> torch.Tensor:
 )
 def test_forged_tensors_are_named(whole, tmp_path, name, change, words):
     content, tensors = mutants.opened(whole)
-    assert words in refusal(sealed(content, tensors | {name: change(tensors[name]).contiguous()}), tmp_path)
+    assert words in refusal(seal(content, tensors | {name: change(tensors[name]).contiguous()}), tmp_path)
 
 
 def test_a_tensor_more_or_less_is_named(whole, tmp_path):
     content, tensors = mutants.opened(whole)
-    assert "has 'x', which is not known" in refusal(sealed(content, tensors | {"x": torch.zeros(1)}), tmp_path)
+    assert "has 'x', which is not known" in refusal(seal(content, tensors | {"x": torch.zeros(1)}), tmp_path)
     del tensors["rows.y"]
-    assert "has no 'rows.y'" in refusal(sealed(content, tensors), tmp_path)
+    assert "has no 'rows.y'" in refusal(seal(content, tensors), tmp_path)
 
 
 # ---- without the training rows
@@ -288,8 +291,8 @@ def test_by_default_the_file_holds_nobodys_record(explainer, whole, without):
 def test_what_a_file_says_of_its_rows_is_so(whole, without, tmp_path):
     (kept, rows), (left_out, _) = mutants.opened(whole), mutants.opened(without.read_bytes())
     none = {"rows.raw": rows["rows.raw"][:0].clone(), "rows.y": rows["rows.y"][:0].clone()}
-    assert "says that it keeps its training rows, but has none" in refusal(sealed(kept, rows | none), tmp_path)
-    assert "does not keep its training rows, but has some" in refusal(sealed(left_out, rows), tmp_path)
+    assert "says that it keeps its training rows, but has none" in refusal(seal(kept, rows | none), tmp_path)
+    assert "does not keep its training rows, but has some" in refusal(seal(left_out, rows), tmp_path)
     made = tdce.Explainer.load(without, progress="silent")
     made.keep_rows = True
     with pytest.raises(InputError, match="cannot be saved: it says that it keeps its training rows, but has none"):
@@ -302,7 +305,14 @@ def test_the_default_method_answers_without_rows_as_with_them(explainer, without
 
 
 @pytest.mark.parametrize(
-    "method", [TDCE(), TDCE(closeness=0.0), TDCEPaper(steps=20), TDCEPrinted(steps=20), Wachter(distance="l2")]
+    "method",
+    [
+        DiffusionSearch(),
+        DiffusionSearch(closeness=0.0),
+        Guided(steps=20),
+        GuidedLiteral(steps=20),
+        Wachter(distance="l2"),
+    ],
 )
 def test_without_rows_one_can_still_explain(without, people, method):
     made = tdce.Explainer.load(without, progress="silent")
@@ -310,7 +320,7 @@ def test_without_rows_one_can_still_explain(without, people, method):
     frame = made.explain(people, n=2, immutable=["phone"]).to_frame()
     assert len(frame) == 2 * len(people)
     assert (frame["phone"].to_numpy() == people["phone"].to_numpy().repeat(2)).all()
-    assert (frame["status"] == "valid").mean() > (0.6 if isinstance(method, TDCE) else 0.2)
+    assert (frame["status"] == "valid").mean() > (0.6 if isinstance(method, DiffusionSearch) else 0.2)
     assert ((made.predict(frame) == "yes") == (frame["status"] == "valid")).all()
 
 
@@ -337,7 +347,7 @@ def test_without_rows_the_metrics_compare_with_the_synthetic_people(without, peo
 
 def test_with_rows_of_one_class_only_the_metrics_say_so(whole, people, tmp_path):
     content, tensors = mutants.opened(whole)
-    made = loaded(sealed(content, tensors | {"rows.y": torch.zeros_like(tensors["rows.y"])}), tmp_path)
+    made = loaded(seal(content, tensors | {"rows.y": torch.zeros_like(tensors["rows.y"])}), tmp_path)
     with pytest.raises(InputError, match="none of the 64 rows are of the target class"):
         tdce.evaluate(made, made.explain(people))
 
@@ -345,7 +355,7 @@ def test_with_rows_of_one_class_only_the_metrics_say_so(whole, people, tmp_path)
 def test_a_very_large_table_can_be_saved(whole, tmp_path):
     content, tensors = mutants.opened(whole)
     content["report"]["rows"] = 5_000_000_000
-    (tmp_path / "a.tdce").write_bytes(sealed(content, tensors))
+    (tmp_path / "a.tdce").write_bytes(seal(content, tensors))
     assert tdce.Explainer.load(tmp_path / "a.tdce").report["rows"] == 5_000_000_000
 
 

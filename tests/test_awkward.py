@@ -13,12 +13,13 @@ import torch
 from asking import query_of, towards
 
 import tdce
-from tdce.answer import Answer
-from tdce.errors import InputError
-from tdce.methods import TDCE
+from tdce._core.errors import InputError
+from tdce._core.noise import Noise
+from tdce.explainer.answer import Answer
 from tdce.methods.objective import Objective
-from tdce.noise import Noise
-from tdce.schema import Numeric, Schema
+from tdce.methods.search import DiffusionSearch
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.schema import Schema
 
 SIZE = 40  # rows of a table: too few to learn anything, enough to go wrong
 OPTIONS = 2
@@ -232,7 +233,7 @@ def test_changes_are_the_cells_that_differ(asked: Asked) -> None:
 
 def test_a_typical_answer_is_an_answer_too(asked: Asked) -> None:
     """With every part of the typical row in use, on tables of numbers or of categories alone, with three classes."""
-    made = tdce.Explainer(TDCE(closeness=0.0, people=5, beam=2), progress="silent")
+    made = tdce.Explainer(DiffusionSearch(closeness=0.0, people=5, beam=2), progress="silent")
     made.fitted_ = asked.explainer.fitted_
     answer = made.explain(asked.rows, target=asked.target, immutable=asked.immutable)
     assert set(answer.to_frame().iloc[:, -len(ADDED) :].set_axis(ADDED, axis=1)["status"]) <= {"valid", "already"}

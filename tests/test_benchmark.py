@@ -12,17 +12,29 @@ import pytest
 
 import tdce
 from tdce import InputError
-from tdce.evaluation import PAPER, Yardstick, evaluate
-from tdce.explainer import Explainer
-from tdce.judge import Judge
-from tdce.methods import METHODS, TDCE, Wachter
-from tdce.methods.wayback import WayBack
+from tdce._core.progress import Progress
+from tdce.explainer.evaluation import PAPER, MetricReference, evaluate
+from tdce.explainer.explainer import Explainer
+from tdce.methods.baselines.wachter import Wachter
+from tdce.methods.refine import Refined
+from tdce.methods.registry import METHODS
+from tdce.methods.search import DiffusionSearch
 from tdce.metrics import MEANING
-from tdce.paper.benchmark import Setting, run
-from tdce.paper.benchmark.cell import Bench, Cell, Measured
-from tdce.paper.benchmark.fingerprint import of_cell
-from tdce.paper.benchmark.settings import BASELINES, CHOSEN, DATA, DIAL, PAPER_DATA, PRESETS, WAYS_BACK, chosen
-from tdce.paper.benchmark.summary import (
+from tdce.models.oracle import Oracle
+from tdce_reproduction.benchmark.cell import Bench, Cell, Measured
+from tdce_reproduction.benchmark.fingerprint import of_cell
+from tdce_reproduction.benchmark.run import BenchmarkSettings, run
+from tdce_reproduction.benchmark.settings import (
+    BASELINES,
+    CHOSEN,
+    DATA,
+    DIAL,
+    PAPER_DATA,
+    PRESETS,
+    WAYS_BACK,
+    tuned_method,
+)
+from tdce_reproduction.benchmark.summary import (
     COMPARED,
     ORDER,
     Contest,
@@ -32,7 +44,6 @@ from tdce.paper.benchmark.summary import (
     markdown,
     paper_figures,
 )
-from tdce.progress import Progress
 
 
 def tidy(*rows: tuple[str, str, str, int, str, float]) -> pd.DataFrame:
@@ -55,7 +66,7 @@ def in_this_process(work, jobs, workers) -> Iterator[Measured]:
 
 def measured(out: Path) -> pd.DataFrame:
     """The whole benchmark of one method on a few rows, with the small explainer."""
-    setting = Setting(("german",), ("tdce_paper",), ("no", "yes"), seeds=1, rows=20, out=out, workers=1)
+    setting = BenchmarkSettings(("german",), ("guided",), ("no", "yes"), seeds=1, rows=20, out=out, workers=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Bench, "explainer", property(small))
         patch.setattr(RUNNING, "stream", in_this_process)
@@ -71,21 +82,21 @@ def results(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
 
 def test_every_metric_of_every_cell_is_there(results):
     out, rows = results
-    found = rows[(rows["masked"] == "no") & (rows["method"] == "tdce_paper")].set_index("metric")["value"]
+    found = rows[(rows["masked"] == "no") & (rows["method"] == "guided")].set_index("metric")["value"]
     assert set(PAPER) <= set(found.index)
     assert {"l2_common", "seconds_per_100", "sparsity", "realism", "copies", "gower", "coherence"} <= set(found.index)
     assert np.isfinite(rows["value"]).all()
     assert found["violations"] == 0
     assert 0 <= found["validity"] <= 1
     pd.testing.assert_frame_equal(pd.read_csv(out / "benchmark.csv"), rows)
-    assert "| German | tdce_paper |" in (out / "tables.md").read_text(encoding="utf-8")
+    assert "| German | guided |" in (out / "tables.md").read_text(encoding="utf-8")
     assert '"commit"' in (out / "environment.json").read_text(encoding="utf-8")
 
 
 def test_a_cell_run_again_from_nothing_gives_the_same_values(results, tmp_path, monkeypatch):
     _, rows = results
     monkeypatch.setattr(Bench, "explainer", property(small))
-    again = Bench("german", 0, 20, tmp_path).measure(Cell("german", "tdce_paper", "yes", 0)).metrics
+    again = Bench("german", 0, 20, tmp_path).measure(Cell("german", "guided", "yes", 0)).metrics
     first = rows[(rows["masked"] == "yes")].set_index("metric")["value"]
     assert {k: v for k, v in again.items() if k != "seconds"} == {k: first[k] for k in again if k != "seconds"}
     assert {*PAPER, "sparsity", "realism", "rows"} <= set(again)
@@ -124,9 +135,9 @@ def test_what_is_done_is_not_run_again_and_what_is_missing_is(results, tmp_path)
 
 
 def test_wrong_names_show_before_any_work(tmp_path):
-    for data, method, word in [("mars", "tdce", "mars"), ("german", "magic", "no method 'magic'")]:
+    for data, method, word in [("mars", "search", "mars"), ("german", "magic", "no method 'magic'")]:
         with pytest.raises(InputError, match=word):
-            run(Setting((data,), (method,), out=tmp_path / "none"), Progress("silent"))
+            run(BenchmarkSettings((data,), (method,), out=tmp_path / "none"), Progress("silent"))
     assert not (tmp_path / "none").exists()
 
 
@@ -149,8 +160,8 @@ def quick(monkeypatch) -> list[Cell]:
     return made
 
 
-def setting(out: Path, **others) -> Setting:
-    return Setting(**{"data": ("german",), "methods": ("wachter",), "masked": ("no",), "seeds": 1, "rows": 20,
+def setting(out: Path, **others) -> BenchmarkSettings:
+    return BenchmarkSettings(**{"data": ("german",), "methods": ("wachter",), "masked": ("no",), "seeds": 1, "rows": 20,
                       "out": out, "workers": 1} | others)  # fmt: skip
 
 
@@ -275,21 +286,19 @@ def test_a_damaged_file_is_named_with_the_way_out_and_never_overwritten(tmp_path
 )
 def test_a_setting_that_makes_no_sense_is_named(wrong, word):
     with pytest.raises(InputError, match=word):
-        Setting(**wrong)
+        BenchmarkSettings(**wrong)
 
 
 def test_the_letter_of_algorithm_1_is_a_cell_like_any_other(results, tmp_path, monkeypatch):
     """By its own settings, beside the paper's figures, and with a fingerprint of its own."""
     monkeypatch.setattr(Bench, "explainer", property(small))
     bench = Bench("german", 0, 20, results[0] / "fitted")
-    found = bench.measure(Cell("german", "tdce_printed", "no", 0)).metrics
+    found = bench.measure(Cell("german", "guided_literal", "no", 0)).metrics
     assert set(PAPER) <= set(found)
-    text = markdown(tidy(*[("lcd", "tdce_printed", "no", 0, metric, value) for metric, value in found.items()]))
-    assert "| LCD | tdce_printed |" in text
+    text = markdown(tidy(*[("lcd", "guided_literal", "no", 0, metric, value) for metric, value in found.items()]))
+    assert "| LCD | guided_literal |" in text
     assert "<small>0.59</small>" in text  # the paper's L2 of its own method
-    assert of_cell("german", "tdce_printed", 20, bench.explainer) != of_cell(
-        "german", "tdce_paper", 20, bench.explainer
-    )
+    assert of_cell("german", "guided_literal", 20, bench.explainer) != of_cell("german", "guided", 20, bench.explainer)
 
 
 def test_every_method_of_the_registry_has_an_edition():
@@ -300,27 +309,27 @@ def test_every_method_of_the_registry_has_an_edition():
 def test_chosen_settings_are_accepted_by_their_methods():
     for method, by_data in CHOSEN.items():
         for data in by_data:
-            chosen(method, data)
+            tuned_method(method, data)
 
 
 def test_the_tables_mark_the_best_and_the_second_and_count_what_is_lost():
     rows = tidy(
-        *[("lcd", m, "no", s, "l2", v + d) for m, v in (("wachter", 1.0), ("face", 3.0), ("tdce", 2.0))
+        *[("lcd", m, "no", s, "l2", v + d) for m, v in (("wachter", 1.0), ("face", 3.0), ("search", 2.0))
           for s, d in ((0, -0.1), (1, 0.1))],
         *[("lcd", m, "no", s, "validity", v) for s in (0, 1)
-          for m, v in (("wachter", 0.95), ("face", 0.97), ("tdce", 1.0))],
+          for m, v in (("wachter", 0.95), ("face", 0.97), ("search", 1.0))],
     )  # fmt: skip
     text = markdown(rows)
     assert "**1.00** ± 0.14 <small>0.34</small>" in text  # the paper's Wachter has 0.34 on LCD
     assert "<u>2.00</u> ± 0.14 <small>0.59</small>" in text
     assert "3.00 ± 0.14" in text
     assert (
-        "`tdce` is first in 1 of the paper's 2 cells, within one standard deviation of the first in 0 more, and last "
+        "`search` is first in 1 of the paper's 2 cells, within one standard deviation of the first in 0 more, and last "
         "in 0.\n"
     ) in text
     assert "- LCD: lost l2 to wachter (2.0 against 1.0)." in text
     (contest,) = contests(rows, "lcd", "no", ["validity"])
-    assert contest.ranking() == ["tdce", "face", "wachter"]
+    assert contest.ranking() == ["search", "face", "wachter"]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +345,7 @@ def test_the_tables_mark_the_best_and_the_second_and_count_what_is_lost():
     ],
 )
 def test_a_column_is_first_within_one_deviation_of_the_first_or_lost(metric, own, best, standing):
-    assert Contest(metric, {"tdce": Figure(*own), "face": Figure(*best)}).standing("tdce") == standing
+    assert Contest(metric, {"search": Figure(*own), "face": Figure(*best)}).standing("search") == standing
 
 
 def test_the_deviation_is_that_of_a_sample_and_nothing_with_one_seed():
@@ -349,16 +358,16 @@ def test_the_deviation_is_that_of_a_sample_and_nothing_with_one_seed():
 
 
 def test_who_makes_few_rows_valid_has_no_rank_in_what_that_makes_small():
-    values = {"wachter": (0.94, 1.0), "face": (0.95, 3.0), "tdce": (1.0, 2.0)}
+    values = {"wachter": (0.94, 1.0), "face": (0.95, 3.0), "search": (1.0, 2.0)}
     rows = tidy(*[("lcd", m, "no", 0, metric, v) for m, (validity, other) in values.items()
                   for metric, v in (("validity", validity), ("l2", other), ("im1", other), ("sparsity", other),
                                     ("gower", other), ("instability", other))])  # fmt: skip
     near, far = ["l2", "sparsity", "gower", "instability"], ["im1"]
     for contest in contests(rows, "lcd", "no", near):
-        assert contest.ranking() == ["tdce", "face", "wachter"]
+        assert contest.ranking() == ["search", "face", "wachter"]
         assert [contest.standing(m) for m in contest.ranking()] == ["first", "lost", "lost"]
     (contest,) = contests(rows, "lcd", "no", far)
-    assert contest.ranking() == ["wachter", "tdce", "face"]
+    assert contest.ranking() == ["wachter", "search", "face"]
     text = markdown(rows)
     lines = [line for line in text.splitlines() if line.startswith("| LCD | wachter |")]
     assert "| 1.00† ± 0.00 <small>0.34</small> |" in lines[0]
@@ -388,12 +397,12 @@ def only(found: pd.DataFrame) -> tuple[str, list[str]]:
 
 def test_ours_dominates_where_one_position_is_at_least_as_good_in_everything():
     rows = tidy(
-        *scored("lcd", "wachter"), *scored("lcd", "tdce", l2=2, gower=2), *scored("lcd", "tdce@0", l2=2),
-        *scored("lcd", "tdce@0.75"), *scored("lcd", "tdce@1", validity=0.5),
+        *scored("lcd", "wachter"), *scored("lcd", "search", l2=2, gower=2), *scored("lcd", "search@0", l2=2),
+        *scored("lcd", "search@0.75"), *scored("lcd", "search@1", validity=0.5),
     )  # fmt: skip
     found = dominance(rows)
     assert found[["method", "data", "masked"]].to_numpy().tolist() == [["wachter", "lcd", "no"]]
-    assert only(found) == ("tdce@0.75", [])
+    assert only(found) == ("search@0.75", [])
     text = markdown(rows)
     assert "The paper's baselines as published, on its data: **1 of 1**." in text
     assert "| wachter | **0.75** |" in text
@@ -402,12 +411,12 @@ def test_ours_dominates_where_one_position_is_at_least_as_good_in_everything():
 
 def test_one_metric_stands_in_the_way_and_the_position_with_the_fewest_is_named():
     """Position 0 loses l2 and gower, position 1 js alone; no position is good in all."""
-    rows = tidy(*scored("lcd", "wachter"), *scored("lcd", "tdce@0", l2=2, gower=2), *scored("lcd", "tdce@1", js=2))
-    assert only(dominance(rows)) == ("tdce@1", ["js"])
+    rows = tidy(*scored("lcd", "wachter"), *scored("lcd", "search@0", l2=2, gower=2), *scored("lcd", "search@1", js=2))
+    assert only(dominance(rows)) == ("search@1", ["js"])
     assert "**0 of 1**" in markdown(rows)
     assert "| wachter | 1: js |" in markdown(rows)
     masked = rows.assign(masked="yes")
-    assert only(dominance(masked)) == ("tdce@1", [])  # as in the paper, masked without js
+    assert only(dominance(masked)) == ("search@1", [])  # as in the paper, masked without js
 
 
 @pytest.mark.parametrize(
@@ -416,23 +425,23 @@ def test_one_metric_stands_in_the_way_and_the_position_with_the_fewest_is_named(
 )
 def test_a_loss_is_more_than_the_baselines_own_deviation(metric, value, lost):
     """Two seeds at 0.9 and 1.1: mean 1, deviation 0.1 times the square root of 2, 0.141."""
-    rows = tidy(*scored("lcd", "face"), *scored("lcd", "tdce", **{metric: value}))
-    assert only(dominance(rows)) == ("tdce", [metric] if lost else [])
+    rows = tidy(*scored("lcd", "face"), *scored("lcd", "search", **{metric: value}))
+    assert only(dominance(rows)) == ("search", [metric] if lost else [])
 
 
 def test_ours_loses_where_it_was_not_measured_and_a_baseline_where_it_made_no_row_valid():
-    ours, theirs = tidy(*scored("gmc", "tdce")), tidy(*scored("gmc", "clue", validity=0))
+    ours, theirs = tidy(*scored("gmc", "search")), tidy(*scored("gmc", "clue", validity=0))
     without = pd.concat([ours[ours["metric"] != "coherence"], theirs])
-    assert only(dominance(without)) == ("tdce", ["coherence"])
+    assert only(dominance(without)) == ("search", ["coherence"])
     nothing = pd.concat([ours, theirs[theirs["metric"] == "validity"]])
-    assert only(dominance(nothing)) == ("tdce", [])
+    assert only(dominance(nothing)) == ("search", [])
     assert dominance(theirs).empty
     assert "## Dominance" not in markdown(theirs)
 
 
 def test_german_other_forms_and_other_methods_are_counted_apart():
     rows = tidy(
-        *[line for d in DATA for k in ("no", "yes") for m in (*BASELINES, "tdce@0.5") for line in scored(d, m, k)],
+        *[line for d in DATA for k in ("no", "yes") for m in (*BASELINES, "search@0.5") for line in scored(d, m, k)],
         *scored("lcd", "face+", l2=0.5), *scored("german", "clue+"), *scored("law", "nice"),
     )  # fmt: skip
     text = markdown(rows)
@@ -449,7 +458,7 @@ def test_german_other_forms_and_other_methods_are_counted_apart():
         assert line in text
     assert "### Without a mask: with the common way back" in text
     first = text[text.index("## Without a mask") :].split("###")[0]
-    assert "tdce@" not in first  # the paper's tables have one line for each method
+    assert "search@" not in first  # the paper's tables have one line for each method
     assert "face+" not in first
 
 
@@ -457,34 +466,34 @@ def test_german_other_forms_and_other_methods_are_counted_apart():
 
 
 def test_a_name_may_say_the_position_of_the_dial_or_ask_for_the_way_back():
-    assert chosen("tdce@0.25", "lcd").closeness == 0.25
-    assert chosen("tdce", "lcd") == METHODS["tdce"]()  # one setting, whatever the data
-    assert [chosen(name, "law").closeness for name in DIAL] == [0, 0.25, 0.5, 1]
-    assert chosen("wachter+", "lcd") == WayBack(chosen("wachter", "lcd"))
-    for wrong, word in (("tdce@close", "what follows the @ must be a number"), ("tdce@2", "closeness is 2"),
+    assert tuned_method("search@0.25", "lcd").closeness == 0.25
+    assert tuned_method("search", "lcd") == METHODS["search"]()  # one setting, whatever the data
+    assert [tuned_method(name, "law").closeness for name in DIAL] == [0, 0.25, 0.5, 1]
+    assert tuned_method("wachter+", "lcd") == Refined(tuned_method("wachter", "lcd"))
+    for wrong, word in (("search@close", "what follows the @ must be a number"), ("search@2", "closeness is 2"),
                         ("face@0.5", "has no closeness"), ("magic@0.5", "no method 'magic@0.5'"),
                         ("magic+", "no method 'magic'")):  # fmt: skip
         with pytest.raises(InputError, match=word):
-            chosen(wrong, "lcd")
+            tuned_method(wrong, "lcd")
 
 
 def test_all_five_data_sets_and_all_positions_are_run_and_timed_once(tmp_path, monkeypatch):
-    assert set(Setting().data) == {"german", "adult", *PAPER_DATA}
-    assert Setting().methods == (*METHODS, *DIAL, *WAYS_BACK)
+    assert set(BenchmarkSettings().data) == {"german", "adult", *PAPER_DATA}
+    assert BenchmarkSettings().methods == (*METHODS, *DIAL, *WAYS_BACK)
     assert set(WAYS_BACK) == {f"{method}+" for method in BASELINES}
     assert set(METHODS) <= set(ORDER)
     made = quick(monkeypatch)
-    run(setting(tmp_path, methods=("tdce", "tdce@0.25", "wachter+")), Progress("silent"))
-    assert made == [*(Cell("german", method, "no", 0) for method in ("tdce", "tdce@0.25", "wachter+")), "time"]
+    run(setting(tmp_path, methods=("search", "search@0.25", "wachter+")), Progress("silent"))
+    assert made == [*(Cell("german", method, "no", 0) for method in ("search", "search@0.25", "wachter+")), "time"]
 
 
-@pytest.mark.parametrize("method", ["tdce@0.25", "wachter+"])
+@pytest.mark.parametrize("method", ["search@0.25", "wachter+"])
 def test_other_positions_and_forms_are_measured_again_where_the_method_has_changed(method, tmp_path, monkeypatch):
     made, asked = quick(monkeypatch), setting(tmp_path, methods=(method,))
     run(asked, Progress("silent"))
     run(asked, Progress("silent"))
     assert made == [Cell("german", method, "no", 0)]
-    monkeypatch.setattr(WayBack if "+" in method else TDCE, "edition", 99)
+    monkeypatch.setattr(Refined if "+" in method else DiffusionSearch, "edition", 99)
     run(asked, Progress("silent"))
     assert len(made) == 2
 
@@ -503,7 +512,7 @@ def test_held_out_rows_are_neither_learned_nor_asked_about():
 def test_the_papers_figures_are_those_that_it_prints():
     known = paper_figures()
     assert len(known) == 7 * 4 * 7 + 7 * 4 * 6 + 7 * 4
-    assert known["lcd", "no", "im1", "tdce"] == 0.63
+    assert known["lcd", "no", "im1", "guided"] == 0.63
     assert known["law", "yes", "validity", "wachter"] == 0.39
     assert known["adult", "no", "seconds_per_100", "face"] == 1.6
 
@@ -539,10 +548,10 @@ def test_rows_already_accepted_are_not_measured(explainer):
 
 def test_the_neighbour_is_the_nearest_other_row_of_the_same_verdict(explainer):
     fitted = explainer.fitted_
-    yardstick = Yardstick(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
+    yardstick = MetricReference(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
     said = fitted.classifier(fitted.encoder.embed(fitted.raw).float()).argmax(dim=1).numpy()
     queries = fitted.raw[:5]  # training rows: each is its own nearest row, which does not count
-    found = yardstick.neighbours(queries, Judge(fitted.model))
+    found = yardstick.neighbours(queries, Oracle(fitted.model))
     points = yardstick.whole(fitted.raw).numpy()
     for i in range(5):
         distance = np.linalg.norm(points - points[i], axis=1)
@@ -552,7 +561,7 @@ def test_the_neighbour_is_the_nearest_other_row_of_the_same_verdict(explainer):
 
 def test_standardised_numbers_have_mean_0_and_deviation_1_on_the_training_rows(explainer):
     fitted = explainer.fitted_
-    yardstick = Yardstick(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
+    yardstick = MetricReference(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
     numbers = yardstick.standardised(fitted.raw).numpy()
     np.testing.assert_allclose(numbers.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(numbers.std(axis=0), 1)

@@ -22,8 +22,9 @@ from test_report import data_of
 from typer.testing import CliRunner
 
 import tdce
-from tdce import InputError, cli, distilling
+from tdce import InputError, cli
 from tdce.cli import app
+from tdce.explainer import amortise as distilling
 
 
 def run(*words: object, cwd: Path, stdout=None, first=None, **env: str):

@@ -14,17 +14,17 @@ import pytest
 import torch
 
 import tdce
-from tdce.cells import Flags, Floats, Name
-from tdce.columns import KINDS, Choices, Column, Learned
-from tdce.columns.base import Arrays
-from tdce.encoder import Encoder
-from tdce.errors import InputError
-from tdce.evaluation import Yardstick
-from tdce.limits import Limits
-from tdce.models.autoencoder import Autoencoder
-from tdce.remarks import Remark
-from tdce.schema import Schema
-from tdce.sealing import sealed
+from tdce._core.errors import InputError
+from tdce._core.notes import Note
+from tdce._core.values import Flags, Floats, Name
+from tdce.explainer.autoencoder import Autoencoder
+from tdce.explainer.evaluation import MetricReference
+from tdce.explainer.sealed_file import seal
+from tdce.schema.columns import KINDS
+from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn
+from tdce.schema.encoder import Encoder
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 GRADES = ("poor", "fair", "good", "best")
 
@@ -77,7 +77,7 @@ class Graded(Column):
 
 
 @dataclass(frozen=True)
-class LearnedGrades(Learned):
+class LearnedGrades(FittedColumn):
     column: Graded
     moments: Floats  # mean and deviation of the positions
     dtype: Any = None
@@ -106,7 +106,7 @@ class LearnedGrades(Learned):
 
 
 @dataclass(frozen=True)
-class OneGrade(Choices):
+class OneGrade(AllowedValues):
     learned: LearnedGrades
     own: Floats
 
@@ -159,25 +159,25 @@ def test_it_is_encoded_and_decoded() -> None:
     assert other["grade"].dtype == frame["grade"].dtype
     assert other["grade"].tolist() == frame["grade"].tolist()[::-1]
     assert encoder.unfamiliar(encoder.read(frame))[3] == [
-        Remark("odd_value", ("grade",), values={"text": "is the best there is"})
+        Note("odd_value", ("grade",), values={"text": "is the best there is"})
     ]
 
 
 def test_limits_hold() -> None:
     encoder, frame = Encoder.fit(table()), table().iloc[:4]
-    limits = Limits.of(encoder, frame)
-    best = limits.x.clone()
+    feasible = FeasibleSet.of(encoder, frame)
+    best = feasible.x.clone()
     best[:, 1] = 9.0
-    assert limits.snap(best)[:, 1].tolist() == [1, 2, 3, 3]
-    assert limits.kept(limits.snap(best)).all()
-    own = limits.own
-    assert limits.kept(np.column_stack([own[:, 0], [2, 2, 0, 3], own[:, 2]])).tolist() == [False, True, False, True]
+    assert feasible.snap(best)[:, 1].tolist() == [1, 2, 3, 3]
+    assert feasible.kept(feasible.snap(best)).all()
+    own = feasible.own
+    assert feasible.kept(np.column_stack([own[:, 0], [2, 2, 0, 3], own[:, 2]])).tolist() == [False, True, False, True]
     places, low, high = [0, 1, 2, 3], [0, 0, 1, 2], [1, 2, 3, 3]
-    at = dict(zip(places, limits.x[:, 1].tolist(), strict=True))
-    assert limits.reach().low[:, 1].tolist() == [at[p] for p in low]
-    assert limits.reach().high[:, 1].tolist() == [at[p] for p in high]
-    assert limits.free()[:, 1].all()
-    frozen = Limits.of(encoder, frame, ["grade"])
+    at = dict(zip(places, feasible.x[:, 1].tolist(), strict=True))
+    assert feasible.reach().low[:, 1].tolist() == [at[p] for p in low]
+    assert feasible.reach().high[:, 1].tolist() == [at[p] for p in high]
+    assert feasible.free()[:, 1].all()
+    frozen = FeasibleSet.of(encoder, frame, ["grade"])
     assert frozen.snap(best)[:, 1].tolist() == [0, 1, 2, 3]
     assert not frozen.free()[:, 1].any()
 
@@ -185,7 +185,7 @@ def test_limits_hold() -> None:
 def test_it_is_measured_as_a_number() -> None:
     encoder = Encoder.fit(table())
     raw = encoder.read(table())
-    yardstick = Yardstick(encoder, raw, raw[:, 0] > 20, *[Autoencoder(1, 1)] * 3)
+    yardstick = MetricReference(encoder, raw, raw[:, 0] > 20, *[Autoencoder(1, 1)] * 3)
     np.testing.assert_allclose(yardstick.standardised(raw)[:4, 1], np.array([-1.5, -0.5, 0.5, 1.5]) / 1.25**0.5)
 
 
@@ -204,6 +204,6 @@ def test_it_is_learned_explained_saved_and_loaded(tmp_path: Path) -> None:
 
     content, tensors = mutants.opened((tmp_path / "a.tdce").read_bytes())
     tensors["grades.1.moments"] = torch.zeros(2, dtype=torch.float64)
-    (tmp_path / "a.tdce").write_bytes(sealed(content, tensors))
+    (tmp_path / "a.tdce").write_bytes(seal(content, tensors))
     with pytest.raises(InputError, match="its grades of 'grade' do not vary"):
         tdce.Explainer.load(tmp_path / "a.tdce")

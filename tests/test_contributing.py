@@ -11,7 +11,7 @@ import test_methods
 from asking import towards
 
 import tdce
-from tdce.methods import METHODS
+from tdce.methods.registry import METHODS
 
 GUIDE = Path(__file__).parent.parent / "CONTRIBUTING.md"
 

@@ -2,17 +2,17 @@
 
 import torch
 
-from tdce.copies import once, twins
+from tdce.methods.padding import first_copies, without_copies
 
 
 def test_twins_are_the_first_rows_that_are_the_same():
-    assert twins(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [1.0, 2.0]])).tolist() == [0, 1, 0, 0]
+    assert first_copies(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [1.0, 2.0]])).tolist() == [0, 1, 0, 0]
 
 
 def test_candidates_of_copies_are_found_among_those_of_their_twins():
     at = torch.tensor([0, 1, 2, 0, 2, 3, 3])  # rows 2 and 3 are copies of row 0
     x = torch.tensor([5.0, 7.0, 5.0, 6.0, 6.0, 5.0, 6.0])[:, None]
-    own, place = once(x, at, torch.tensor([0, 1, 0, 0]))
+    own, place = without_copies(x, at, torch.tensor([0, 1, 0, 0]))
     assert own.tolist() == [0, 1, 3]
     assert torch.equal(x[own][place], x)
     assert place.tolist() == [0, 1, 0, 2, 2, 0, 2]
@@ -21,14 +21,14 @@ def test_candidates_of_copies_are_found_among_those_of_their_twins():
 def test_where_something_else_is_asked_of_a_copy_everything_is_kept():
     at, twin = torch.tensor([0, 1]), torch.tensor([0, 0])
     for x in ([[1.0], [2.0]], [[1.0], [float("nan")]]):
-        own, place = once(torch.tensor(x), at, twin)
+        own, place = without_copies(torch.tensor(x), at, twin)
         assert own.tolist() == place.tolist() == [0, 1]
-    own, _ = once(torch.ones(3, 1), torch.tensor([0, 1, 1]), twin)  # one more than of its twin
+    own, _ = without_copies(torch.ones(3, 1), torch.tensor([0, 1, 1]), twin)  # one more than of its twin
     assert own.tolist() == [0, 1, 2]
 
 
 def test_rows_without_copies_and_no_rows_at_all_stay_as_they_are():
-    own, place = once(torch.ones(3, 1), torch.tensor([0, 1, 1]), torch.tensor([0, 1]))
+    own, place = without_copies(torch.ones(3, 1), torch.tensor([0, 1, 1]), torch.tensor([0, 1]))
     assert own.tolist() == place.tolist() == [0, 1, 2]
-    own, place = once(torch.ones(0, 1), torch.zeros(0, dtype=torch.long), torch.tensor([0, 0]))
+    own, place = without_copies(torch.ones(0, 1), torch.zeros(0, dtype=torch.long), torch.tensor([0, 0]))
     assert len(own) == len(place) == 0

@@ -9,8 +9,8 @@ from asking import proposed
 from torch import Generator
 from torch.nn.functional import one_hot
 
-from tdce.goal import Class, Goals
-from tdce.methods.counternet import CounterNet, Network, Predictor, losses
+from tdce.methods.baselines.counternet import CounterNet, Network, Predictor, losses
+from tdce.models.goals import Class, Goals
 
 ENCODER = toys.encoder("ab", c=3)
 SPACE = ENCODER.space

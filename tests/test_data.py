@@ -11,10 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tdce.data import Dataset, Entry, Splits, catalogue, load
-from tdce.data.sets import SETS
-from tdce.errors import InputError
-from tdce.schema import Categorical, Numeric
+from tdce._core.errors import InputError
+from tdce.datasets.loading import CatalogueEntry, Dataset, Splits, catalogue, load
+from tdce.datasets.tables import SETS
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
 
 READ_AS_MISSING = {"", "na", "n/a", "nan", "null", "none", "<na>", "#n/a", "-nan"}
 
@@ -325,7 +326,7 @@ def test_catalogue_tells_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
         ("adult", True), ("german", True), ("gmc", False), ("law", False), ("lcd", False),
     ]  # fmt: skip
     for entry in entries:
-        assert isinstance(entry, Entry)
+        assert isinstance(entry, CatalogueEntry)
         assert all([entry.title, entry.columns, entry.source, entry.licence])
     assert entries[-1].where == "missing: set TDCE_DATA to the folder that holds lcd.csv.gz"
 

@@ -9,15 +9,15 @@ import torch
 from scipy import integrate, stats
 from torch import Generator, Tensor
 
+from tdce._core.errors import InputError
+from tdce._core.network import Backbone, TimeEmbedding
+from tdce._core.noise import Noise
+from tdce._core.progress import Progress
+from tdce._core.training import Adam, Plan, _clipped, train
 from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.model import CATEGORY_WEIGHT, ROWS_PER_TIME, TabularDiffusion
 from tdce.diffusion.schedule import Schedule
-from tdce.errors import InputError
-from tdce.network import Backbone, TimeEmbedding
-from tdce.noise import Noise
-from tdce.progress import Progress
-from tdce.space import Space
-from tdce.training import Adam, Plan, _clipped, train
+from tdce.schema.space import Space
 
 SCHEDULE = Schedule.cosine(1000)
 TWO_BLOCKS = Space(2, (3, 2), {"a": (0,), "b": (1,), "c": (2, 3, 4), "d": (5, 6)})

@@ -15,11 +15,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from tdce.columns.scale import Scale
-from tdce.encoder import Encoder
-from tdce.errors import InputError
-from tdce.schema import Categorical, Numeric, Schema
-from tdce.space import Space
+from tdce._core.errors import InputError
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.columns.scale import Scale
+from tdce.schema.encoder import Encoder
+from tdce.schema.schema import Schema
+from tdce.schema.space import Space
 
 DECIMAL = pd.ArrowDtype(pa.decimal128(12, 2))
 WHOLE = ["int8", "int16", "int32", "int64", "uint8", "uint64", "Int64", "UInt8", "int64[pyarrow]"]

@@ -17,13 +17,13 @@ import pandas as pd
 import pytest
 
 import tdce
-from tdce import streams
-from tdce.blocks import Asked
-from tdce.errors import InputError
-from tdce.evidence import keys
-from tdce.overnight import Keeping, Run
-from tdce.progress import Progress
-from tdce.tables import Dialect, read_table, write_table
+from tdce._core.errors import InputError
+from tdce._core.progress import Progress
+from tdce.audit import keys
+from tdce.batch.blocks import Asked
+from tdce.batch.run import EvidenceOptions, RunOptions
+from tdce.datasets import chunks as streams
+from tdce.datasets.files import Dialect, read_table, write_table
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # the engines have warnings of their own
 ROWS = 240
@@ -99,10 +99,10 @@ def cluster() -> Iterator[None]:
 
 
 def with_ray(folder: Path, out: str, workers: int) -> None:
-    from tdce.ray import explain_parquet
+    from tdce.batch.ray import explain_parquet
 
     asked = Asked(n=2, immutable=("age",))
-    run = Run(folder / "a.tdce", folder / out, asked, Dialect(), workers=workers)
+    run = RunOptions(folder / "a.tdce", folder / out, asked, Dialect(), workers=workers)
     total = explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"))
     assert (total.rows, sum(total.counts.values())) == (ROWS, 2 * ROWS)
 
@@ -116,7 +116,7 @@ def test_ray_writes_the_bytes_of_one_process(folder, cluster, monkeypatch, worke
 
 @pytest.mark.parametrize("private", [False, True])
 def test_evidence_of_ray_is_that_of_one_process_to_the_byte_and_is_verified(folder, cluster, monkeypatch, private):
-    from tdce.ray import explain_parquet
+    from tdce.batch.ray import explain_parquet
 
     monkeypatch.setattr(streams, "BLOCK", 32)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
@@ -124,8 +124,8 @@ def test_evidence_of_ray_is_that_of_one_process_to_the_byte_and_is_verified(fold
     if not secret.exists():
         keys.make(folder / "bank")
     hidden = ("--secret", secret) if private else ()
-    keeping = Keeping(folder / "ray.jsonl", folder / "bank.key", secret if private else None)
-    run = Run(folder / "a.tdce", folder / "ray.csv", Asked(n=2), Dialect(), workers=2, evidence=keeping)
+    keeping = EvidenceOptions(folder / "ray.jsonl", folder / "bank.key", secret if private else None)
+    run = RunOptions(folder / "a.tdce", folder / "ray.csv", Asked(n=2), Dialect(), workers=2, evidence=keeping)
     explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"))
     command("explain", folder / "a.tdce", folder / "rows.parquet", "-n", 2, "--out", folder / "local.csv",
             "--evidence", folder / "local.jsonl", "--sign", folder / "bank.key", *hidden)  # fmt: skip
@@ -137,14 +137,14 @@ def test_evidence_of_ray_is_that_of_one_process_to_the_byte_and_is_verified(fold
 
 
 def test_robust_answers_of_ray_are_those_of_one_process(folder, cluster, monkeypatch):
-    from tdce.ray import explain_parquet
+    from tdce.batch.ray import explain_parquet
 
     monkeypatch.setattr(streams, "BLOCK", 32)
     lending.table(200).to_csv(folder / "table.csv", index=False)
     explainer = tdce.Explainer.load(folder / "a.tdce", progress="silent")
-    committee = explainer.retrain(read_table(folder / "table.csv", explainer.schema), 2)
-    run = Run(folder / "a.tdce", folder / "robust.csv", Asked(), Dialect(), workers=2)
-    explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"), committee)
+    ensemble = explainer.retrain(read_table(folder / "table.csv", explainer.schema), 2)
+    run = RunOptions(folder / "a.tdce", folder / "robust.csv", Asked(), Dialect(), workers=2)
+    explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"), ensemble)
     command("explain", folder / "a.tdce", folder / "rows.parquet", "--out", folder / "robust-one.csv",
             "--robust", 2, "--table", folder / "table.csv")  # fmt: skip
     assert (folder / "robust.csv").read_bytes() == (folder / "robust-one.csv").read_bytes()
@@ -168,11 +168,11 @@ def test_ray_goes_on_when_an_actor_is_killed(folder, cluster, monkeypatch):
 
 
 def test_ray_names_a_wrong_cell(folder, cluster):
-    from tdce.ray import explain_parquet
+    from tdce.batch.ray import explain_parquet
 
     frame = pd.read_parquet(folder / "rows.parquet").assign(housing="boat")
     frame.to_parquet(folder / "boat.parquet", index=False)
-    run = Run(folder / "a.tdce", folder / "boat-out.csv", Asked(), Dialect())
+    run = RunOptions(folder / "a.tdce", folder / "boat-out.csv", Asked(), Dialect())
     with pytest.raises(InputError, match=r"^'housing' has category 'boat' in row 0"):
         explain_parquet(run, str(folder / "boat.parquet"), Progress("silent"))
     assert not list(folder.glob("boat-out*"))

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from tdce import evaluation
-from tdce.encoder import Encoder
-from tdce.errors import InputError
-from tdce.evaluation import PAPER, Yardstick
-from tdce.explanation import Explanation
+from tdce._core.errors import InputError
+from tdce.explainer import evaluation
+from tdce.explainer.evaluation import PAPER, MetricReference
+from tdce.methods.explanation import Explanation
 from tdce.metrics import MEANING
+from tdce.schema.encoder import Encoder
 
 OWN, RENT = 0.0, 1.0  # housing
 TRAINED = np.array(  # amount, housing; mean 20 and deviation 10
@@ -41,10 +41,10 @@ class Mean:
 
 
 @pytest.fixture
-def yardstick(monkeypatch) -> Yardstick:
+def yardstick(monkeypatch) -> MetricReference:
     monkeypatch.setattr("tdce.evaluation.Autoencoder", Mean)
     frame = pd.DataFrame({"amount": TRAINED[:, 0], "housing": np.where(TRAINED[:, 1] == RENT, "rent", "own")})
-    return Yardstick.fit(Encoder.fit(frame), TRAINED, TARGET, 0, HELD, HELD_TARGET)
+    return MetricReference.fit(Encoder.fit(frame), TRAINED, TARGET, 0, HELD, HELD_TARGET)
 
 
 def explained(raw: list[list[list[float]]], *status: str) -> Explanation:
@@ -61,9 +61,9 @@ def explained(raw: list[list[list[float]]], *status: str) -> Explanation:
     )
 
 
-def measured(yardstick: Yardstick, own, found: Explanation, near, found_near: Explanation) -> dict[str, float]:
-    limits = SimpleNamespace(own=np.array(own, dtype=np.float64), kept=lambda raw: raw[:, 0] <= 30)
-    return yardstick.measure(limits, found, np.array(near, dtype=np.float64), found_near)
+def measured(yardstick: MetricReference, own, found: Explanation, near, found_near: Explanation) -> dict[str, float]:
+    feasible = SimpleNamespace(own=np.array(own, dtype=np.float64), kept=lambda raw: raw[:, 0] <= 30)
+    return yardstick.measure(feasible, found, np.array(near, dtype=np.float64), found_near)
 
 
 def test_each_autoencoder_learns_its_own_rows(yardstick):
@@ -78,7 +78,7 @@ def test_the_bottleneck_is_half_of_the_features(monkeypatch, features, bottlenec
     monkeypatch.setattr("tdce.evaluation.Autoencoder", Mean)
     raw = np.arange(8.0)[:, None] + np.arange(features)
     frame = pd.DataFrame(raw, columns=[f"n{i}" for i in range(features)])
-    found = Yardstick.fit(Encoder.fit(frame), raw, TARGET, seed=7)
+    found = MetricReference.fit(Encoder.fit(frame), raw, TARGET, seed=7)
     for learned in (found.of_target, found.of_origin, found.of_all):
         assert (learned.width, learned.bottleneck, learned.seeds) == (features, bottleneck, [7, 7])
         assert isinstance(learned.bottleneck, int)
@@ -88,7 +88,7 @@ def test_each_number_is_standardised_by_itself_and_ends_where_the_encoding_does(
     """Amounts of mean 20 and deviation 10, rates of mean 0.5 and deviation 0.1, and a constant."""
     raw = np.array([[10, 0.4, 5], [30, 0.6, 5]] * 4)
     encoder = Encoder.fit(pd.DataFrame(raw, columns=["amount", "rate", "constant"]))
-    yardstick = Yardstick(encoder, raw, TARGET, *[None] * 3)
+    yardstick = MetricReference(encoder, raw, TARGET, *[None] * 3)
     found = yardstick.standardised(np.array([[20, 0.7, 6], [10, np.nan, 5]]))
     np.testing.assert_allclose(found, [[0, 2, 1], [-1, 0, 0]], atol=1e-9)
     far, further = (yardstick.standardised(np.array([[v, 0.5, 5], [-v, 0.5, 5]]))[:, 0] for v in (1e6, 1e9))
@@ -100,7 +100,7 @@ def test_each_number_is_standardised_by_itself_and_ends_where_the_encoding_does(
 def test_a_class_that_is_everybody_or_nobody_cannot_be_measured(yardstick):
     for target, word in ((np.ones(8, dtype=bool), "all"), (np.zeros(8, dtype=bool), "none")):
         with pytest.raises(InputError, match=f"{word} of the 8 rows"):
-            Yardstick.fit(yardstick.encoder, TRAINED, target)
+            MetricReference.fit(yardstick.encoder, TRAINED, target)
 
 
 def test_whole_rows_are_standardised_numbers_and_hard_categories(yardstick):
@@ -173,7 +173,7 @@ def test_the_distance_to_the_class_counts_the_categories(yardstick):
     bits = np.log2(8 / 5), 1 / 4 * np.log2(2 / 5) + 3 / 4 * np.log2(2)
     assert values["js"] == pytest.approx(sum(bits) / 2)
     by_hand = explained([[[10, RENT]], [[30, RENT]]], "valid", "valid")
-    alone = Yardstick(yardstick.encoder, TRAINED, np.arange(8) == 7, *[yardstick.of_all] * 3)  # (30, own) alone
+    alone = MetricReference(yardstick.encoder, TRAINED, np.arange(8) == 7, *[yardstick.of_all] * 3)  # (30, own) alone
     values = measured(alone, own, by_hand, own, by_hand)
     assert values["realism"] == pytest.approx((np.sqrt(2**2 + 2) + np.sqrt(2)) / 2)  # another category: sqrt(2)
 
@@ -208,22 +208,22 @@ def test_twenty_rows_of_each_side_make_a_two_sample_test(yardstick):
 
 
 def test_the_neighbour_is_of_the_same_verdict_and_another_row_and_categories_count(yardstick):
-    judge = SimpleNamespace(predict=lambda raw: torch.from_numpy(raw[:, 0] > 20))  # a yes above the middle amount
+    oracle = SimpleNamespace(predict=lambda raw: torch.from_numpy(raw[:, 0] > 20))  # a yes above the middle amount
 
     asked = np.array([[10, RENT], [12, OWN], [22, OWN], [30, OWN]], dtype=np.float64)
-    found = yardstick.neighbours(asked, judge)
+    found = yardstick.neighbours(asked, oracle)
     # The only other (10, .) rows own; amount 12 is nearest to (10, own); 22 is a yes, hence nearest to (30, own);
     # (30, own) was learned itself and is the only one: the next renters
     assert found.tolist() == [[10, OWN], [10, OWN], [30, OWN], [30, RENT]]
 
     assert yardstick.frame(found)["housing"].tolist() == ["own", "own", "own", "rent"]
-    only = Yardstick(yardstick.encoder, TRAINED[4:], TARGET[4:], *[yardstick.of_all] * 3)
-    lonely = only.neighbours(np.array([[10, OWN], [22, OWN]], dtype=np.float64), judge)
+    only = MetricReference(yardstick.encoder, TRAINED[4:], TARGET[4:], *[yardstick.of_all] * 3)
+    lonely = only.neighbours(np.array([[10, OWN], [22, OWN]], dtype=np.float64), oracle)
     assert lonely.tolist() == [[10, OWN], [30, OWN]]  # nobody is of the first one's verdict: itself
-    apart = Yardstick(yardstick.encoder, np.array([[10, OWN], [12, OWN], [16, OWN]]), TARGET[:3], *[None] * 3)
-    assert apart.neighbours(np.array([[10.0, OWN]]), judge).tolist() == [[12, OWN]]  # the next, not the last
-    single = Yardstick(yardstick.encoder, np.array([[10.0, OWN]]), TARGET[:1], *[None] * 3)
-    assert single.neighbours(np.array([[10.0, OWN]]), judge).tolist() == [[10, OWN]]  # there is no other
+    apart = MetricReference(yardstick.encoder, np.array([[10, OWN], [12, OWN], [16, OWN]]), TARGET[:3], *[None] * 3)
+    assert apart.neighbours(np.array([[10.0, OWN]]), oracle).tolist() == [[12, OWN]]  # the next, not the last
+    single = MetricReference(yardstick.encoder, np.array([[10.0, OWN]]), TARGET[:1], *[None] * 3)
+    assert single.neighbours(np.array([[10.0, OWN]]), oracle).tolist() == [[10, OWN]]  # there is no other
 
 
 def test_the_neighbours_are_asked_the_same_question_within_the_same_limits(monkeypatch):
@@ -231,9 +231,9 @@ def test_the_neighbours_are_asked_the_same_question_within_the_same_limits(monke
     answer = explainer.explain(lending.refused(explainer, 20), immutable=["age"], closeness=0.3, seed=4)
     seen, real = [], evaluation.explain
 
-    def explain(method, limits, question):
-        seen.append((limits.immutable, question.closeness, question.seed, question.options))
-        return real(method, limits, question)
+    def explain(method, feasible, question):
+        seen.append((feasible.immutable, question.closeness, question.seed, question.options))
+        return real(method, feasible, question)
 
     monkeypatch.setattr(evaluation, "explain", explain)
     assert evaluation.evaluate(explainer, answer)["violations"] == 0

@@ -21,14 +21,15 @@ import pytest
 from test_cli import run
 
 import tdce
-from tdce import InputError, verification, verify
-from tdce.evidence import keys, reading
-from tdce.evidence.chain import START, Chain, State, sealed
-from tdce.evidence.record import canonical, piece
-from tdce.evidence.verified import Verified
-from tdce.methods import TDCE
-from tdce.ray import _numbered
-from tdce.targets import entry_of, from_entry
+from tdce import InputError, verify
+from tdce.audit import keys, reading, verification
+from tdce.audit.chain import START, Chain, State, seal_line
+from tdce.audit.findings import Findings
+from tdce.audit.record import block_lines
+from tdce.batch.ray import _numbered
+from tdce.explainer.digests import canonical
+from tdce.methods.search import DiffusionSearch
+from tdce.models.targets import target_from_json, target_to_json
 
 QUESTION = {"n": 2, "immutable": ["age"], "rules": ["debt <= 9000"], "costs": {"income": 2.0}, "seed": 3}
 LINKS = {"record", "number", "previous", "hash", "lines"}
@@ -51,7 +52,7 @@ class Case:
     def lines(self, private: bool = False) -> list[str]:
         return (self.private if private else self.path).read_text("utf-8").splitlines(keepends=True)
 
-    def check(self, lines: list[str] | bytes, rows: bool = True, private: bool = False, **more: Any) -> Verified:
+    def check(self, lines: list[str] | bytes, rows: bool = True, private: bool = False, **more: Any) -> Findings:
         path = self.folder / "tampered.jsonl"
         path.write_bytes(lines if isinstance(lines, bytes) else "".join(lines).encode())
         secret = self.secret if private else None
@@ -71,7 +72,7 @@ def linked(records: list[dict[str, Any]]) -> list[str]:
         record.pop("hash", None)
         if record["record"] == "end":
             record |= {"lines": number, "signature": None}
-        text, head = sealed(canonical(record))
+        text, head = seal_line(canonical(record))
         texts.append(text)
     return texts
 
@@ -129,10 +130,10 @@ def test_evidence_holds_and_says_what_was_checked(case):
     found = verify(case.path, case.explainer, case.rows, public_key=case.pub)
     assert found.problems == []
     assert (found.lines, found.answers, found.rows, found.complete) == (8, 6, 3, True)
-    assert (found.verdicts, found.repeated, found.cells_off) == (6, 6, 0)
+    assert (found.decisions, found.repeated, found.cells_off) == (6, 6, 0)
     assert found.signed_by == keys.public(case.pub)
     without = verify(case.path, case.explainer)
-    assert (without.holds, without.verdicts, without.repeated) == (True, 6, None)
+    assert (without.holds, without.decisions, without.repeated) == (True, 6, None)
 
 
 def test_a_record_says_what_the_answer_says(case):
@@ -175,7 +176,7 @@ def test_the_schema_and_the_reader_refuse_the_same(case, private):
                 {**record, "new": 1},
             ):
                 body = {k: v for k, v in wrong.items() if k != "hash"}
-                text = sealed(canonical(body))[0] if key != "hash" else json.dumps(wrong)
+                text = seal_line(canonical(body))[0] if key != "hash" else json.dumps(wrong)
                 refused, _ = reading._checked(f"{text.strip()}\n".encode(), number, private)
                 if wrong.get("target") == {"a": []}:  # which goals there are, only the reader of goals knows
                     assert check.is_valid(json.loads(text))
@@ -209,7 +210,7 @@ def test_a_change_in_a_record_that_was_linked_anew_is_found_by_model_and_rows(ca
             if way[0] in LINKS:
                 continue
             lines = linked([*records[:at], record, *records[at + 1 :]])
-            found = case.check(lines, rows=private, private=private) if way[0] != "private" else Verified(count=1)
+            found = case.check(lines, rows=private, private=private) if way[0] != "private" else Findings(count=1)
             if found.holds and not private:
                 found = case.check(lines)
             if found.holds:
@@ -228,7 +229,7 @@ def test_a_record_that_was_linked_anew_has_no_signature_of_the_signer(case):
     anew = linked(records[:-1])
     end = {**records[-1], "previous": json.loads(anew[-1])["hash"]}
     end.pop("hash")
-    found = case.check([*anew, sealed(canonical(end))[0]], public_key=case.pub)
+    found = case.check([*anew, seal_line(canonical(end))[0]], public_key=case.pub)
     assert [problem.words for problem in found.problems] == ["the signature does not match the lines"]
 
 
@@ -308,7 +309,7 @@ def test_private_evidence_holds_no_value_and_is_verified_with_the_secret(case, t
     for value in {str(cell) for row in case.answer.written.to_numpy().tolist() for cell in row if len(str(cell)) > 4}:
         assert value not in text
     found = verify(case.private, case.explainer, case.rows, secret=case.secret)
-    assert (found.holds, found.verdicts, found.repeated) == (True, 6, 6)
+    assert (found.holds, found.decisions, found.repeated) == (True, 6, 6)
     _, _, another = keys.make(tmp_path / "other")
     wrong = verify(case.private, case.explainer, case.rows, secret=another)
     assert "not among the rows given" in str(wrong.problems[0])
@@ -343,7 +344,7 @@ def test_pieces_made_in_any_order_and_linked_later_give_the_same_bytes(case, mon
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     whole, later = Chain(), Chain()
     text = "".join(whole.records(case.answer)) + whole.end()
-    pieces = {i: "".join(piece(case.explainer.explain(case.rows.iloc[[i]], **QUESTION))) for i in (2, 0, 1)}
+    pieces = {i: "".join(block_lines(case.explainer.explain(case.rows.iloc[[i]], **QUESTION))) for i in (2, 0, 1)}
     linked = [line for i in range(3) for line in later.link(pieces[i].splitlines(keepends=True))]
     assert "".join(linked) + later.end() == text
 
@@ -352,7 +353,7 @@ def test_blocks_that_share_a_budget_are_one_record(case):
     chain = Chain()
     for i, share in enumerate((20, 30)):
         block = case.explainer.explain(case.rows.iloc[[i]], max_model_rows=share)
-        lines = list(chain.link(piece(block, budget=50)))
+        lines = list(chain.link(block_lines(block, budget=50)))
     assert [json.loads(line)["record"] for line in lines] == ["block", "answer"]
     with pytest.raises(InputError, match="another question"):
         list(chain.records(block))
@@ -399,7 +400,7 @@ def test_any_index_label_is_written(case, label, written):
 def test_many_blocks_are_verified_like_one(case, monkeypatch):
     monkeypatch.setattr(verification, "BLOCK", 2)
     found = verify(case.path, case.explainer, case.rows.iloc[::-1])
-    assert (found.holds, found.verdicts, found.repeated) == (True, 6, 6)
+    assert (found.holds, found.decisions, found.repeated) == (True, 6, 6)
 
 
 GOALS = ["no", tdce.AtLeast("yes", 0.8), tdce.Not("no"), tdce.Between("yes", 0.5, 0.9)]
@@ -418,10 +419,10 @@ def test_every_goal_is_recorded_and_asked_again(case, target, tmp_path):
     "target", ["at least 620", tdce.Range(high=8), tdce.Change(500), tdce.Change(share=-0.1)], ids=str
 )
 def test_goals_of_numbers_and_of_several_outputs_survive_json(target):
-    entry = json.loads(json.dumps(entry_of(target)))
-    assert from_entry(entry) == target
+    entry = json.loads(json.dumps(target_to_json(target)))
+    assert target_from_json(entry) == target
     both = {"approve": "yes", "rate": target}
-    assert from_entry(json.loads(json.dumps(entry_of(both)))) == both
+    assert target_from_json(json.loads(json.dumps(target_to_json(both)))) == both
 
 
 def amount(frame: pd.DataFrame) -> Any:
@@ -439,7 +440,7 @@ def test_a_model_of_the_users_is_named_and_must_be_brought(tmp_path):
     again = tdce.Explainer.load(tmp_path / "m.tdce", progress="silent", model=amount)
     found = verify(tmp_path / "e.jsonl", again, rows)
     assert found.problems == []
-    assert (found.verdicts, found.repeated) == (3, 3)
+    assert (found.decisions, found.repeated) == (3, 3)
     with pytest.raises(InputError, match="bring it"):
         verify(tmp_path / "e.jsonl", tdce.Explainer.load(tmp_path / "m.tdce", progress="silent"))
 
@@ -457,7 +458,7 @@ def test_a_decision_with_several_outputs_is_verified(tmp_path):
     answer.to_evidence(tmp_path / "e.jsonl")
     found = verify(tmp_path / "e.jsonl", made, rows)
     assert found.problems == []
-    assert (found.verdicts, found.repeated) == (3, 3)
+    assert (found.decisions, found.repeated) == (3, 3)
 
 
 def test_every_status_is_verified(case, tmp_path):
@@ -469,7 +470,7 @@ def test_every_status_is_verified(case, tmp_path):
         answer.to_evidence(tmp_path / "e.jsonl")
         found = verify(tmp_path / "e.jsonl", case.explainer, frame)
         assert found.problems == []
-        assert found.verdicts == found.repeated == 40
+        assert found.decisions == found.repeated == 40
         seen |= set(answer.counts())
     assert seen >= {"valid", "already", "infeasible"}
 
@@ -478,9 +479,9 @@ def test_another_artefact_is_named(case, tmp_path):
     other = case.explainer.with_words({"income": {"label": "the pay"}})
     found = verify(case.path, other)
     assert {problem.field for problem in found.problems} == {"artefact", "schema"}
-    assert found.verdicts is None
+    assert found.decisions is None
     slower = copy.copy(case.explainer)
-    slower.method = TDCE(closeness=0.5)
+    slower.method = DiffusionSearch(closeness=0.5)
     assert {problem.field for problem in verify(case.path, slower).problems} == {"artefact", "method"}
 
 
@@ -502,7 +503,7 @@ def test_an_explainer_that_was_sent_to_another_machine_names_that_one(case, monk
 
 
 def test_an_explainer_that_cannot_be_saved_gives_answers_but_no_evidence(case):
-    class Mine(TDCE):
+    class Mine(DiffusionSearch):
         pass
 
     mine = copy.copy(case.explainer)
@@ -523,13 +524,13 @@ def test_with_a_budget_the_rows_that_shared_it_are_asked_about_together_again(ca
         (slice(5, 9), 60, ["yes", tdce.AtLeast("yes", 0.7)] * 2),
     ):
         answer = case.explainer.explain(rows.iloc[at], target, max_model_rows=share)
-        lines += chain.link(piece(answer, hidden, budget=3000))
+        lines += chain.link(block_lines(answer, hidden, budget=3000))
     lines += [chain.end()]
     said = [json.loads(line).get("status", "") for line in lines]
     assert said == ["", "", *["valid"] * 5, "", *["best_effort"] * 4, ""]
     (tmp_path / "e.jsonl").write_text("".join(lines), encoding="utf-8")
     found = verify(tmp_path / "e.jsonl", case.explainer, rows.sample(frac=1, random_state=0), secret=secret)
-    assert (found.problems, found.verdicts, found.repeated, found.remarks) == ([], 9, 9, [])
+    assert (found.problems, found.decisions, found.repeated, found.notes) == ([], 9, 9, [])
     part = verify(tmp_path / "e.jsonl", case.explainer, rows.iloc[:8], secret=secret)
     assert {problem.field for problem in part.problems} == {"asked"}
     assert part.repeated == 5
@@ -568,14 +569,14 @@ def test_each_field_of_a_block_is_as_the_schema_says_and_hangs_in_the_chain(case
 
 
 def test_robust_answers_are_asked_for_again_with_models_that_are_trained_once_more(case, tmp_path):
-    committee = case.explainer.retrain(lending.table(300), 2, seed=5)
-    case.explainer.explain(case.rows, robust=committee).to_evidence(tmp_path / "e.jsonl")
+    ensemble = case.explainer.retrain(lending.table(300), 2, seed=5)
+    case.explainer.explain(case.rows, robust=ensemble).to_evidence(tmp_path / "e.jsonl")
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
-    assert (found.holds, found.verdicts, found.repeated, found.remarks) == (True, 3, 3, [])
+    assert (found.holds, found.decisions, found.repeated, found.notes) == (True, 3, 3, [])
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows)
-    assert (found.holds, found.verdicts, found.repeated) == (True, 3, None)
-    assert "the question was not asked again: with robust" in found.remarks[0]
-    assert "give the table for that, --table" in found.remarks[0]
+    assert (found.holds, found.decisions, found.repeated) == (True, 3, None)
+    assert "the question was not asked again: with robust" in found.notes[0]
+    assert "give the table for that, --table" in found.notes[0]
     other = lending.table(300)
     other.loc[299, "decision"] = "no" if other.loc[299, "decision"] == "yes" else "yes"
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=other)
@@ -583,11 +584,11 @@ def test_robust_answers_are_asked_for_again_with_models_that_are_trained_once_mo
 
 
 def test_models_that_were_given_are_in_no_file_and_so_nothing_is_asked_again(case, tmp_path):
-    committee = replace(case.explainer.retrain(lending.table(300), 1), retraining=None)
-    case.explainer.explain(case.rows, robust=committee).to_evidence(tmp_path / "e.jsonl")
+    ensemble = replace(case.explainer.retrain(lending.table(300), 1), retraining=None)
+    case.explainer.explain(case.rows, robust=ensemble).to_evidence(tmp_path / "e.jsonl")
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
-    assert (found.holds, found.verdicts, found.repeated) == (True, 3, None)
-    assert "which no file holds" in found.remarks[0]
+    assert (found.holds, found.decisions, found.repeated) == (True, 3, None)
+    assert "which no file holds" in found.notes[0]
 
 
 def test_on_the_command_line_robust_answers_are_verified_in_another_process(case, tmp_path):

@@ -14,9 +14,10 @@ import pytest
 import torch
 
 import tdce
-from tdce import InputError, explaining
-from tdce.limits import Limits
-from tdce.methods import TDCEPaper
+from tdce import InputError
+from tdce.methods import driver as explaining
+from tdce.methods.algorithm1 import Guided
+from tdce.schema.feasible import FeasibleSet
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def test_the_score_is_the_models_on_exactly_the_returned_values(explainer, peopl
 
 
 def test_a_best_effort_is_never_worse_than_the_row_itself(explainer, people):
-    weak = tdce.Explainer(TDCEPaper(start=0.3, guidance=0.5), progress="silent")
+    weak = tdce.Explainer(Guided(start=0.3, guidance=0.5), progress="silent")
     weak.fitted_ = explainer.fitted_
     frame = weak.explain(people).to_frame()
     tried = frame[frame["status"] == "best_effort"]
@@ -133,8 +134,8 @@ def test_rows_are_encoded_a_block_at_a_time(explainer, monkeypatch):
     """Or memory would grow by an encoded row for every row."""
     monkeypatch.setattr(explaining, "BLOCK", 64)
     monkeypatch.setattr(explaining, "SETTLED", 512)
-    encoded, encode = [], Limits.x.func
-    monkeypatch.setattr(Limits, "x", property(lambda self: encoded.append(len(self.own)) or encode(self)))
+    encoded, encode = [], FeasibleSet.x.func
+    monkeypatch.setattr(FeasibleSet, "x", property(lambda self: encoded.append(len(self.own)) or encode(self)))
     explainer.explain(lending.refused(explainer, 107))
     assert max(encoded) == 512  # candidates; of the rows themselves 64
     assert 64 in encoded
@@ -292,5 +293,5 @@ def test_a_pickled_answer_holds_none_of_the_rows_that_were_learned(explainer, pe
 
 
 def test_an_unknown_method_is_named_at_once():
-    with pytest.raises(InputError, match="method is 'magic'; it must be one of tdce, tdce_paper"):
+    with pytest.raises(InputError, match="method is 'magic'; it must be one of tdce, guided"):
         tdce.Explainer("magic")

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tdce.errors import InputError
-from tdce.laws.expression import LONGEST, Expression
-from tdce.laws.grammar import DEEPEST, KEYWORDS, named, written
-from tdce.schema import Categorical, Numeric, Schema
+from tdce._core.errors import InputError
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.constraints.expression import LONGEST, Expression
+from tdce.schema.constraints.grammar import DEEPEST, KEYWORDS, named, written
+from tdce.schema.schema import Schema
 
 NAN = float("nan")
 

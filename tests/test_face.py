@@ -10,9 +10,9 @@ from asking import proposed, towards
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
-from tdce.goal import Class, Goals
-from tdce.methods import Task
-from tdce.methods.face import FACE, Part
+from tdce.methods.baselines.face import FACE, Part
+from tdce.methods.protocol import Task
+from tdce.models.goals import Class, Goals
 
 
 def plane(x, classify, mutable=(True, True)) -> Task:

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from tdce.paper.fidelity import fidelity, jensen_shannon
-from tdce.space import Space
+from tdce.metrics import jensen_shannon
+from tdce.schema.space import Space
+from tdce_reproduction.fidelity import fidelity
 
 
 def test_jensen_shannon_of_equal_disjoint_and_half_shared_laws():

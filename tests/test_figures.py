@@ -20,11 +20,12 @@ from typer.testing import CliRunner
 import tdce
 from tdce import InputError, metrics
 from tdce.cli import app
-from tdce.methods import TDCE
-from tdce.paper import theory
-from tdce.paper.benchmark.cell import Bench
-from tdce.paper.figures import FIGURES, Work, correlations, kl, make, person, simplex, tau
-from tdce.paper.figures.style import styled
+from tdce.methods.search import DiffusionSearch
+from tdce_reproduction import theory
+from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.figures import FIGURES, correlations, kl, make, person, simplex, tau
+from tdce_reproduction.figures.style import styled
+from tdce_reproduction.figures.work import Work
 
 KEPT = Path(__file__).parents[1] / "results" / "figures"
 
@@ -222,21 +223,21 @@ def test_correlations_are_pearsons_and_a_constant_has_none():
 
 def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(results, tmp_path, monkeypatch):
     monkeypatch.setattr(Bench, "explainer", property(small))
-    monkeypatch.setattr(correlations, "SHOWN", ("wachter", "tdce"))
+    monkeypatch.setattr(correlations, "SHOWN", ("wachter", "search"))
     monkeypatch.setattr(correlations, "stream", in_this_process)
     work = Work(tmp_path, "german", seeds=1, rows=20, results=results)
     table = correlations.measure(work)
-    assert set(table["method"]) == {"wachter", "tdce", "real rows", "refused rows", "target class"}
+    assert set(table["method"]) == {"wachter", "search", "real rows", "refused rows", "target class"}
     gaps, shares = (table[table["kind"] == kind] for kind in ("correlation", "share"))
     assert (gaps.loc[gaps["method"] == "target class", "value"] == 0).all()
     assert (gaps.loc[gaps["method"] == "wachter", "value"] > 0).any()
     assert set(shares["a"]) == {"checking_account"}  # the mask of german is a number: the first category is shown
     assert shares.groupby(["masked", "method"])["value"].sum().to_numpy() == pytest.approx(1)
     bench = work.bench(0)
-    found, _ = bench.explanation(TDCE().fit(bench.task("no")), "no", bench.queries)
+    found, _ = bench.explanation(DiffusionSearch().fit(bench.task("no")), "no", bench.queries)
     names = list(bench.fitted.encoder.schema.names)
     own = found.raw[:, 0][:, names.index("checking_account")]
-    ours = shares[(shares["method"] == "tdce") & (shares["masked"] == "no")]
+    ours = shares[(shares["method"] == "search") & (shares["masked"] == "no")]
     assert ours["value"].tolist() == [float(np.mean(own == k)) for k in range(len(ours))]
     assert correlations.measure(work).equals(
         work.have("correlations", correlations.COLUMNS)
@@ -264,7 +265,7 @@ def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(results
 
 
 def test_one_experiment_never_takes_or_loses_the_lines_of_another(tmp_path):
-    line = {"seed": 0, "tau": 0.3, "method": "tdce", "metric": "im1", "value": 1.0}
+    line = {"seed": 0, "tau": 0.3, "method": "search", "metric": "im1", "value": 1.0}
     ours, theirs, more = (Work(tmp_path, "german", rows=rows, results=tmp_path) for rows in (20, 30, 20))
     for work in (ours, theirs, more):
         assert len(work.have("tau", tau.COLUMNS)) == (work is more)

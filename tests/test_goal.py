@@ -7,8 +7,8 @@ import torch
 from scipy.special import expit, logit
 
 import tdce
-from tdce.errors import InputError
-from tdce.goal import STANDOFF, AtLeast, Between, Class, Goals, Not
+from tdce._core.errors import InputError
+from tdce.models.goals import STANDOFF, AtLeast, Between, Class, Goals, Not
 
 GOALS = [Class(1), AtLeast(1, 0.7), AtLeast(2, 0.2), Not(0), Not(2), Between(1, 0.2, 0.4), Between(0, 0.0, 0.5)]
 

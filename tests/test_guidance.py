@@ -6,13 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from tdce._core.noise import Noise
 from tdce.diffusion import gaussian
 from tdce.diffusion.model import TabularDiffusion
-from tdce.goal import Class, Goals
-from tdce.methods import TDCEPaper
-from tdce.methods.algorithm1 import Gradients
-from tdce.noise import Noise
-from tdce.space import Space
+from tdce.methods.algorithm1 import Gradients, Guided
+from tdce.models.goals import Class, Goals
+from tdce.schema.space import Space
 
 # ---- Algorithm 1
 
@@ -26,9 +25,9 @@ def second_step(monkeypatch, gradients: Gradients, guidance: float, **reading: o
         mutable=torch.ones(space.width, dtype=torch.bool),
         lead=lambda who: None,
     )
-    monkeypatch.setattr(TDCEPaper, "gradients", lambda *_: gradients)
+    monkeypatch.setattr(Guided, "gradients", lambda *_: gradients)
     watch = lambda t, x_t, x_0: seen.setdefault(t, x_t)  # noqa: E731
-    method = TDCEPaper(steps=2, guidance=guidance, watch_=watch, **reading).fit(task)
+    method = Guided(steps=2, guidance=guidance, watch_=watch, **reading).fit(task)
     x = torch.tensor([[1.0, -2.0, 1.0, 0.0], [3.0, 0.5, 0.0, 1.0]])
     method.walk(x, Goals.all(Class(1), 2), Noise(x, 0), start=0.8)
     return seen[800], seen[400]

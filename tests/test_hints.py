@@ -12,19 +12,21 @@ from fits import small
 from typer.testing import CliRunner
 
 import tdce
-from tdce import Categorical, InputError, Numeric, Schema, fitting, people
-from tdce.carried import carried, words
+from tdce import Categorical, InputError, Numeric, Schema
 from tdce.cli import app
-from tdce.hints import hints
-from tdce.laws.kinds import Determines, Linear, Order
-from tdce.tables import read_table
+from tdce.datasets.files import read_table
+from tdce.diffusion import synthetic as people
+from tdce.explainer import fitting
+from tdce.schema.constraints.laws import Determines, Linear, Order
+from tdce.schema.identifiers import find_pass_through, split_name
+from tdce.schema.profiling import profile_columns
 
 ROWS = 600
 
 
 def said(frame: pd.DataFrame, label: str | None = "y", **settings: Any) -> list[str]:
     some = {name for names in settings.values() for name in names}
-    return hints(frame, Schema.infer(frame, label, **settings), label, carried(frame, label, some))
+    return profile_columns(frame, Schema.infer(frame, label, **settings), label, find_pass_through(frame, label, some))
 
 
 def plain(rows: int = ROWS, seed: int = 0) -> pd.DataFrame:
@@ -103,7 +105,7 @@ def test_what_was_heeded_is_not_said_again() -> None:
     schema = Schema.infer(frame, "y", learn=["customer"], categorical=["job"]).freeze("Sex")
     assert schema.names == ("customer", "job", "Sex", "salary")
     assert schema["job"] == Categorical("job", (1, 2, 3, 4, 5))
-    assert hints(frame, schema, "y") == []
+    assert profile_columns(frame, schema, "y") == []
 
 
 @pytest.mark.parametrize("rows", [2, 10, 60, 600])
@@ -119,8 +121,8 @@ def test_shuffled_labels_are_no_leak_and_make_no_code() -> None:
     frame = full()[["reminders", "job", "salary", "city", "y"]].assign(ward=rng.integers(0, 250, ROWS).astype(str))
     schema = Schema.infer(frame, "y")
     for _ in range(20):
-        assert hints(frame.assign(y=rng.permutation(frame["y"])), schema, "y") == []
-        assert hints(frame.assign(y=rng.random(ROWS) < 0.06), schema, "y") == []
+        assert profile_columns(frame.assign(y=rng.permutation(frame["y"])), schema, "y") == []
+        assert profile_columns(frame.assign(y=rng.random(ROWS) < 0.06), schema, "y") == []
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,7 @@ def test_shuffled_labels_are_no_leak_and_make_no_code() -> None:
 )
 def test_measurements_are_no_ids(values: Any, name: str) -> None:
     frame = pd.DataFrame({name: values, "z": np.arange(len(values)) % 7})
-    assert carried(frame) == {}
+    assert find_pass_through(frame) == {}
     assert Schema.infer(frame).names == (name, "z")
 
 
@@ -162,7 +164,7 @@ def test_different_whole_numbers_are_an_id_by_their_name(name: str) -> None:
 def test_texts_that_are_no_categories() -> None:
     z = np.arange(1200) % 7
     code = pd.DataFrame({"code": [f"k{i % 1100}" for i in range(1200)], "z": z})
-    assert list(carried(code).values()) == [
+    assert list(find_pass_through(code).values()) == [
         "'code' has 1,100 different values: carried through, not learned; to learn it, group its values"
     ]
     with pytest.raises(
@@ -170,11 +172,11 @@ def test_texts_that_are_no_categories() -> None:
     ):
         Schema.infer(code, learn=["code"])
     long = pd.DataFrame({"iban": [f"{10**18 + i}" for i in range(1200)], "z": z})  # too long for a number
-    assert list(carried(long)) == ["iban"]
+    assert list(find_pass_through(long)) == ["iban"]
     with pytest.raises(InputError, match="'income' has 1,200 different values"):  # numbers that were read as text
         Schema.infer(pd.DataFrame({"income": [f"{i}.5" for i in range(1200)], "z": z}))
-    assert carried(code.head(40)) == {}  # a few texts are categories
-    assert carried(code.head(400).astype({"code": "category"})) == {}  # and so is what is said to be
+    assert find_pass_through(code.head(40)) == {}  # a few texts are categories
+    assert find_pass_through(code.head(400).astype({"code": "category"})) == {}  # and so is what is said to be
 
 
 def test_a_table_with_nothing_else_is_learned_as_it_is() -> None:
@@ -209,15 +211,15 @@ def test_columns_that_do_not_exist_and_the_label_are_named(setting: str) -> None
 )
 def test_sensitive_columns_are_known_by_whole_words(columns: str, found: str) -> None:
     frame = pd.DataFrame({name: [1.5, 2.5, i + 3.0] for i, name in enumerate(columns.split())})
-    line = "".join(hints(frame, Schema.infer(frame)))
+    line = "".join(profile_columns(frame, Schema.infer(frame)))
     assert line.rpartition("--immutable ")[2] == ",".join(found.split())
 
 
 def test_words_of_a_name() -> None:
-    assert words("personal_status_sex") == ["personal", "status", "sex"]
-    assert words("HTMLPageOf2Ages") == ["html", "page", "of", "ages"]
-    assert words("Unnamed: 0") == ["unnamed"]
-    assert words(0) == []
+    assert split_name("personal_status_sex") == ["personal", "status", "sex"]
+    assert split_name("HTMLPageOf2Ages") == ["html", "page", "of", "ages"]
+    assert split_name("Unnamed: 0") == ["unnamed"]
+    assert split_name(0) == []
 
 
 @pytest.mark.parametrize("share", [0.985, 1.0])

@@ -22,18 +22,22 @@ from typer.testing import CliRunner
 
 import tdce
 from tdce import cli
-from tdce.columns.scale import REACH
-from tdce.encoder import Encoder
-from tdce.errors import InputError
-from tdce.evaluation import Yardstick
-from tdce.fitting import class_number
-from tdce.methods import METHODS, TDCE, TDCEPaper
-from tdce.metrics import option_spread, overlap
-from tdce.models.autoencoder import Autoencoder
-from tdce.options import MOST_OPTIONS, choose, distinct
-from tdce.remarks import Remark
-from tdce.schema import Categorical, Numeric, Schema
-from tdce.tables import Dialect, read_table, write_table
+from tdce._core.errors import InputError
+from tdce._core.notes import Note
+from tdce.datasets.files import Dialect, read_table, write_table
+from tdce.explainer.autoencoder import Autoencoder
+from tdce.explainer.evaluation import MetricReference
+from tdce.methods.algorithm1 import Guided
+from tdce.methods.registry import METHODS
+from tdce.methods.search import DiffusionSearch
+from tdce.methods.selection import MOST_OPTIONS, choose_options, count_distinct, overlap
+from tdce.metrics import option_spread
+from tdce.models.targets import class_number
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.columns.scale import REACH
+from tdce.schema.encoder import Encoder
+from tdce.schema.schema import Schema
 
 SIZE = 60
 RNG = np.random.default_rng(0)
@@ -45,7 +49,7 @@ ADDED = 7  # columns that an answer adds
 class Small(tdce.Explainer):
     """Learns next to nothing, in a second."""
 
-    def __init__(self, method: Any = "tdce", **settings: Any) -> None:
+    def __init__(self, method: Any = "search", **settings: Any) -> None:
         super().__init__(method, **{"hidden": 8, "steps": 3, "progress": "silent", **settings})
 
 
@@ -281,7 +285,7 @@ def test_numbers_far_out_are_encoded_at_one_place():
 def test_a_number_far_out_is_measured_where_the_encoding_ends(explainer):
     encoder = explainer.fitted_.encoder
     raw = encoder.read(table())
-    yardstick = Yardstick(encoder, raw, AGE > 45, *[Autoencoder(1, 1)] * 3)
+    yardstick = MetricReference(encoder, raw, AGE > 45, *[Autoencoder(1, 1)] * 3)
     far = raw[:2].copy()
     far[:, 0] = [1.7e308, 1e9]
     one, other = yardstick.standardised(far)[:, 0].tolist()
@@ -323,7 +327,7 @@ def test_a_category_that_nobody_had_is_noted():
     encoder = Encoder.fit(frame, schema)
     rows = frame.head(2).assign(housing=["boat", "own"])
     assert encoder.unfamiliar(encoder.read(rows)) == [
-        [Remark("never_seen", ("housing",), values={"value": "boat"})], [],
+        [Note("never_seen", ("housing",), values={"value": "boat"})], [],
     ]  # fmt: skip
 
 
@@ -389,8 +393,8 @@ def test_choosing_is_greedy_by_its_definition():
         return sorted(chosen, key=lambda j: (not valid[r, j], away[r, j]))
 
     for options in (1, 3, 9):
-        assert choose(encoder, own, raw, valid, options).tolist() == [by_hand(r, options) for r in range(40)]
-    assert distinct(raw).tolist() == [len({tuple(map(repr, option)) for option in row.tolist()}) for row in raw]
+        assert choose_options(encoder, own, raw, valid, options).tolist() == [by_hand(r, options) for r in range(40)]
+    assert count_distinct(raw).tolist() == [len({tuple(map(repr, option)) for option in row.tolist()}) for row in raw]
 
 
 def test_memory_grows_with_the_options_and_not_with_their_square():
@@ -398,8 +402,8 @@ def test_memory_grows_with_the_options_and_not_with_their_square():
     rng = np.random.default_rng(0)
     own, raw = np.zeros((20, 8)), rng.integers(0, 9, (20, 2 * MOST_OPTIONS + 1, 8)).astype(float)
     tracemalloc.start()
-    choose(encoder, own, raw, np.ones(raw.shape[:2], dtype=bool), MOST_OPTIONS)
-    distinct(raw)
+    choose_options(encoder, own, raw, np.ones(raw.shape[:2], dtype=bool), MOST_OPTIONS)
+    count_distinct(raw)
     option_spread(own, raw)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
@@ -416,7 +420,7 @@ WRONG = {
     "seed": [*NOT_NUMBERS, 2**64, 0.5],
     "keep_rows": [1, "yes", None, [[]]],
     "progress": ["loud", None, 1, ["bar"]],
-    "method": ["tcde", "", None, TDCE, 5, object()],
+    "method": ["tcde", "", None, DiffusionSearch, 5, object()],
 }
 
 
@@ -502,12 +506,12 @@ def test_every_setting_of_a_method_is_checked(method, field):
 
 @pytest.mark.parametrize("tau", [[0.5], [0.5, 0.4, 0.2]])
 def test_a_setting_of_two_values_takes_no_more_and_no_fewer(tau):
-    assert refusal(lambda: TDCEPaper(tau=tau)) == f"tau is {tau}; it must be a list of 2 values"
+    assert refusal(lambda: Guided(tau=tau)) == f"tau is {tau}; it must be a list of 2 values"
 
 
 def test_numpys_scalars_are_settings_and_can_be_saved(explainer, tmp_path):
     made = tdce.Explainer(
-        TDCEPaper(start=np.float32(0.5), steps=np.int64(4), tau=[np.float64(0.5), np.float32(0.25)]),
+        Guided(start=np.float32(0.5), steps=np.int64(4), tau=[np.float64(0.5), np.float32(0.25)]),
         hidden=np.int64(8), seed=np.uint8(3), progress="silent",
     )  # fmt: skip
     assert (type(made.method.start), type(made.method.steps), made.method.tau) == (float, int, (0.5, 0.25))

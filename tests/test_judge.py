@@ -9,18 +9,18 @@ import pytest
 import torch
 
 import tdce
-from tdce import explaining
-from tdce.explaining import explain
-from tdce.explanation import Question
-from tdce.goal import AtLeast, Class, Goals
-from tdce.judge import Judge
-from tdce.limits import Limits
-from tdce.methods import METHODS
-from tdce.models.frames import Frames
-from tdce.models.given import given
-from tdce.models.model import OnFrames
-from tdce.models.reading import Reading
-from tdce.outputs import Output
+from tdce.methods import driver as explaining
+from tdce.methods.driver import explain
+from tdce.methods.explanation import Question
+from tdce.methods.registry import METHODS
+from tdce.models.adapters import adapt
+from tdce.models.frames import FrameBuilder
+from tdce.models.goals import AtLeast, Class, Goals
+from tdce.models.model import AdaptedModel
+from tdce.models.oracle import Oracle
+from tdce.models.outputs import Output
+from tdce.models.readers import OutputReader
+from tdce.schema.feasible import FeasibleSet
 
 
 class Sums:
@@ -39,21 +39,21 @@ class Sums:
 
 def test_each_different_row_is_asked_about_once_and_every_row_is_answered():
     model = Sums()
-    judge = Judge(model)
+    oracle = Oracle(model)
     raw = np.array([[1.0, 2.0], [0.0, -3.0], [1.0, 2.0], [np.nan, 1.0], [-0.0, -3.0], [-np.nan, 1.0]])
-    verdict = judge(raw, Goals.all(Class(1), 6))
-    assert verdict.met.tolist() == [True, False, True, True, False, True]
-    np.testing.assert_allclose(verdict.score[:, 1], 1 / (1 + np.exp([-3, 3, -3, -1, 3, -1])))
-    assert (judge.calls, judge.rows) == (1, 3)
+    decision = oracle(raw, Goals.all(Class(1), 6))
+    assert decision.met.tolist() == [True, False, True, True, False, True]
+    np.testing.assert_allclose(decision.score[:, 1], 1 / (1 + np.exp([-3, 3, -3, -1, 3, -1])))
+    assert (oracle.calls, oracle.rows) == (1, 3)
     assert len(model.asked) == 1
     assert model.asked[0].shape == (3, 2)
 
 
 def test_each_row_has_its_own_goal_and_nothing_is_no_trouble():
-    judge = Judge(Sums())
+    oracle = Oracle(Sums())
     goals = Goals.of([Class(0), AtLeast(1, 0.9), AtLeast(1, 0.99)])
-    assert judge(np.full((3, 1), 3.0), goals).met.tolist() == [False, True, False]
-    nothing = judge(np.zeros((0, 2)), Goals.all(Class(1), 0))
+    assert oracle(np.full((3, 1), 3.0), goals).met.tolist() == [False, True, False]
+    nothing = oracle(np.zeros((0, 2)), Goals.all(Class(1), 0))
     assert nothing.met.shape == (0,)
 
 
@@ -89,7 +89,7 @@ def test_the_default_method_asks_in_few_large_rounds(explainer):
     assert few.model_calls <= many.model_calls <= 25
 
 
-@pytest.mark.parametrize("method", ["tdce", "cchvae", "face", "nice"])
+@pytest.mark.parametrize("method", ["search", "cchvae", "face", "nice"])
 def test_a_model_of_frames_gets_the_users_dtypes_and_needs_no_gradient(explainer, method):
     """A rule in plain pandas on the raw columns: it decides alone, and what is called valid is valid by it."""
     fitted, seen = explainer.fitted, []
@@ -102,13 +102,13 @@ def test_a_model_of_frames_gets_the_users_dtypes_and_needs_no_gradient(explainer
         return np.stack([1 - yes, yes], axis=1)
 
     task, features = fitted.task(), fitted.encoder.schema.features
-    reading = Reading(Output(classes=fitted.classes), "probabilities", fitted.classes)
-    judge = Judge(OnFrames((given(rule),), (reading,), Frames.of(features, like)))
-    ready = METHODS[method]().fit(replace(task, judge=judge, guide=None, memo={}))
+    reading = OutputReader(Output(classes=fitted.classes), "probabilities", fitted.classes)
+    oracle = Oracle(AdaptedModel((adapt(rule),), (reading,), FrameBuilder.of(features, like)))
+    ready = METHODS[method]().fit(replace(task, oracle=oracle, guide=None, memo={}))
     people = lending.refused(explainer, 40)
     people = people[people["income"] - people["debt"] <= 1500]
-    limits = Limits.of(fitted.encoder, people)
-    found = explain(ready, limits, Question(Goals.all(Class(fitted.classes.index("yes")), len(people))))
+    feasible = FeasibleSet.of(fitted.encoder, people)
+    found = explain(ready, feasible, Question(Goals.all(Class(fitted.classes.index("yes")), len(people))))
     valid = found.status[:, 0] == "valid"
     assert valid.mean() > 0.9
     returned = fitted.encoder.write(found.raw[:, 0], people)
@@ -116,7 +116,7 @@ def test_a_model_of_frames_gets_the_users_dtypes_and_needs_no_gradient(explainer
     assert all(str(dtypes["housing"]) == "category" and str(dtypes["age"]) == "Int64" for dtypes in seen[:-1])
 
 
-@pytest.mark.parametrize("method", ["tdce_paper", "tdce_printed", "wachter", "revise", "clue"])
+@pytest.mark.parametrize("method", ["guided", "guided_literal", "wachter", "revise", "clue"])
 def test_a_method_that_needs_gradients_says_so_where_there_are_none(explainer, method):
     task = explainer.fitted.task()
     blind = replace(task, guide=None)
@@ -127,6 +127,6 @@ def test_a_method_that_needs_gradients_says_so_where_there_are_none(explainer, m
 def test_the_judge_and_predict_proba_say_the_same(explainer):
     people = lending.refused(explainer, 70)
     raw = explainer.fitted.encoder.read(people)
-    p = Judge(explainer.fitted.model).score(raw)
+    p = Oracle(explainer.fitted.model).score(raw)
     assert np.array_equal(explainer.predict_proba(people).to_numpy(), np.round(p.numpy(), 6))
-    assert torch.equal(Judge(explainer.fitted.model).score(raw[[5]])[0], p[5])
+    assert torch.equal(Oracle(explainer.fitted.model).score(raw[[5]])[0], p[5])

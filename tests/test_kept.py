@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 
 import tdce
 from tdce import InputError
-from tdce.explaining import explain
-from tdce.explanation import Question
-from tdce.goal import Class, Goals
-from tdce.laws.kinds import Determines, Given, Linear, Order, State
-from tdce.limits import Limits
-from tdce.methods import METHODS, CounterNet, Method
-from tdce.methods.interface import task_of
-from tdce.schema import Schema
+from tdce.methods.baselines.counternet import CounterNet
+from tdce.methods.driver import explain
+from tdce.methods.explanation import Question
+from tdce.methods.protocol import Method, task_of
+from tdce.methods.registry import METHODS
+from tdce.models.goals import Class, Goals
+from tdce.schema.constraints.laws import Determines, Given, Linear, Order, State
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 STATES = {"Bonn": "NRW", "Trier": "RP", "Mainz": "RP"}
 NUMBERS = ["rent", "heating", "housing", "trades", "days"]
@@ -121,11 +122,11 @@ def lines(method: Method, rows: pd.DataFrame, given: list[Rule], options: int) -
     """All first options, all second ones, …; rules that contradict each other are none to try."""
     encoder = task_of(method).encoder
     try:
-        limits = Limits.of(encoder, rows, rules=[rule.text for rule in given])
+        feasible = FeasibleSet.of(encoder, rows, rules=[rule.text for rule in given])
     except InputError as error:
         assume("contradict" not in str(error) and "allows nothing" not in str(error))
         raise
-    found = explain(method, limits, Question(Goals.all(Class(1), len(rows)), options))
+    found = explain(method, feasible, Question(Goals.all(Class(1), len(rows)), options))
     return [encoder.write(raw, rows) for raw in np.moveaxis(found.raw, 1, 0)]
 
 

@@ -12,11 +12,11 @@ from asking import proposed, towards
 from test_wachter import CATEGORIES, NUMBERS, toy
 from torch.distributions import Categorical, Independent, Normal, OneHotCategorical, kl_divergence
 
-from tdce.blocks import Asked, explain_block
-from tdce.methods.cchvae import CCHVAE, shell
-from tdce.methods.latent import Clue, Revise, entropy
-from tdce.methods.vae import VAE, kl_from_normal, mlp
-from tdce.noise import Noise
+from tdce._core.noise import Noise
+from tdce.batch.blocks import Asked, explain_block
+from tdce.methods.baselines.cchvae import CCHVAE, shell
+from tdce.methods.baselines.latent import Clue, Revise, entropy
+from tdce.methods.baselines.vae import VAE, kl_from_normal, mlp
 
 ENCODER = toys.encoder("ab", c=3)
 SPACE = ENCODER.space

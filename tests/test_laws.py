@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tdce import InputError
-from tdce.cells import Floats
-from tdce.encoder import Encoder
-from tdce.laws import find as finding
-from tdce.laws.keeping import Keeping
-from tdce.laws.kinds import Determines, Given, Law, Linear, Order, State, from_entry
-from tdce.limits import Limits
-from tdce.schema import Categorical, Schema
+from tdce._core.values import Floats
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.constraints import discovery as finding
+from tdce.schema.constraints.laws import Determines, Given, Law, Linear, Order, State, law_from_entry
+from tdce.schema.constraints.repair import ConstraintSet
+from tdce.schema.encoder import Encoder
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 MONTHS = {"jan": 31, "feb": 28, "mar": 31, "apr": 30}
 
@@ -192,7 +193,7 @@ def kept(law: Law, own: list[object], proposed: list[object], **room: object) ->
     words = ("x", "y", "X", "Y", "success", "failure")
     features = [replace(f, categories=words) if isinstance(f, Categorical) else f for f in Schema.infer(frame).features]
     raw = np.stack([f.read(frame[f.name]) for f in features], axis=1)
-    laws = Keeping.hard([law], features)
+    laws = ConstraintSet.hard([law], features)
     out = laws.kept(raw[1:], raw[:1], Grid(raw[:1], **room))
     assert not laws.broken(out, raw[:1]).any()
     return [f.cells(out[:, i])[0] for i, f in enumerate(features)]
@@ -255,7 +256,7 @@ def test_a_sum_of_cents_follows_to_the_cent():
         frame, Schema(Schema.infer(frame).features, (Linear("housing", ("rent", "heating"), (1, 1)),))
     )
     proposed = frame.assign(rent=frame["rent"].to_numpy()[::-1])
-    raw = Limits.of(encoder, frame).snap(encoder.encode(proposed))
+    raw = FeasibleSet.of(encoder, frame).snap(encoder.encode(proposed))
     np.testing.assert_array_equal(raw[:, 2], (raw[:, 0] + raw[:, 1]).round(2))
     fits = (proposed["rent"] + frame["heating"]).between(frame["housing"].min(), frame["housing"].max()).to_numpy()
     np.testing.assert_array_equal(raw[fits, 0], proposed["rent"][fits])
@@ -289,7 +290,7 @@ def test_whatever_the_laws_no_change_breaks_one(laws, seed):
     own, raw = rng.integers(0, 5, (2, 30, 4)).astype(float)
     frozen = rng.random(4) < 0.3
     raw, room = np.where(frozen, own, raw), Grid(own, 0, 4, frozen=tuple(np.flatnonzero(frozen)))
-    keeping = Keeping.hard(laws, features)
+    keeping = ConstraintSet.hard(laws, features)
     out = keeping.kept(raw, own, room)
     for law in laws:  # by hand, not by `broken`
         at = ["abcd".index(name) for name in law.columns]
@@ -316,7 +317,7 @@ def holds(law: Law, row: dict[str, float]) -> bool:
 def test_people_that_were_drawn_keep_them_or_are_left_out(schema):
     frame = table(500, seed=1)
     raw = np.stack([f.read(frame[f.name]) for f in schema.features], axis=1)
-    laws = Keeping.hard(schema.laws, schema.features)
+    laws = ConstraintSet.hard(schema.laws, schema.features)
     drawn = np.random.default_rng(0).permuted(raw, axis=0)  # every column by itself
     lawful = laws.lawful(drawn, lambda column, values: np.isin(values, raw[:, column]))
     nobody = np.full_like(lawful, np.inf)
@@ -328,4 +329,4 @@ def test_people_that_were_drawn_keep_them_or_are_left_out(schema):
 
 def test_an_entry_gives_the_law_back(schema):
     for law in schema.laws:
-        assert from_entry(json.loads(json.dumps(law.entry()))) == law
+        assert law_from_entry(json.loads(json.dumps(law.entry()))) == law

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 import tdce
-from tdce import fitting
 from tdce.diffusion.model import TabularDiffusion
-from tdce.explainer import Explainer
+from tdce.explainer import fitting
+from tdce.explainer.explainer import Explainer
 from tdce.models.classifier import Classifier
-from tdce.paper.benchmark.cell import Bench
+from tdce_reproduction.benchmark.cell import Bench
 
 
 @pytest.fixture

@@ -12,12 +12,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tdce.cells import Floats, as_numbers
-from tdce.encoder import Encoder
-from tdce.errors import InputError
-from tdce.limits import Limits
-from tdce.remarks import Remark
-from tdce.schema import Categorical, Column, Numeric, Schema
+from tdce._core.errors import InputError
+from tdce._core.notes import Note
+from tdce._core.values import Floats, as_numbers
+from tdce.schema.columns.base import Column
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.encoder import Encoder
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 ROWS = 12
 HOUSING = ("free", "own", "rent")
@@ -98,11 +101,11 @@ class Case(NamedTuple):
     frozen: list[str]
     seed: int
 
-    def made(self) -> tuple[Encoder, pd.DataFrame, Limits]:
+    def made(self) -> tuple[Encoder, pd.DataFrame, FeasibleSet]:
         rng = np.random.default_rng(self.seed)
         frame = pd.DataFrame({name: rows(name, dtype, rng, wild) for name, (dtype, wild) in self.columns.items()})
         encoder = Encoder.fit(TABLE, self.schema)
-        return encoder, frame, Limits.of(encoder, frame, self.frozen)
+        return encoder, frame, FeasibleSet.of(encoder, frame, self.frozen)
 
 
 @st.composite
@@ -159,16 +162,16 @@ def assert_rules(encoder: Encoder, frame: pd.DataFrame, frozen: list[str], raw: 
 
 @given(cases())
 def test_every_rule_holds_in_every_row_whatever_is_proposed(case: Case) -> None:
-    encoder, frame, limits = case.made()
+    encoder, frame, feasible = case.made()
     at = np.repeat(np.arange(ROWS), 2)
     wild = 5 * torch.randn(len(at), encoder.space.width, generator=torch.Generator().manual_seed(case.seed))
-    limits = limits.take(at)
-    raw = limits.snap(wild)
+    feasible = feasible.take(at)
+    raw = feasible.snap(wild)
     assert_rules(encoder, frame, case.frozen, raw, at)
-    assert limits.kept(raw).all()
+    assert feasible.kept(raw).all()
 
-    moved = ~np.equal(raw, limits.own) & ~(np.isnan(raw) & np.isnan(limits.own))
-    assert not (moved & ~limits.free()).any()  # what changed was free to change
+    moved = ~np.equal(raw, feasible.own) & ~(np.isnan(raw) & np.isnan(feasible.own))
+    assert not (moved & ~feasible.free()).any()  # what changed was free to change
 
     repeated = frame.iloc[at]
     written = encoder.write(raw, repeated)
@@ -184,9 +187,9 @@ def test_every_rule_holds_in_every_row_whatever_is_proposed(case: Case) -> None:
 
 @given(cases())
 def test_what_is_not_moved_is_not_changed(case: Case) -> None:
-    encoder, frame, limits = case.made()
+    encoder, frame, feasible = case.made()
     for x in (encoder.encode(frame), encoder.encode(frame).float()):
-        np.testing.assert_array_equal(limits.snap(x), limits.own)
+        np.testing.assert_array_equal(feasible.snap(x), feasible.own)
 
 
 # By hand
@@ -202,7 +205,7 @@ def snap(feature: Column, own: Any, proposals: list[Any], dtype: Any = None) -> 
     raw = np.array([[feature.categories.index(v) if isinstance(feature, Categorical) else v] for v in proposals], float)
     frame = pd.DataFrame({"x": pd.Series([own], dtype=dtype)})
     at = np.zeros(len(proposals), dtype=np.int64)
-    snapped = Limits.of(encoder, frame).take(at).snap(encoder.embed(raw))
+    snapped = FeasibleSet.of(encoder, frame).take(at).snap(encoder.embed(raw))
     return encoder.write(snapped, frame.iloc[at])["x"].tolist()
 
 
@@ -280,8 +283,8 @@ def test_a_category_that_the_column_cannot_hold_does_not_take_the_others_with_it
 
 def test_the_limits_of_some_rows_are_theirs() -> None:
     encoder = Encoder.fit(table())
-    limits = Limits.of(encoder, table().head(5))
-    part = limits.take(np.array([False, True, False, True, True]))
+    feasible = FeasibleSet.of(encoder, table().head(5))
+    part = feasible.take(np.array([False, True, False, True, True]))
     np.testing.assert_array_equal(part.snap(part.x), part.own)
     assert torch.equal(part.x, encoder.embed(part.own).float())
 
@@ -292,17 +295,17 @@ def test_missing_may_be_filled_but_is_never_proposed() -> None:
     rows = pd.DataFrame({"a": [5.0, None], "b": ["u", None]})
     missing = encoder.encode(fitted).flip(0)[[0, 0]]  # proposes missing twice
     present = encoder.encode(fitted)[[0, 0]]  # proposes 1 and u
-    limits = Limits.of(encoder, rows)
-    np.testing.assert_array_equal(limits.snap(missing + 0.01)[1], [np.nan, np.nan])
-    assert not np.isnan(limits.snap(missing)[0]).any()
-    assert limits.snap(present).tolist() == [[1, 0], [1, 0]]
+    feasible = FeasibleSet.of(encoder, rows)
+    np.testing.assert_array_equal(feasible.snap(missing + 0.01)[1], [np.nan, np.nan])
+    assert not np.isnan(feasible.snap(missing)[0]).any()
+    assert feasible.snap(present).tolist() == [[1, 0], [1, 0]]
 
 
 def test_missing_stays_where_nothing_else_is_allowed() -> None:
     encoder = Encoder.fit(pd.DataFrame({"b": ["u", "v"]}), Schema((Categorical("b", ("u", "v"), allowed=()),)))
-    limits = Limits.of(encoder, pd.DataFrame({"b": [None]}))
-    assert np.isnan(limits.snap(torch.tensor([[1.0, 0.0]]))).all()
-    assert not limits.free().any()
+    feasible = FeasibleSet.of(encoder, pd.DataFrame({"b": [None]}))
+    assert np.isnan(feasible.snap(torch.tensor([[1.0, 0.0]]))).all()
+    assert not feasible.free().any()
 
 
 def test_a_row_is_kept_if_each_value_is_its_own_or_may_be_proposed() -> None:
@@ -319,7 +322,7 @@ def test_a_row_is_kept_if_each_value_is_its_own_or_may_be_proposed() -> None:
         [29, rent, 5], [61, rent, 5], [31.5, rent, 5],  # against direction, range and grid
         [30, free, 5], [30, rent, 6],  # not in the list; frozen
     ]  # fmt: skip
-    assert Limits.of(encoder, rows).kept(np.array(raw, float)).tolist() == [True] * 3 + [False] * 5
+    assert FeasibleSet.of(encoder, rows).kept(np.array(raw, float)).tolist() == [True] * 3 + [False] * 5
 
 
 # What is left to change
@@ -353,46 +356,46 @@ def test_a_row_is_kept_if_each_value_is_its_own_or_may_be_proposed() -> None:
 def test_a_feature_is_free_if_another_value_may_be_proposed(feature: Column, own: Any, free: bool) -> None:
     fitted = [feature.low, feature.high] if isinstance(feature, Numeric) else list(feature.categories)
     encoder = Encoder.fit(pd.DataFrame({"x": fitted}), Schema((feature,)))
-    assert Limits.of(encoder, pd.DataFrame({"x": [own]})).free().tolist() == [[free]]
+    assert FeasibleSet.of(encoder, pd.DataFrame({"x": [own]})).free().tolist() == [[free]]
 
 
 def test_a_remark_says_why_nothing_can_change() -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"]})
     schema = Schema((Numeric("age", 20, 60, 1, direction="increase"), Categorical("housing", HOUSING, ("rent",))))
     encoder = Encoder.fit(frame, schema)
-    assert Limits.of(encoder, frame, ["age", "housing"]).remarks() == [Remark("all_immutable")]
-    said = [Remark("stuck", ("housing",)), Remark("immutable", ("age",))]
-    assert Limits.of(encoder, frame, ["age"]).remarks() == said
-    assert Limits.of(encoder, frame).remarks() == [Remark("stuck", ("age", "housing"))]
-    assert Limits.of(encoder, frame).free().tolist() == [[True, True], [False, False]]
+    assert FeasibleSet.of(encoder, frame, ["age", "housing"]).notes() == [Note("all_immutable")]
+    said = [Note("stuck", ("housing",)), Note("immutable", ("age",))]
+    assert FeasibleSet.of(encoder, frame, ["age"]).notes() == said
+    assert FeasibleSet.of(encoder, frame).notes() == [Note("stuck", ("age", "housing"))]
+    assert FeasibleSet.of(encoder, frame).free().tolist() == [[True, True], [False, False]]
 
 
 @pytest.mark.parametrize("name", ["Age", 0, None, ["age"]])
 def test_an_unknown_immutable_feature_is_named(name: Any) -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"]})
     with pytest.raises(InputError, match=r"immutable: there is no feature .*; known: age, housing"):
-        Limits.of(Encoder.fit(frame), frame, [name])
+        FeasibleSet.of(Encoder.fit(frame), frame, [name])
 
 
 def test_immutable_of_the_schema_and_of_the_question_add_up() -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"], "job": ["a", "b"]})
-    limits = Limits.of(Encoder.fit(frame, Schema.infer(frame).freeze("job")), frame, ["age"])
-    assert limits.immutable == ("age", "job")
+    feasible = FeasibleSet.of(Encoder.fit(frame, Schema.infer(frame).freeze("job")), frame, ["age"])
+    assert feasible.immutable == ("age", "job")
 
 
 def test_of_all_rows_only_the_raw_values_are_held() -> None:
-    limits = Limits.of(Encoder.fit(TABLE, SCHEMA), TABLE)
-    held = [v for v in vars(limits).values() if isinstance(v, np.ndarray | torch.Tensor)]
+    feasible = FeasibleSet.of(Encoder.fit(TABLE, SCHEMA), TABLE)
+    held = [v for v in vars(feasible).values() if isinstance(v, np.ndarray | torch.Tensor)]
     assert sum(v.nbytes for v in held) == len(TABLE) * len(SCHEMA) * 8
 
 
 @given(cases())
 def test_what_follows_from_some_rows_is_what_follows_from_all_of_them(case: Case) -> None:
-    _, _, limits = case.made()
+    _, _, feasible = case.made()
     at = np.array([7, 2, 2, 11])
-    assert torch.equal(limits.take(at).x, limits.x[at])
-    np.testing.assert_array_equal(limits.take(at).free(), limits.free()[at])
-    for some, all_of_them in zip(limits.take(at).reach(), limits.reach(), strict=True):
+    assert torch.equal(feasible.take(at).x, feasible.x[at])
+    np.testing.assert_array_equal(feasible.take(at).free(), feasible.free()[at])
+    for some, all_of_them in zip(feasible.take(at).reach(), feasible.reach(), strict=True):
         assert torch.equal(some, all_of_them[at])
 
 
@@ -400,9 +403,9 @@ def test_the_same_encoder_tells_rows_of_other_dtypes_other_rules_and_other_immut
     encoder = Encoder.fit(table())
     narrow, wide = table().astype({"weight": "int64"}), table()
     for _ in range(2):  # the second time what was found is known
-        steps = [Limits.of(encoder, frame).columns[4].column.step for frame in (narrow, wide)]  # type: ignore[attr-defined]
+        steps = [FeasibleSet.of(encoder, frame).columns[4].column.step for frame in (narrow, wide)]  # type: ignore[attr-defined]
         assert steps == [5.0, 2.5]
-        assert [Limits.of(encoder, wide, names).immutable for names in ((), ("income",))] == [(), ("income",)]
-        assert [len(Limits.of(encoder, wide, (), rules).laws.laws) for rules in ((), ("income <= 900",))] == [0, 1]
+        assert [FeasibleSet.of(encoder, wide, names).immutable for names in ((), ("income",))] == [(), ("income",)]
+        assert [len(FeasibleSet.of(encoder, wide, (), rules).laws.laws) for rules in ((), ("income <= 900",))] == [0, 1]
     other = Encoder.fit(table().assign(weight=np.arange(200.0) % 50))
-    assert Limits.of(other, wide).columns[4].column.step == 1.0  # type: ignore[attr-defined]
+    assert FeasibleSet.of(other, wide).columns[4].column.step == 1.0  # type: ignore[attr-defined]

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import tdce
-from tdce import distilling
-from tdce.machine import OTHERS
+from tdce._core.selftest import OTHERS
+from tdce.explainer import amortise as distilling
 from tdce.methods import proposer
 
 ASK = """
@@ -57,8 +57,8 @@ def asked(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
 
 TOGETHER = {  # a process each, which imports torch, and the methods that it asks: those that train nothing of their own
     (OTHERS[0], OTHERS[2]): ("wachter", "face"),
-    (OTHERS[1], OTHERS[3]): ("tdce_paper", "nice"),
-    OTHERS[4:]: ("tdce_printed",),
+    (OTHERS[1], OTHERS[3]): ("guided", "nice"),
+    OTHERS[4:]: ("guided_literal",),
 }
 
 

@@ -15,13 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tdce
-from tdce.encoder import Encoder
-from tdce.errors import InputError
-from tdce.evaluation import Yardstick
-from tdce.limits import Limits
-from tdce.methods import METHODS
-from tdce.models.autoencoder import Autoencoder
-from tdce.schema import Categorical, Numeric, Schema
+from tdce._core.errors import InputError
+from tdce.explainer.autoencoder import Autoencoder
+from tdce.explainer.evaluation import MetricReference
+from tdce.methods.registry import METHODS
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.encoder import Encoder
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 DAYS = Numeric("days", 10, 30, step=1, marks=(-1, 999))
 CELLS = [10.0, 20.0, 30.0, -1.0, 999.0]
@@ -76,10 +78,10 @@ def test_there_and_back(cells: list[Any]):
 ])  # fmt: skip
 def test_by_hand(column: Numeric, own: Any, proposal: Any, answer: Any):
     fitted = encoder(column)
-    limits = Limits.of(fitted, pd.DataFrame({"days": [own]}, dtype=float))
-    snapped = limits.snap(fitted.embed(np.array([[proposal]], dtype=float)))
+    feasible = FeasibleSet.of(fitted, pd.DataFrame({"days": [own]}, dtype=float))
+    snapped = feasible.snap(fitted.embed(np.array([[proposal]], dtype=float)))
     np.testing.assert_array_equal(snapped, np.array([[answer]], dtype=float))
-    assert limits.kept(snapped).all()
+    assert feasible.kept(snapped).all()
 
 
 @pytest.mark.parametrize(("column", "own", "low", "high", "weights"), [
@@ -91,7 +93,7 @@ def test_by_hand(column: Numeric, own: Any, proposal: Any, answer: Any):
 ])  # fmt: skip
 def test_how_far_a_row_may_go(column: Numeric, own: float, low: float, high: float, weights: list[bool]):
     fitted = encoder(column)
-    reach = Limits.of(fitted, pd.DataFrame({"days": [own]})).reach()
+    reach = FeasibleSet.of(fitted, pd.DataFrame({"days": [own]})).reach()
     ends = fitted.embed(np.array([[low], [high]], dtype=float))[:, 0].float()
     assert (reach.low[0, 0], reach.high[0, 0], reach.allowed[0].tolist()) == (ends[0], ends[1], weights)
 
@@ -103,13 +105,13 @@ def test_how_far_a_row_may_go(column: Numeric, own: float, low: float, high: flo
     (replace(DAYS, low=30.2, high=30.8, proposed=(-1,)), -1, False),
 ])  # fmt: skip
 def test_a_row_is_free_if_there_is_another_number_or_mark(column: Numeric, own: float, free: bool):
-    assert Limits.of(encoder(column), pd.DataFrame({"days": [own]})).free().tolist() == [[free]]
+    assert FeasibleSet.of(encoder(column), pd.DataFrame({"days": [own]})).free().tolist() == [[free]]
 
 
 @given(st.floats(-20, 20), st.lists(st.floats(0, 1), min_size=3, max_size=3), st.sampled_from(CELLS))
 def test_nothing_lies_between_a_number_and_a_mark(number: float, weights: list[float], own: float):
     """Where the largest weight says that there is a number, it is one, however far out; else nothing changes."""
-    raw = Limits.of(encoder(), pd.DataFrame({"days": [own]})).snap(torch.tensor([[number, *weights]]))[0, 0]
+    raw = FeasibleSet.of(encoder(), pd.DataFrame({"days": [own]})).snap(torch.tensor([[number, *weights]]))[0, 0]
     if max(weights) == weights[0]:
         assert 10 <= raw <= 30
     else:
@@ -147,7 +149,7 @@ def test_in_metrics_a_mark_is_like_missing():
     """10, 20 and 30 have the mean 20 and the deviation 8.16; from a number to a mark is a whole change."""
     fitted = encoder()
     raw = fitted.read(pd.DataFrame({"days": CELLS}))
-    yardstick = Yardstick(fitted, raw, raw[:, 0] > 20, *[Autoencoder(4, 1)] * 3)
+    yardstick = MetricReference(fitted, raw, raw[:, 0] > 20, *[Autoencoder(4, 1)] * 3)
     np.testing.assert_allclose(yardstick.standardised(raw)[:, 0], [-(1.5**0.5), 0, 1.5**0.5, 0, 0], atol=1e-12)
     quality = yardstick._quality(raw[[0, 0]], raw[[3, 1], None], raw[[0, 0]], raw[[3, 1]])
     assert quality["gower"] == pytest.approx((1 + 10 / 18) / 2)  # q95 - q5 = 29 - 11
@@ -205,7 +207,7 @@ def test_no_method_proposes_it(explainer: tdce.Explainer, people: pd.DataFrame, 
 
 
 def test_where_the_user_allows_it_it_is_proposed_whole(explainer: tdce.Explainer, people: pd.DataFrame):
-    answer = asked(explainer, "tdce", (-1.0,)).explain(people, immutable=["income"]).to_frame()
+    answer = asked(explainer, "search", (-1.0,)).explain(people, immutable=["income"]).to_frame()
     days, was = answer["days"].to_numpy(), people["days"].to_numpy()
     assert ((days == -1) & (was != -1) & (answer["status"] == "valid")).any()
     assert ((days == -1) | (days >= 1)).all()

@@ -9,10 +9,10 @@ import torch
 from asking import accepted, proposed, towards
 
 import tdce
-from tdce.methods import METHODS, Method
-from tdce.methods.interface import task_of
+from tdce.methods.protocol import Method, task_of
+from tdce.methods.registry import METHODS
 
-STEPS = {"counternet": 150, "tdce_paper": 25, "tdce_printed": 25, "wachter": 100, "revise": 75, "clue": 75}
+STEPS = {"counternet": 150, "guided": 25, "guided_literal": 25, "wachter": 100, "revise": 75, "clue": 75}
 
 
 def quick(name: str) -> Method:
@@ -99,13 +99,13 @@ def test_what_it_says_of_itself_is_true(explainer, fitted, name):
     people = lending.refused(explainer, 20)
     asking = copy.copy(explainer)
     asking.method = quick(name)
-    if not fitted.has_dial:
+    if not fitted.has_tradeoff:
         with pytest.raises(tdce.InputError, match="has no closeness to set"):
             asking.explain(people, closeness=0.5)
     else:
         assert len(asking.explain(people, closeness=0.5)) == 20
     found = asking.explain(people, n=2).found.raw
-    assert (fitted.random or name == "tdce") == bool((found[:, :1] != found[:, 1:]).any())  # tdce has several at once
+    assert (fitted.random or name == "search") == bool((found[:, :1] != found[:, 1:]).any())  # tdce has several at once
 
 
 def test_what_is_kept_is_kept_for_its_model_and_rows(scene):
@@ -120,10 +120,10 @@ def test_what_is_kept_is_kept_for_its_model_and_rows(scene):
 
 def explainer_task(task):
     """The same with a judge of another model."""
-    return replace(task, judge=tdce.judge.Judge(copy.copy(task.judge.model)))
+    return replace(task, oracle=tdce.oracle.Judge(copy.copy(task.oracle.model)))
 
 
-@pytest.mark.parametrize("method", ["tdce", "wachter", "revise", "clue", "cchvae", "face", "nice"])
+@pytest.mark.parametrize("method", ["search", "wachter", "revise", "clue", "cchvae", "face", "nice"])
 def test_a_threshold_is_searched_for_and_not_only_judged_by(explainer, method):
     asking = copy.copy(explainer)
     asking.method = method

@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from tdce import metrics
-from tdce.space import Space
+from tdce.schema.space import Space
 
 
 def t(*rows):

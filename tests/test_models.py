@@ -16,10 +16,11 @@ import tdce
 from tdce import AtLeast, Between, Change, InputError, Not, Range
 from tdce.cli import app
 from tdce.models.endpoint import Endpoint
-from tdce.models.frames import Frames
-from tdce.outputs import All, Decided, Output
-from tdce.schema import Schema
-from tdce.targets import goal
+from tdce.models.frames import FrameBuilder
+from tdce.models.output_goals import AllGoals, ModelDecides
+from tdce.models.outputs import Output
+from tdce.models.targets import resolve_goal
+from tdce.schema.schema import Schema
 
 
 @pytest.fixture(scope="module")
@@ -253,21 +254,23 @@ def test_goals_about_outputs_agree_with_plain_words():
     import torch
 
     number = Output(spread=2.0, edges=(1.0, 2.0, 3.0))
-    band = goal(Range(1.5, 2.5), (number,), now=torch.tensor([0.0]))
+    band = resolve_goal(Range(1.5, 2.5), (number,), now=torch.tensor([0.0]))
     value = torch.tensor([[0.0], [1.5], [2.0], [2.5], [4.5]], dtype=torch.double)
     assert band.met(value).tolist() == [False, True, True, True, False]
     assert band.beyond(value).tolist() == [-0.75, 0.0, 0.25, 0.0, -1.0]
     assert band.towards(value).tolist() == [1, 1, 1, 2, 2]
     assert band.family.met(value).tolist() == [False, False, False, False, True]  # upwards, beyond three quarters
     own = Output(classes=("no", "yes"), decides=True, border=0.3)
-    wanted = goal("yes", (own,))
-    assert isinstance(wanted, Decided)
+    wanted = resolve_goal("yes", (own,))
+    assert isinstance(wanted, ModelDecides)
     p = torch.tensor([[0.6, 0.4, 0, 1], [0.8, 0.2, 1, 0], [0.4, 0.6, 1, 0]], dtype=torch.double)
     assert wanted.met(p).tolist() == [True, False, False]
     assert (wanted.beyond(p) >= 0).tolist() == [True, False, False]
     assert wanted.beyond(p)[0].item() == pytest.approx(np.log(0.4 / 0.6) - np.log(0.3 / 0.7))
-    both = goal({"a": "yes", "b": Range(high=1)}, (Output("a", ("no", "yes")), Output("b", spread=1.0, edges=(0.0,))))
-    assert isinstance(both, All)
+    both = resolve_goal(
+        {"a": "yes", "b": Range(high=1)}, (Output("a", ("no", "yes")), Output("b", spread=1.0, edges=(0.0,)))
+    )
+    assert isinstance(both, AllGoals)
     p = torch.tensor([[0.3, 0.7, 0.5], [0.3, 0.7, 2.0], [0.7, 0.3, 0.5]], dtype=torch.double)
     assert both.met(p).tolist() == [True, False, False]
     assert both.wanted(("no", "yes", "b")) == "yes and b at most 1"
@@ -489,9 +492,11 @@ def test_an_answer_is_not_on_the_very_edge():
 def test_numbers_come_in_the_dtype_of_the_table(dtype):
     frame = pd.DataFrame({"a": pd.array([1, 2, 3] * 10).astype(dtype)})
     schema = Schema.infer(frame)
-    written = Frames.of(schema.features, frame)(schema["a"].read(frame["a"])[:, None])
+    written = FrameBuilder.of(schema.features, frame)(schema["a"].read(frame["a"])[:, None])
     pd.testing.assert_frame_equal(written, frame)
-    again = Frames.restored(schema.features, json.loads(json.dumps(Frames.of(schema.features, frame).entries())))
+    again = FrameBuilder.restored(
+        schema.features, json.loads(json.dumps(FrameBuilder.of(schema.features, frame).entries()))
+    )
     pd.testing.assert_frame_equal(again(schema["a"].read(frame["a"])[:, None]), frame)
 
 
@@ -502,11 +507,13 @@ def test_words_come_in_the_dtype_of_the_table(dtype, missing):
     frame = pd.DataFrame({"a": pd.Series(cells).astype(dtype)})
     schema = Schema.infer(frame)
     raw = schema["a"].read(frame["a"])[:, None]
-    written = Frames.of(schema.features, frame)(raw)
+    written = FrameBuilder.of(schema.features, frame)(raw)
     pd.testing.assert_series_equal(written["a"].isna(), frame["a"].isna())
     assert written["a"].dtype == frame["a"].dtype
     assert written["a"].dropna().tolist() == frame["a"].dropna().tolist()
-    again = Frames.restored(schema.features, json.loads(json.dumps(Frames.of(schema.features, frame).entries())))
+    again = FrameBuilder.restored(
+        schema.features, json.loads(json.dumps(FrameBuilder.of(schema.features, frame).entries()))
+    )
     assert again(raw)["a"].dtype == frame["a"].dtype
 
 
@@ -514,9 +521,9 @@ def test_flags_and_codes_come_in_the_dtype_of_the_table():
     frame = pd.DataFrame({"flag": [True, False] * 10, "code": np.array([0, 1] * 10, dtype=np.int8)})
     schema = Schema.infer(frame)
     raw = np.column_stack([schema[name].read(frame[name]) for name in frame])
-    pd.testing.assert_frame_equal(Frames.of(schema.features, frame)(raw), frame)
+    pd.testing.assert_frame_equal(FrameBuilder.of(schema.features, frame)(raw), frame)
     raw[0] = np.nan
-    assert Frames.of(schema.features, frame)(raw)["code"].isna().tolist() == [True] + [False] * 19
+    assert FrameBuilder.of(schema.features, frame)(raw)["code"].isna().tolist() == [True] + [False] * 19
 
 
 # together with the rest

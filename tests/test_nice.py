@@ -8,8 +8,8 @@ import toys
 from asking import accepted, proposed, towards
 from torch import Tensor
 
-from tdce.goal import AtLeast, Goals
-from tdce.methods import NICE
+from tdce.methods.baselines.nice import NICE
+from tdce.models.goals import AtLeast, Goals
 
 ENCODER = toys.encoder("ab", c=2)  # encoded: a, b, and the two weights of c
 QUERY = torch.tensor([[0.0, 0.0, 1.0, 0.0]])

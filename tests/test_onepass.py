@@ -12,15 +12,18 @@ from fits import kept
 from torch.nn.functional import cross_entropy
 
 import tdce
-from tdce import artefact, distilling
-from tdce.explaining import _passes
-from tdce.explanation import Question
-from tdce.goal import Class, Goals
-from tdce.methods import TDCE, onepass, proposer
-from tdce.methods.onepass import OnePass
+from tdce._core.progress import Progress
+from tdce.explainer import amortise as distilling
+from tdce.explainer import artefact
+from tdce.explainer.sealed_file import open_sealed, seal, tensors_of
+from tdce.methods import amortised as onepass
+from tdce.methods import proposer
+from tdce.methods.amortised import Amortised
+from tdce.methods.driver import _passes
+from tdce.methods.explanation import Question
 from tdce.methods.proposer import Proposer
-from tdce.progress import Progress
-from tdce.sealing import opened, sealed, tensors_of
+from tdce.methods.search import DiffusionSearch
+from tdce.models.goals import Class, Goals
 
 
 def distilled() -> tdce.Explainer:
@@ -29,7 +32,7 @@ def distilled() -> tdce.Explainer:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(distilling, "PUPILS", 600)
         patch.setattr(proposer, "PLAN", replace(proposer.PLAN, steps=500))
-        made.fitted_ = distilling.distilled(made.fitted, TDCE(), 0, Progress("silent"))
+        made.fitted_ = distilling.amortise(made.fitted, DiffusionSearch(), 0, Progress("silent"))
     made.fast = True
     return made
 
@@ -115,9 +118,9 @@ def test_the_usual_question_in_other_words_goes_one_pass(fast):
 def test_another_method_or_closeness_of_the_method_goes_the_long_way(fast):
     goals = Goals.all(fast.fitted.goal, 1)
     task = fast.fitted.task()
-    for method in (TDCE(closeness=0.7), tdce.methods.NICE()):
+    for method in (DiffusionSearch(closeness=0.7), tdce.methods.NICE()):
         assert _passes(method.fit(task), Question(goals)) == (method.fit(task),)
-    assert _passes(TDCE().fit(task), Question(goals))[0] == OnePass(task)
+    assert _passes(DiffusionSearch().fit(task), Question(goals))[0] == Amortised(task)
 
 
 def test_a_row_gets_the_same_answer_alone_and_among_others(fast):
@@ -163,15 +166,15 @@ def test_with_another_method_the_file_is_that_of_the_usual_explainer(fast, tmp_p
 def test_a_damaged_network_is_refused(fast, tmp_path, damage, words):
     fast.save(tmp_path / "fast.tdce")
     whole = (tmp_path / "fast.tdce").read_bytes()
-    content, _ = opened(whole)
+    content, _ = open_sealed(whole)
     tensors = {name: tensor.clone() for name, tensor in tensors_of(whole).items()}
     damage(tensors)
     with pytest.raises(tdce.InputError, match=words):
-        artefact._read(sealed(content, tensors))
+        artefact._read(seal(content, tensors))
 
 
 def test_fast_needs_something_favourable_and_the_method_tdce():
-    with pytest.raises(tdce.InputError, match="fast goes with the method tdce"):
+    with pytest.raises(tdce.InputError, match="fast goes with the method search"):
         tdce.Explainer("wachter", fast=True)
     with pytest.raises(tdce.InputError, match="fast is 'yes'"):
         tdce.Explainer(fast="yes")
@@ -183,7 +186,7 @@ def test_a_table_of_which_nobody_is_refused_has_nothing_to_learn_from():
     made = lending.explainer()
     made.fitted_ = replace(made.fitted, favourable=tdce.AtLeast("yes", 1e-5))
     with pytest.raises(tdce.InputError, match="nothing to learn from"):
-        distilling.distilled(made.fitted, TDCE(), 0, Progress("silent"))
+        distilling.amortise(made.fitted, DiffusionSearch(), 0, Progress("silent"))
 
 
 def test_the_same_seed_trains_the_same_network():
@@ -230,14 +233,14 @@ def test_numbers_come_as_near_as_a_straight_line_says(fast):
             p = 1 / (1 + np.exp(-odds))
             return np.stack([1 - p, p], axis=1)
 
-    judge = copy.copy(task.judge)
-    judge.model = Straight()
-    task = replace(task, judge=judge)
+    oracle = copy.copy(task.oracle)
+    oracle.model = Straight()
+    task = replace(task, oracle=oracle)
     end = x.clone()
     end[:, column] = 4.0
     goals = Goals.all(Class(1), len(x))
-    limits = limits_of(task, x)
-    end = encoder.embed(limits.snap(end)).float()
+    feasible = limits_of(task, x)
+    end = encoder.embed(feasible.snap(end)).float()
     before, after = (3.0 * each[:, column] - 9.0 for each in (x, end))
     good = (before < 0) & (after > onepass.INSIDE)
     assert good.sum() > 20

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tdce.columns import Categorical, Numeric
-from tdce.encoder import Encoder
-from tdce.limits import Limits
-from tdce.schema import Schema
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.encoder import Encoder
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 pytest.importorskip("ortools", reason="the solver is not installed: pip install --group benchmarks")
 pytest.importorskip("sklearn", reason="the models are not installed: pip install --group benchmarks")
@@ -66,14 +67,14 @@ def test_the_solver_finds_the_cheapest_of_all_rows(optimum: ModuleType, name: st
     pipeline = optimum.pipeline_of(SCHEMA, optimum.MODELS[name](5)).fit(frame, label)
     setting = optimum.Setting(Encoder.fit(frame, SCHEMA), pipeline, favourable=1)
     refused = frame[pipeline.predict(frame) == "no"].head(8)
-    limits = Limits.of(setting.encoder, refused)
+    feasible = FeasibleSet.of(setting.encoder, refused)
     every = np.array(list(product(range(12), (0, 1, 2, 3, 4, 9), range(3), range(3))), dtype=float)
     for i in range(len(refused)):
-        one = limits.take(np.array([i]))
+        one = feasible.take(np.array([i]))
         rows = np.repeat(one.own, len(every), axis=0)
         rows[:, 1:] = every
         like = refused.iloc[np.full(len(rows), i)]
-        kept = Limits.of(setting.encoder, like).kept(rows) & setting.accepts(rows, like)
+        kept = FeasibleSet.of(setting.encoder, like).kept(rows) & setting.accepts(rows, like)
         cost = setting.cost(np.repeat(one.own, len(rows), axis=0), rows).sum(axis=1)
         found = setting.cheapest(one, refused.iloc[[i]], seconds=20)
         assert found.proven
@@ -98,6 +99,6 @@ def test_what_cannot_be_reached_is_proven_so(optimum: ModuleType) -> None:
     frozen = Schema(SCHEMA.features).freeze(*SCHEMA.names)
     setting = optimum.Setting(Encoder.fit(frame, frozen), pipeline, favourable=1)
     refused = frame[pipeline.predict(frame) == "no"].head(1)
-    found = setting.cheapest(Limits.of(setting.encoder, refused), refused, seconds=20)
+    found = setting.cheapest(FeasibleSet.of(setting.encoder, refused), refused, seconds=20)
     assert found.proven
     assert found.raw is None

@@ -7,9 +7,9 @@ import pytest
 
 import tdce
 from tdce import metrics
-from tdce.encoder import Encoder
-from tdce.methods import METHODS
-from tdce.options import choose, distinct
+from tdce.methods.registry import METHODS
+from tdce.methods.selection import choose_options, count_distinct
+from tdce.schema.encoder import Encoder
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +58,11 @@ def test_choosing_by_hand():
     own = np.zeros((1, 3))
     raw = np.array([[[1.5, 0, 0], [1.5, 0, 0], [4.0, 0, 0], [0, 5.0, 0], [0, 0, 0.5]]])
     valid = np.array([[True, True, True, True, False]])
-    assert choose(encoder, own, raw, valid, 1).tolist() == [[0]]
-    assert choose(encoder, own, raw, valid, 2).tolist() == [[0, 3]]  # not its twin, not the same feature again
-    assert choose(encoder, own, raw, valid, 3).tolist() == [[0, 2, 3]]  # ordered by distance
-    assert choose(encoder, own, raw, valid, 5)[0, -1] == 4  # what is not valid comes last
-    assert distinct(raw).tolist() == [4]
+    assert choose_options(encoder, own, raw, valid, 1).tolist() == [[0]]
+    assert choose_options(encoder, own, raw, valid, 2).tolist() == [[0, 3]]  # not its twin, not the same feature again
+    assert choose_options(encoder, own, raw, valid, 3).tolist() == [[0, 2, 3]]  # ordered by distance
+    assert choose_options(encoder, own, raw, valid, 5)[0, -1] == 4  # what is not valid comes last
+    assert count_distinct(raw).tolist() == [4]
 
 
 def test_overlap_and_spread_by_hand():

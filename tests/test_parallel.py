@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tdce.errors import InputError
-from tdce.paper.parallel import stream
+from tdce._core.errors import InputError
+from tdce_reproduction.parallel import stream
 
 
 def squares(first: int, count: int) -> Iterator[int]:

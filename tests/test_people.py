@@ -7,9 +7,9 @@ import pytest
 import torch
 
 import tdce
-from tdce import people
-from tdce.fitting import fit
-from tdce.progress import Progress
+from tdce._core.progress import Progress
+from tdce.diffusion import synthetic as people
+from tdce.explainer.fitting import fit
 
 SILENT = Progress("silent")
 
@@ -75,7 +75,7 @@ def test_they_look_like_the_table(explainer):
 def test_they_are_of_the_class_that_is_asked_for(explainer):
     fitted = explainer.fitted
     for k in (0, 1):
-        raw = people.drawn(fitted.encoder, fitted.diffusion, torch.full((256,), k), 0, SILENT)
+        raw = people.draw_synthetic(fitted.encoder, fitted.diffusion, torch.full((256,), k), 0, SILENT)
         assert (fitted.model.score(raw).argmax(axis=1) == k).mean() > 0.8
 
 
@@ -83,7 +83,7 @@ def test_the_seed_decides_and_the_number_of_threads_does_not(explainer):
     fitted, y, threads = explainer.fitted, torch.arange(256) % 2, torch.get_num_threads()
 
     def drawn(seed: int) -> np.ndarray:
-        return people.drawn(fitted.encoder, fitted.diffusion, y, seed, SILENT)
+        return people.draw_synthetic(fitted.encoder, fitted.diffusion, y, seed, SILENT)
 
     try:
         one = drawn(0)

@@ -10,15 +10,16 @@ import torch
 from scipy.stats import kstest
 
 import tdce
-from tdce import people, plausibility
-from tdce.cells import Floats
-from tdce.explaining import explain
-from tdce.explanation import Question
-from tdce.fitting import parts
-from tdce.goal import AtLeast, Class, Goals, Not
-from tdce.limits import Limits
-from tdce.noise import Noise
-from tdce.progress import Progress
+from tdce._core.noise import Noise
+from tdce._core.progress import Progress
+from tdce._core.values import Floats
+from tdce.diffusion import plausibility
+from tdce.diffusion import synthetic as people
+from tdce.explainer.fitting import parts
+from tdce.methods.driver import explain
+from tdce.methods.explanation import Question
+from tdce.models.goals import AtLeast, Class, Goals, Not
+from tdce.schema.feasible import FeasibleSet
 
 SILENT = Progress("silent")
 NO, YES = 0, 1
@@ -38,7 +39,7 @@ def real(explainer: tdce.Explainer, label: str, count: int, seed: int) -> Floats
 def plausible(explainer: tdce.Explainer, raw: Floats, k: int = YES, typical: torch.Tensor | None = None) -> Floats:
     fitted = explainer.fitted
     known = fitted.typical if typical is None else typical
-    return plausibility.plausibility(fitted.encoder, fitted.diffusion, known, raw, torch.full((len(raw),), k))
+    return plausibility.rate_plausibility(fitted.encoder, fitted.diffusion, known, raw, torch.full((len(raw),), k))
 
 
 def energies(explainer: tdce.Explainer, raw: Floats, k: int = YES) -> Floats:
@@ -132,7 +133,7 @@ def test_a_class_with_few_held_out_people_is_compared_with_synthetic_ones(explai
     yes = torch.ones(len(few), dtype=torch.long)
     found = plausibility.reference(fitted.encoder, fitted.diffusion, few, yes, 2, 3, SILENT)
     for k in (NO, YES):
-        theirs = people.drawn(fitted.encoder, fitted.diffusion, torch.full((256,), k), 3, SILENT)
+        theirs = people.draw_synthetic(fitted.encoder, fitted.diffusion, torch.full((256,), k), 3, SILENT)
         np.testing.assert_array_equal(found[k], np.quantile(energies(explainer, theirs, k), np.linspace(0, 1, 129)))
 
 
@@ -173,8 +174,8 @@ def test_where_nothing_is_known_of_people_it_is_not_a_number(explainer):
     rows = lending.refused(explainer, 3)
     task = explainer.fitted.task()
     blank = type(task)(**vars(task) | {"typical": torch.zeros(0, 0)})
-    limits = Limits.of(explainer.fitted.encoder, rows)
-    found = explain(explainer.chosen_method.fit(blank), limits, Question(Goals.all(Class(YES), 3)))
+    feasible = FeasibleSet.of(explainer.fitted.encoder, rows)
+    found = explain(explainer.chosen_method.fit(blank), feasible, Question(Goals.all(Class(YES), 3)))
     assert np.isnan(found.plausibility).all()
 
 

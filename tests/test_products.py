@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from tdce import products
-from tdce.network import linear
+from tdce._core import deterministic as products
+from tdce._core.network import linear
 
 
 def rows(n: int, width: int, seed: int = 0, dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -41,7 +41,7 @@ def test_an_exact_product_rounds_once_and_never_again():
     """The second route: fractions. Both sides become whole multiples of a power of two, of 25 bits for 5 numbers."""
     left, right = rows(4, 5), rows(5, 3, seed=1)
     bits = (53 - 3) // 2
-    found = products.exact(left.double(), right.double())
+    found = products.exact_product(left.double(), right.double())
 
     def unit(values: list[float]) -> Fraction:
         largest = max(abs(v) for v in values)
@@ -59,7 +59,7 @@ def test_an_exact_product_rounds_once_and_never_again():
 def test_an_exact_product_is_the_same_in_any_order_of_the_sum(inner):
     left, right = rows(70, inner, seed=2), rows(inner, 5, seed=3)
     order = torch.randperm(inner, generator=torch.Generator().manual_seed(4))
-    assert torch.equal(products.exact(left, right), products.exact(left[:, order], right[order]))
+    assert torch.equal(products.exact_product(left, right), products.exact_product(left[:, order], right[order]))
 
 
 def test_a_row_has_the_same_bits_alone_turned_round_and_in_parts(way):
@@ -74,7 +74,7 @@ def test_a_row_has_the_same_bits_alone_turned_round_and_in_parts(way):
 def test_what_padding_does_not_make_independent_goes_the_exact_way(monkeypatch):
     many, matrix = rows(10, 6), rows(6, 4, seed=1)
     monkeypatch.setattr(products, "independent", lambda *_: False)
-    assert torch.equal(products.product(many, matrix), products.exact(many, matrix))
+    assert torch.equal(products.product(many, matrix), products.exact_product(many, matrix))
 
 
 def test_the_trial_notices_a_product_that_depends_on_the_place(monkeypatch):
@@ -104,9 +104,9 @@ def test_distances_and_the_nearest_by_hand():
     others = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 0.0], [6.0, 8.0]])
     away = products.squared_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others)
     assert (away * products.TIE).tolist() == [[0, 25, 0, 100], [25, 0, 25, 25]]
-    found = products.nearest(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others, 4)
+    found = products.nearest_rows_exact(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others, 4)
     assert found.tolist() == [[0, 2, 1, 3], [1, 0, 2, 3]]  # of equally near ones the earlier
-    assert products.nearest(torch.zeros(0, 2), others, 2).shape == (0, 2)
+    assert products.nearest_rows_exact(torch.zeros(0, 2), others, 2).shape == (0, 2)
 
 
 def test_distances_by_cdist():

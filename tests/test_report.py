@@ -21,19 +21,21 @@ import pytest
 from weights import many
 
 import tdce
-from tdce.answer import Answer
-from tdce.encoder import Encoder
-from tdce.explanation import Explanation, Line, Question
-from tdce.goal import AtLeast, Between, Class, Goals, Not
-from tdce.limits import Limits
-from tdce.outputs import All, Decided, Output, Range
-from tdce.population import Population, Spread
-from tdce.remarks import Remark
+from tdce._core.notes import Note
+from tdce.explainer.answer import Answer
+from tdce.methods.explanation import Explanation, Line, Question
+from tdce.models.goals import AtLeast, Between, Class, Goals, Not
+from tdce.models.output_goals import AllGoals, ModelDecides, Range
+from tdce.models.outputs import Output
 from tdce.report import page as report_page
 from tdce.report.borders import borders
-from tdce.schema import Numeric, Schema
-from tdce.words.catalogue import catalogue
-from tdce.words.speaker import Speaker, spoken
+from tdce.report.histograms import Population, Spread
+from tdce.report.language.catalogue import catalogue
+from tdce.report.language.speaker import Speaker, spoken_name
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.encoder import Encoder
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 GOLDEN = Path(__file__).parent / "golden"
 ENGLISH = Speaker.of(Schema((Numeric("x", 0, 1),)))  # of columns that have no words
@@ -69,14 +71,14 @@ def written() -> Answer:
     status = np.array([["valid", "valid"], ["best_effort", "best_effort"], ["already"] * 2, ["infeasible"] * 2])
     after = np.array([[0.62, 0.9], [0.4, 0.25], [0.99, 0.99], [0.1, 0.1]])
     plausible = np.array([[0.37, 0.004], [0.996, np.nan], [0.5, 0.5], [0.12, 0.12]])
-    remarks = np.empty((4, 2), dtype=object)
-    remarks.fill(())
-    remarks[0, 1] = (Remark("odd_value", ("debt",), values={"text": "is <odd>"}),)
-    remarks[3].fill((Remark("all_immutable"),))
-    limits = Limits.of(Encoder.fit(table), rows)
-    found = Explanation(limits.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, plausible, remarks)
+    notes = np.empty((4, 2), dtype=object)
+    notes.fill(())
+    notes[0, 1] = (Note("odd_value", ("debt",), values={"text": "is <odd>"}),)
+    notes[3].fill((Note("all_immutable"),))
+    feasible = FeasibleSet.of(Encoder.fit(table), rows)
+    found = Explanation(feasible.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, plausible, notes)
     nobody = SimpleNamespace(calls=0, rows=0)  # was asked
-    return Answer.of(rows, limits, Question(Goals.all(Class(1), 4), options=2), found, ("bad", "good"), nobody)
+    return Answer.of(rows, feasible, Question(Goals.all(Class(1), 4), options=2), found, ("bad", "good"), nobody)
 
 
 def page_of(answer: Answer, folder: Path, **settings: object) -> str:
@@ -202,8 +204,8 @@ def test_words_are_quoted_and_numbers_are_not():
     assert bullet("housing", "rent", "own") == "housing: “own” instead of “rent”"
     assert bullet("net_income", 1000, 2000) == "net income: 2,000 instead of 1,000"
     assert bullet("job", None, "clerk") == "job: “clerk” (not known so far)"
-    assert spoken("years_at_work") == "years at work"
-    assert spoken(7) == "7"
+    assert spoken_name("years_at_work") == "years at work"
+    assert spoken_name(7) == "7"
 
 
 # ---- over all people
@@ -322,9 +324,9 @@ def test_the_threshold_is_where_the_model_turns():
     assert borders(Between(1, 0.5, 0.7), 2) == [0.5, 0.7]
     assert borders(Range(high=8), 0) == [8]
     turning = Output(classes=("no", "yes"), decides=True, border=0.3)
-    assert borders(Decided(Class(1), turning), 2) == [0.3]
-    assert borders(Decided(Class(0), turning), 2) == [0.7]
-    assert borders(All(((Decided(Class(1), turning), 0, 4), (Range(high=8), 4, 5)), turning), 0) == [0.3]
+    assert borders(ModelDecides(Class(1), turning), 2) == [0.3]
+    assert borders(ModelDecides(Class(0), turning), 2) == [0.7]
+    assert borders(AllGoals(((ModelDecides(Class(1), turning), 0, 4), (Range(high=8), 4, 5)), turning), 0) == [0.3]
 
 
 # ---- the people beside
@@ -475,18 +477,18 @@ def test_no_english_of_ours_is_left_on_a_german_page(lent, tmp_path):
 # ---- many people
 
 
-def crowd(lent: tdce.Explainer, count: int) -> Answer:
+def pool(lent: tdce.Explainer, count: int) -> Answer:
     return many(lent.explain(lending.refused(lent, 40), n=2), count)
 
 
 def test_ten_thousand_people_take_less_than_a_kilobyte_each_beyond_the_first_megabyte(lent, tmp_path):
-    text = page_of(crowd(lent, 10_000), tmp_path)
+    text = page_of(pool(lent, 10_000), tmp_path)
     assert len(data_of(text)["people"]["label"]) == 10_000
     assert (len(text.encode()) - (1 << 20)) / 10_000 < 1_000
 
 
 def test_a_heavy_page_is_packed_and_says_the_same(lent, tmp_path, monkeypatch):
-    answer = crowd(lent, 200)
+    answer = pool(lent, 200)
     plain = page_of(answer, tmp_path)
     monkeypatch.setattr(report_page, "FREE", 0)
     monkeypatch.setattr(report_page, "EACH", 10)

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 import tdce
-from tdce.cells import Floats
-from tdce.committee import Committee
-from tdce.evaluation import UNSEEN_SEED
-from tdce.goal import Class, Goals
-from tdce.outputs import Output
+from tdce._core.values import Floats
+from tdce.explainer.evaluation import UNSEEN_SEED
+from tdce.models.ensemble import Ensemble
+from tdce.models.goals import Class, Goals
+from tdce.models.outputs import Output
 
 MODELS = 5
 
@@ -40,18 +40,18 @@ def people(explainer) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def committee(explainer) -> Committee:
+def ensemble(explainer) -> Ensemble:
     return explainer.retrain(lending.table(), MODELS)
 
 
 @pytest.fixture(scope="module")
-def robust(explainer, people, committee) -> tdce.Answer:
-    return explainer.explain(people, robust=committee)
+def robust(explainer, people, ensemble) -> tdce.Answer:
+    return explainer.explain(people, robust=ensemble)
 
 
 def test_the_margin_of_a_committee_is_the_one_that_nine_of_ten_reach():
     chances = [0.9, 0.8, 0.95, 0.7, 0.6, 0.85, 0.75, 0.65, 0.99, 0.1]  # the ninth is 0.6: log(0.6 / 0.4)
-    ten, goals = Committee(tuple(map(Said, chances))), Goals.all(Class(1), 3)
+    ten, goals = Ensemble(tuple(map(Said, chances))), Goals.all(Class(1), 3)
     assert ten.needed == 9
     assert torch.allclose(ten.margin(np.zeros((3, 2)), goals), torch.full((3,), np.log(1.5), dtype=torch.double))
     assert ten.accepting(np.zeros((3, 2)), goals).tolist() == [9, 9, 9]
@@ -59,12 +59,12 @@ def test_the_margin_of_a_committee_is_the_one_that_nine_of_ten_reach():
 
 @pytest.mark.parametrize(("models", "needed"), [(1, 1), (2, 2), (5, 5), (10, 9), (20, 18), (21, 19)])
 def test_nearly_all_are_nine_in_ten_rounded_up(models, needed):
-    assert Committee((Said(0.5),) * models).needed == needed
+    assert Ensemble((Said(0.5),) * models).needed == needed
 
 
-def test_the_same_seed_trains_the_same_models_and_another_one_others(explainer, committee, people):
+def test_the_same_seed_trains_the_same_models_and_another_one_others(explainer, ensemble, people):
     raw = explainer.fitted_.encoder.read(people)
-    scores = [model.score(raw) for model in committee.models]
+    scores = [model.score(raw) for model in ensemble.models]
     again = explainer.retrain(lending.table(), 2)
     assert (again.models[0].score(raw) == scores[0]).all()
     assert (explainer.retrain(lending.table(), 1, seed=2).models[0].score(raw) == scores[1]).all()
@@ -72,22 +72,20 @@ def test_the_same_seed_trains_the_same_models_and_another_one_others(explainer, 
 
 
 def test_robust_answers_are_accepted_by_nearly_all_and_hold_more_often_with_models_that_nobody_asked(
-    explainer, people, committee, robust
+    explainer, people, ensemble, robust
 ):
     usual, unseen = explainer.explain(people), explainer.retrain(lending.table(), MODELS, UNSEEN_SEED)
     shares = []
     for answer in (usual, robust):
         assert answer.counts() == {"valid": len(people)}
         shares.append(unseen.accepting(answer.found.raw[:, 0], answer.question.goals).double().mean() / MODELS)
-    assert (
-        committee.accepting(robust.found.raw[:, 0], robust.question.goals) >= committee.needed
-    ).double().mean() > 0.9
+    assert (ensemble.accepting(robust.found.raw[:, 0], robust.question.goals) >= ensemble.needed).double().mean() > 0.9
     assert shares[1] > shares[0] + 0.04
     assert (explainer.predict(robust.to_frame()[list(people.columns)]) == "yes").all()
 
 
-def test_the_note_says_how_many_accept_it(committee, robust):
-    counts = committee.accepting(robust.found.raw[:, 0], robust.question.goals)
+def test_the_note_says_how_many_accept_it(ensemble, robust):
+    counts = ensemble.accepting(robust.found.raw[:, 0], robust.question.goals)
     for note, count in zip(robust.to_frame()["note"], counts.tolist(), strict=True):
         assert note.endswith(f"{count} of {MODELS} models that were trained again accept it as well")
     line = robust.lines[0][0]
@@ -95,7 +93,7 @@ def test_the_note_says_how_many_accept_it(committee, robust):
 
 
 def test_where_no_answer_convinces_them_there_is_the_one_of_the_model_alone(explainer, people):
-    nobody = Committee((Said(0.2),))
+    nobody = Ensemble((Said(0.2),))
     answer, usual = explainer.explain(people, n=2, robust=nobody), explainer.explain(people, n=2)
     assert answer.written.equals(usual.written)
     assert answer.counts() == usual.counts()
@@ -105,13 +103,13 @@ def test_where_no_answer_convinces_them_there_is_the_one_of_the_model_alone(expl
 def test_whom_the_model_accepts_already_is_left_alone(explainer):
     accepted = lending.table(60, 7).drop(columns="decision")
     accepted = accepted[(explainer.predict(accepted) == "yes").to_numpy()].head(8)
-    assert explainer.explain(accepted, robust=Committee((Said(0.2),))).counts() == {"already": 8}
+    assert explainer.explain(accepted, robust=Ensemble((Said(0.2),))).counts() == {"already": 8}
 
 
-def test_a_robust_answer_does_not_depend_on_its_company(explainer, people, committee, robust):
-    turned = explainer.explain(people.iloc[::-1], robust=committee)
+def test_a_robust_answer_does_not_depend_on_its_company(explainer, people, ensemble, robust):
+    turned = explainer.explain(people.iloc[::-1], robust=ensemble)
     assert turned.to_frame().iloc[::-1].equals(robust.to_frame())
-    assert explainer.explain(people.iloc[[5]], robust=committee).to_frame().equals(robust.to_frame().iloc[[5]])
+    assert explainer.explain(people.iloc[[5]], robust=ensemble).to_frame().equals(robust.to_frame().iloc[[5]])
 
 
 def test_the_share_that_still_accepts_is_measured_by_models_that_no_answer_was_asked_to_convince(explainer, people):
@@ -130,11 +128,11 @@ def test_the_share_that_still_accepts_is_measured_by_models_that_no_answer_was_a
 def test_an_estimator_is_cloned_and_trained_again_with_its_own_encoders():
     own = brought.learned(brought.forest())
     people = lending.refused(own, 12)
-    committee = own.retrain(brought.table(), 3)
-    assert len({model.score(own.fitted_.encoder.read(people)).tobytes() for model in committee.models}) == 3
-    answer = own.explain(people, robust=committee)
+    ensemble = own.retrain(brought.table(), 3)
+    assert len({model.score(own.fitted_.encoder.read(people)).tobytes() for model in ensemble.models}) == 3
+    answer = own.explain(people, robust=ensemble)
     assert (answer.found.status == "valid").all()
-    given = own.explain(people, robust=[model.models[0].own for model in committee.models])
+    given = own.explain(people, robust=[model.models[0].own for model in ensemble.models])
     assert given.to_frame().equals(answer.to_frame())
 
 
@@ -153,4 +151,4 @@ def test_what_cannot_be_trained_again_is_named(explainer, people):
     with pytest.raises(tdce.InputError, match="there is no label column 'decision'"):
         explainer.retrain(people, 1)
     with pytest.raises(tdce.InputError, match="max_model_rows does not go with robust"):
-        explainer.explain(people, robust=Committee((Said(0.5),)), max_model_rows=10_000)
+        explainer.explain(people, robust=Ensemble((Said(0.5),)), max_model_rows=10_000)

@@ -12,12 +12,14 @@ from typer.testing import CliRunner
 
 import tdce
 from tdce import InputError
-from tdce.blame import Answered, guilt
 from tdce.cli import app
-from tdce.encoder import Encoder
-from tdce.laws.rules import narrowed, read
-from tdce.limits import Limits
-from tdce.schema import Categorical, Numeric, Schema
+from tdce.methods.conflicts import Answered, find_conflicts
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.constraints.rules import narrow_columns, parse_rule
+from tdce.schema.encoder import Encoder
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +60,11 @@ def test_a_range_a_direction_and_a_list_are_kept_from_the_start(explainer, peopl
 
 def test_a_rule_does_not_lift_the_schemas_own_direction(explainer):
     falls = explainer.schema.change("debt", direction="decrease")["debt"]
-    (column,) = narrowed([read("debt >= was(debt)", [falls])], [falls])
+    (column,) = narrow_columns([parse_rule("debt >= was(debt)", [falls])], [falls])
     assert column.direction == "decrease"
-    (column,) = narrowed([read("debt >= was(debt)", [explainer.schema["debt"]])], [explainer.schema["debt"]])
+    (column,) = narrow_columns(
+        [parse_rule("debt >= was(debt)", [explainer.schema["debt"]])], [explainer.schema["debt"]]
+    )
     assert column.direction == "increase"
 
 
@@ -83,9 +87,9 @@ def settled(rules: list[str], proposed: dict[str, object], own: dict[str, object
     frame = pd.DataFrame([own, own | proposed])
     ends = [PERSON | {"loan": 0, "income": 0, "rate": 0.0}, {"loan": 1000, "income": 100, "rate": 10.0, "job": "none"}]
     encoder = Encoder.fit(pd.DataFrame(ends), LOAN)
-    limits = Limits.of(encoder, frame.head(1), rules=rules)
-    raw = limits.snap(encoder.encode(frame.tail(1)))
-    assert limits.kept(raw).all()
+    feasible = FeasibleSet.of(encoder, frame.head(1), rules=rules)
+    raw = feasible.snap(encoder.encode(frame.tail(1)))
+    assert feasible.kept(raw).all()
     return encoder.write(raw, frame.head(1))[[*proposed]].iloc[0].to_dict()
 
 
@@ -114,7 +118,7 @@ def test_a_number_that_breaks_a_rule_comes_back_to_its_border(rule, proposed, an
 def test_nothing_nearer_to_the_proposal_keeps_the_rule(loan, income, proposed, text):
     """Every loan between the person's own and the proposed one is tried. Where several stretches of them keep the rule,
     the end of one of them is found."""
-    rule, own = read(text, LOAN.features), PERSON | {"loan": loan, "income": income}
+    rule, own = parse_rule(text, LOAN.features), PERSON | {"loan": loan, "income": income}
     way = np.arange(loan, proposed + np.sign(proposed - loan + 0.5), np.sign(proposed - loan + 0.5))
     tried = np.tile([float(loan), income, 2.0, 1.0], (len(way), 1))
     tried[:, 0] = way
@@ -129,13 +133,13 @@ def test_decimals_of_32_bits_do_not_cross_a_border_by_rounding():
                           Schema((Numeric("a", 0, 1), Numeric("b", 0, 1))))  # fmt: skip
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.random(200) * 0.1, "b": rng.random(200)}).astype("float32")
-    limits = Limits.of(encoder, frame, rules=["a <= b / 3"])
-    raw = limits.snap(encoder.encode(frame.assign(a=np.float32(0.9))))
+    feasible = FeasibleSet.of(encoder, frame, rules=["a <= b / 3"])
+    raw = feasible.snap(encoder.encode(frame.assign(a=np.float32(0.9))))
     written = encoder.write(raw, frame)
-    fine = limits.own[:, 0] <= limits.own[:, 1] / 3
+    fine = feasible.own[:, 0] <= feasible.own[:, 1] / 3
     np.testing.assert_array_equal(encoder.read(written), raw)
-    np.testing.assert_allclose(raw[fine, 0], limits.own[fine, 1] / 3, rtol=1e-6)
-    assert limits.kept(raw).all()
+    np.testing.assert_allclose(raw[fine, 0], feasible.own[fine, 1] / 3, rtol=1e-6)
+    assert feasible.kept(raw).all()
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -217,7 +221,7 @@ def family(blocking: list[set[int]], asked: list[int]) -> Answered:
     ([{0, 1}, {0, 2}], {0, 2}, {0}),  # without the first there is one, without the second alone not
 ])  # fmt: skip
 def test_as_few_rules_as_leave_no_answer_by_hand(blocking, together, single):
-    found = guilt(family(blocking, []), np.arange(1), 3)
+    found = find_conflicts(family(blocking, []), np.arange(1), 3)
     assert (set(np.flatnonzero(found.together[0])), set(np.flatnonzero(found.single[0]))) == (together, single)
 
 
@@ -226,7 +230,7 @@ def test_as_few_rules_as_leave_no_answer(blocking, rows):
     """By trying all there are: no answer under these, and one without any of them."""
     asked: list[int] = []
     answered = family(blocking, asked)
-    found = guilt(answered, np.arange(rows), 5)
+    found = find_conflicts(answered, np.arange(rows), 5)
     assert len(asked) <= 10
     assert (found.together == found.together[0]).all()
     one, everything = np.arange(1), np.ones(5, dtype=bool)
@@ -245,7 +249,7 @@ def test_rows_with_the_same_rules_left_are_asked_about_together():
         asked.append(len(at))
         return np.array([each[row % 2](np.zeros(1), kept)[0] for row in at])
 
-    found = guilt(answered, np.arange(10), 3)
+    found = find_conflicts(answered, np.arange(10), 3)
     assert found.together.tolist() == [[True, True, False], [False, False, True]] * 5
     assert (
         len([size for size in asked if size > 1]) == 4

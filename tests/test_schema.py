@@ -15,10 +15,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tdce.encoder import Encoder
-from tdce.errors import InputError
-from tdce.limits import Limits
-from tdce.schema import Categorical, Column, Numeric, Schema
+from tdce._core.errors import InputError
+from tdce.schema.columns.base import Column
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.encoder import Encoder
+from tdce.schema.feasible import FeasibleSet
+from tdce.schema.schema import Schema
 
 ODD_NAMES = ["", "a b", "ü,;", 0, -3, 'say "hi"', "it's", "two\nlines", "{curly} %s", " ", "nan", "name"]
 
@@ -121,10 +124,10 @@ def test_a_grid_is_what_nearly_all_cells_obey() -> None:
     assert (feature.step, feature.odd, feature.low, feature.high) == (1, 8, 1, 40)
     assert feature.describe() == "1 to 40, whole numbers (8 cells are not)"
     assert numeric([*trades, 0.19]).step == 0.01  # more than one in a hundred
-    limits = Limits.of(Encoder.fit(pd.DataFrame({"x": trades})), pd.DataFrame({"x": [0.19, 3.0]}))
+    feasible = FeasibleSet.of(Encoder.fit(pd.DataFrame({"x": trades})), pd.DataFrame({"x": [0.19, 3.0]}))
     wanted = torch.tensor([[-0.2], [0.4]])
-    assert (limits.snap(wanted) % 1 == 0).all()
-    assert limits.snap(limits.x).tolist() == [[0.19], [3.0]]
+    assert (feasible.snap(wanted) % 1 == 0).all()
+    assert feasible.snap(feasible.x).tolist() == [[0.19], [3.0]]
 
 
 def test_marks_far_from_all_numbers_are_states_that_are_never_proposed() -> None:
@@ -138,9 +141,9 @@ def test_marks_far_from_all_numbers_are_states_that_are_never_proposed() -> None
     assert numeric([*range(30, 401)] * 3 + [850] * 300).marks == ()  # a number like any other
     assert numeric([*range(30, 401)] * 30 + [999] * 3).marks == ()  # three slips
     encoder = Encoder.fit(pd.DataFrame({"x": days}))
-    limits = Limits.of(encoder, pd.DataFrame({"x": [999, 50, 50]}))
+    feasible = FeasibleSet.of(encoder, pd.DataFrame({"x": [999, 50, 50]}))
     proposed = encoder.embed(np.array([[200.0], [999.0], [400.0]])).float()
-    assert limits.snap(proposed).tolist() == [[200], [50], [400]]
+    assert feasible.snap(proposed).tolist() == [[200], [50], [400]]
     assert encoder.marked(encoder.embed(np.array([[999.0], [400.0]])).float())[:, 0].tolist() == [True, False]
 
 

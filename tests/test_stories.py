@@ -8,7 +8,8 @@ import pytest
 from fits import kept
 
 import tdce
-from tdce.schema import Column, Schema
+from tdce.schema.columns.base import Column
+from tdce.schema.schema import Schema
 
 DAYS = {"jan": 31, "feb": 28, "mar": 31, "apr": 30}
 

@@ -20,12 +20,16 @@ import pandas as pd
 import pytest
 
 import tdce
-from tdce import cli, journal, overnight, streams
-from tdce.blocks import Asked, explain_block
-from tdce.errors import InputError, require_engine
-from tdce.progress import Progress, Rate, duration
-from tdce.streams import Stream, files_of
-from tdce.tables import Dialect, read_table, write_table
+from tdce import cli
+from tdce._core.errors import InputError
+from tdce._core.extras import require_engine
+from tdce._core.progress import Progress, Rate, duration
+from tdce.batch import checkpoint as journal
+from tdce.batch import run as overnight
+from tdce.batch.blocks import Asked, explain_block
+from tdce.datasets import chunks as streams
+from tdce.datasets.chunks import ChunkedTable, files_of
+from tdce.datasets.files import Dialect, read_table, write_table
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +82,7 @@ def run(*words: object, cwd: Path, block: int = 16, first: Callable[[], object] 
             try:
                 os.chdir(cwd)
                 sys.argv, sys.stdout, sys.stderr = ["tdce", *map(str, words)], out, err
-                streams.BLOCK, streams.AHEAD = block, 2
+                streams.CHUNK_ROWS, streams.AHEAD = block, 2
                 first()
                 cli.main()
             except SystemExit as end:
@@ -131,14 +135,14 @@ def test_evidence_goes_on_after_a_kill(folder, monkeypatch):
 
 def dies_after(blocks: int) -> None:
     """Kill this process when so many blocks have been kept."""
-    add = journal.Journal.add
+    add = journal.Checkpoint.add
 
-    def last(self: journal.Journal, *block: object) -> None:
+    def last(self: journal.Checkpoint, *block: object) -> None:
         add(self, *block)
         if len(self.done) == blocks:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    journal.Journal.add = last
+    journal.Checkpoint.add = last
 
 
 def test_robust_answers_of_workers_are_those_of_one_process(folder, explainer):
@@ -228,7 +232,7 @@ def test_files_that_do_not_fit_together_are_named(tmp_path, explainer):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")
     with pytest.raises(InputError, match=r"b\.csv and .*a\.csv differ in their columns: y, z"):
-        Stream(files_of(tmp_path), explainer.schema, Dialect()).survey()
+        ChunkedTable(files_of(tmp_path), explainer.schema, Dialect()).survey()
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet is parquet and .*b\.csv is CSV"):
         files_of(tmp_path)
@@ -236,7 +240,7 @@ def test_files_that_do_not_fit_together_are_named(tmp_path, explainer):
         files_of(tmp_path / "*.tsv")
     pd.DataFrame({"x": ["a"]}).to_parquet(tmp_path / "c.parquet")
     with pytest.raises(InputError, match=r"column 'x' is .*string in .*c\.parquet, but int64"):
-        Stream(files_of(tmp_path / "?.parquet"), explainer.schema, Dialect()).survey()
+        ChunkedTable(files_of(tmp_path / "?.parquet"), explainer.schema, Dialect()).survey()
 
 
 def test_a_wrong_cell_in_the_last_row_is_named_before_any_work(folder):
@@ -277,8 +281,13 @@ def killed_at(moment: int) -> Callable[[], None]:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def patch() -> None:
-        real_store, real_fsync, real_replace, real_join = journal._store, os.fsync, os.replace, overnight.Shape.join
-        real_add = journal.Journal.add
+        real_store, real_fsync, real_replace, real_join = (
+            journal._store,
+            os.fsync,
+            os.replace,
+            overnight.ShardFormat.join,
+        )
+        real_add = journal.Checkpoint.add
 
         def each(real: Callable[..., None]) -> Callable[..., None]:
             def patched(*given: object) -> None:
@@ -292,9 +301,9 @@ def killed_at(moment: int) -> Callable[[], None]:
             real_add(*given)
             count()
 
-        journal._store, journal.Journal.add = each(real_store), add
+        journal._store, journal.Checkpoint.add = each(real_store), add
         journal.os = type("os", (), {**vars(os), "fsync": each(real_fsync), "replace": each(real_replace)})
-        overnight.Shape.join = each(real_join)
+        overnight.ShardFormat.join = each(real_join)
 
     return patch
 
@@ -331,14 +340,14 @@ def test_a_kill_loses_the_block_at_work_and_no_other(folder, evidence):
 
 def dies_at(block: int) -> None:
     """Kill this process as soon as it begins with this block."""
-    real = overnight.Answering.__call__
+    real = overnight.BlockWorker.__call__
 
     def call(self, number, rows, budget):
         if number == block:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(self, number, rows, budget)
 
-    overnight.Answering.__call__ = call
+    overnight.BlockWorker.__call__ = call
 
 
 def test_a_piece_that_did_not_reach_the_disk_costs_its_block_only(folder):
@@ -385,7 +394,7 @@ def test_another_question_starts_afresh_and_says_so(folder):
 def stopped_after(blocks: int, sent: int) -> Callable[[], None]:
     def patch() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        real = overnight.Answering.__call__
+        real = overnight.BlockWorker.__call__
 
         def call(self, number, rows, budget):
             if number == blocks:
@@ -393,7 +402,7 @@ def stopped_after(blocks: int, sent: int) -> Callable[[], None]:
                 os.kill(os.getpid(), sent)
             return real(self, number, rows, budget)
 
-        overnight.Answering.__call__ = call
+        overnight.BlockWorker.__call__ = call
 
     return patch
 
@@ -411,8 +420,8 @@ def test_a_stopped_run_says_what_is_kept(folder, sent, code):
 
 
 def test_two_runs_do_not_write_the_same_file(folder):
-    shape = overnight.Shape(folder / "busy.csv", Dialect(), False, None, None)
-    held = journal.Journal(shape, {})
+    shape = overnight.ShardFormat(folder / "busy.csv", Dialect(), False, None, None)
+    held = journal.Checkpoint(shape, {})
     code, _, said = run("explain", "a.tdce", "rows.csv", "--out", "busy.csv", cwd=folder)
     held.close()
     assert (code, "being written by another run" in said) == (2, True)
@@ -574,7 +583,7 @@ def test_flags_beside_missing_cells_are_one_dtype_in_every_block(tmp_path):
     schema = tdce.Schema.infer(pd.DataFrame({"member": [True, False], "code": ["a", "b"]}))
     frame = pd.DataFrame({"member": ["True"] * 4 + ["False", "", "", ""], "code": ["a", "b"] * 3 + ["a", ""]})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    stream = Stream(files_of(tmp_path / "t.csv"), schema, Dialect())
+    stream = ChunkedTable(files_of(tmp_path / "t.csv"), schema, Dialect())
     stream.survey()
     blocks = [block for _, block in stream.blocks(size=3)]
     assert [len(block) for block in blocks] == [3, 3, 2]

@@ -25,12 +25,12 @@ from fits import kept
 
 import tdce
 from tdce import InputError
-from tdce.studio.desk import Desk
-from tdce.studio.guard import Rates
-from tdce.studio.rows import frame_of
-from tdce.studio.serve import bound
-from tdce.studio.setting import Bounds, Setting
-from tdce.tables import read_table
+from tdce.datasets.files import read_table
+from tdce.serving.json_rows import frame_of
+from tdce.serving.middleware import RateLimiter
+from tdce.serving.queue import ExplainQueue
+from tdce.serving.server import bound
+from tdce.serving.settings import ServerLimits, ServerSettings
 
 TOKEN = "a-token-that-nobody-guesses"
 
@@ -114,11 +114,11 @@ def test_requests_that_wait_together_get_the_answers_that_each_gets_alone(explai
     frames = [frame_of([row], encoder) for row in rows]
     asked = [{"n": 1}, {"n": 1}, {"n": 2}, {"n": 1}, {"n": 1}, {"n": 1, "rules": ["income >"]}]
     calls = list[tuple[int, int]]()
-    desk = Desk(explainer, 100, lambda requests, rows: calls.append((requests, rows)))
+    queue = ExplainQueue(explainer, 100, lambda requests, rows: calls.append((requests, rows)))
     try:
         held = threading.Event()
-        desk.run(held.wait)  # so that all of them wait
-        results = [desk.explain(frame, question) for frame, question in zip(frames, asked, strict=True)]
+        queue.run(held.wait)  # so that all of them wait
+        results = [queue.explain(frame, question) for frame, question in zip(frames, asked, strict=True)]
         held.set()
         for frame, question, result in zip(frames[:5], asked, results, strict=False):
             alone, found = explainer.explain(frame, **question), result.result(60)
@@ -127,7 +127,7 @@ def test_requests_that_wait_together_get_the_answers_that_each_gets_alone(explai
         with pytest.raises(InputError, match="income >"):
             results[5].result(60)
     finally:
-        desk.close()
+        queue.close()
     assert sorted(calls) == [(1, 1), (1, 1), (4, 4)]
 
 
@@ -142,44 +142,44 @@ def test_no_ticket_is_lost_while_others_are_taken(explainer):
         target=answer.target.repeat(len(frame)), wanted=answer.wanted.repeat(len(frame)),
         question=replace(answer.question, goals=answer.question.goals.take(torch.zeros(len(frame), dtype=torch.long))),
     )  # fmt: skip
-    desk = Desk(quick, 100_000)
+    queue = ExplainQueue(quick, 100_000)
     try:
         with ThreadPoolExecutor(8) as pool:
-            tickets = list(pool.map(lambda i: desk.explain(rows, {"seed": i % 2}), range(2000)))
+            tickets = list(pool.map(lambda i: queue.explain(rows, {"seed": i % 2}), range(2000)))
         assert all(len(ticket.result(60)) == 1 for ticket in tickets)
     finally:
-        desk.close()
+        queue.close()
 
 
 def test_one_wrong_row_spoils_no_other_request(explainer):
     encoder = explainer.fitted.encoder
     good, bad = (frame_of([row], encoder) for row in studio.people(explainer, 2))
     bad["housing"] = ["boat"]
-    desk = Desk(explainer, 100)
+    queue = ExplainQueue(explainer, 100)
     try:
         held = threading.Event()
-        desk.run(held.wait)
-        first, second = desk.explain(good, {}), desk.explain(bad, {})
+        queue.run(held.wait)
+        first, second = queue.explain(good, {}), queue.explain(bad, {})
         held.set()
         assert first.result(60).lines == explainer.explain(good).lines
         with pytest.raises(InputError, match="'housing' has category 'boat' in row 0, not seen in fit"):
             second.result(60)
     finally:
-        desk.close()
+        queue.close()
 
 
 def test_what_is_dropped_before_its_turn_is_never_computed(explainer):
     calls = list[tuple[int, int]]()
-    desk = Desk(explainer, 100, lambda requests, rows: calls.append((requests, rows)))
+    queue = ExplainQueue(explainer, 100, lambda requests, rows: calls.append((requests, rows)))
     try:
         held = threading.Event()
-        desk.run(held.wait)
-        dropped = desk.explain(frame_of(studio.people(explainer, 1), explainer.fitted.encoder), {})
+        queue.run(held.wait)
+        dropped = queue.explain(frame_of(studio.people(explainer, 1), explainer.fitted.encoder), {})
         assert dropped.cancel()
         held.set()
-        desk.run(lambda: None).result(60)
+        queue.run(lambda: None).result(60)
     finally:
-        desk.close()
+        queue.close()
     assert calls == []
 
 
@@ -384,7 +384,7 @@ def test_no_rows_are_no_lines(client):
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(explainer):
-    with studio.asked(explainer, Setting(bounds=Bounds(body=1000))) as client:
+    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(body=1000))) as client:
         said = client.post("/explain", json={"rows": [{"memo": "x" * 2000}]})
         streamed = client.post("/explain", content=iter([b"x" * 400] * 5), headers={"content-type": "application/json"})
     for found in (said, streamed):
@@ -393,7 +393,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(explainer):
 
 
 def test_more_lines_than_a_request_may_have_are_refused(explainer):
-    with studio.asked(explainer, Setting(bounds=Bounds(rows=5))) as client:
+    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(rows=5))) as client:
         found = client.post("/explain", json={"rows": studio.people(explainer, 3), "n": 2})
     assert (found.status_code, found.json()["detail"]) == (
         413,
@@ -402,14 +402,14 @@ def test_more_lines_than_a_request_may_have_are_refused(explainer):
 
 
 def test_a_client_that_asks_too_fast_is_told_when_to_come_again():
-    rates = Rates(rate=2, burst=3)
+    rates = RateLimiter(rate=2, burst=3)
     assert [rates.wait("a", now=0) for _ in range(4)] == [0, 0, 0, 0.5]
     assert rates.wait("b", now=0) == 0
     assert rates.wait("a", now=0.5) == 0
 
 
 def test_a_refusal_says_when_to_come_again(explainer):
-    with studio.asked(explainer, Setting(bounds=Bounds(rate=0.1, burst=2))) as client:
+    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(rate=0.1, burst=2))) as client:
         codes = [client.get("/health") for _ in range(3)]
     assert [found.status_code for found in codes] == [200, 200, 429]
     assert codes[2].headers["retry-after"] == "10"
@@ -418,18 +418,18 @@ def test_a_refusal_says_when_to_come_again(explainer):
 def held(client) -> threading.Event:
     """The desk is busy until this is set."""
     begun, event = threading.Event(), threading.Event()
-    client.app.app.state.desk.run(lambda: (begun.set(), event.wait()))
+    client.app.app.state.queue.run(lambda: (begun.set(), event.wait()))
     assert begun.wait(30)
     return event
 
 
 def test_a_full_queue_and_a_slow_answer_are_refused(explainer):
     (row,) = studio.people(explainer, 1)
-    with studio.asked(explainer, Setting(bounds=Bounds(seconds=0.3, waiting=1))) as client:
+    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(seconds=0.3, waiting=1))) as client:
         free = held(client)
         with ThreadPoolExecutor(1) as pool:
             slow = pool.submit(client.post, "/explain", json={"rows": [row]})
-            while client.app.app.state.desk.waiting == 0:
+            while client.app.app.state.queue.waiting == 0:
                 time.sleep(0.01)
             full = client.post("/explain", json={"rows": [row]})
             assert (full.status_code, full.headers["retry-after"]) == (503, "5")
@@ -498,7 +498,7 @@ def test_a_link_from_another_site_opens_the_page_but_no_data(client):
 
 
 def test_with_a_token_only_those_who_hold_it_are_answered(explainer):
-    with studio.asked(explainer, Setting(token=TOKEN)) as client:
+    with studio.asked(explainer, ServerSettings(token=TOKEN)) as client:
         assert client.get("/people").status_code == 401
         for wrong in ("Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN[:-1]}"):
             assert client.get("/people", headers={"authorization": wrong}).status_code == 401
@@ -522,11 +522,11 @@ def test_with_a_token_only_those_who_hold_it_are_answered(explainer):
 )
 def test_a_server_that_others_can_reach_needs_a_token_and_tls(settings, words):
     with pytest.raises(InputError, match=words):
-        Setting(**settings)
+        ServerSettings(**settings)
 
 
 def test_a_server_beyond_this_machine_knows_only_its_own_names():
-    setting = Setting(host="192.0.2.1", names=("tdce.example",), token=TOKEN, insecure=True)
+    setting = ServerSettings(host="192.0.2.1", names=("tdce.example",), token=TOKEN, insecure=True)
     assert [setting.known(name) for name in ("192.0.2.1", "TDCE.example", "localhost", "other.example")] == [
         True, True, False, False,
     ]  # fmt: skip
@@ -542,7 +542,7 @@ def test_nothing_of_anybody_is_logged_unless_asked_for(explainer, caplog):
     assert "POST /predict 200" in caplog.text
     assert "POST /explain 422" in caplog.text
     assert "secret-memo" not in caplog.text
-    with studio.asked(explainer, Setting(log_values=True)) as client:
+    with studio.asked(explainer, ServerSettings(log_values=True)) as client:
         client.post("/predict", json={"rows": [secret]})
     assert "secret-memo" in caplog.text
 
@@ -571,7 +571,7 @@ def sent(client, content: bytes, kind: str = "text/csv", **question):
 def test_a_file_is_explained_as_the_command_line_does_it(client, explainer, tmp_path, ending, monkeypatch):
     monkeypatch.setattr("tdce.studio.jobs.BLOCK", 4)
     path, out = tmp_path / f"rows{ending}", tmp_path / "out.csv"
-    from tdce.tables import write_table
+    from tdce.datasets.files import write_table
 
     write_table(path, lending.table(10, 3).assign(memo="ü,1"))
     kind = {".csv": "text/csv", ".csv.gz": "application/gzip", ".parquet": "application/vnd.apache.parquet"}[ending]
@@ -601,7 +601,7 @@ def test_a_job_can_be_stopped_between_blocks(explainer, monkeypatch):
         assert client.delete(f"/jobs/{name}").status_code == 204
         free.set()
         assert client.get(f"/jobs/{name}").status_code == 404
-        state.desk.run(lambda: None).result(60)
+        state.queue.run(lambda: None).result(60)
         assert not folder.exists()
         everything = jobs.folder
         assert everything.stat().st_mode & 0o777 == 0o700
@@ -634,8 +634,8 @@ def test_what_is_wrong_with_a_file_is_named(client):
 def test_files_and_jobs_have_bounds(explainer):
     import gzip
 
-    bounds = Bounds(file=3000, file_rows=5, jobs=2)
-    with studio.asked(explainer, Setting(bounds=bounds)) as client:
+    bounds = ServerLimits(file=3000, file_rows=5, jobs=2)
+    with studio.asked(explainer, ServerSettings(bounds=bounds)) as client:
         many, large = lending.table(6).to_csv(index=False).encode(), b"x" * 4000
         bomb = gzip.compress(b"income,debt,housing,age\n" + b"1" * 100_000)
         assert len(bomb) < 3000
@@ -651,7 +651,7 @@ def test_files_and_jobs_have_bounds(explainer):
 
 
 def test_a_job_is_kept_for_a_while_only(explainer):
-    with studio.asked(explainer, Setting(bounds=Bounds(job_seconds=0.2))) as client:
+    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(job_seconds=0.2))) as client:
         name = client.post("/jobs", json={}).json()["id"]
         for _ in range(100):
             if client.get(f"/jobs/{name}").status_code == 404:
@@ -739,9 +739,9 @@ def _endless(place: tuple, head: str) -> bytes:
 def test_a_body_that_never_arrives_is_given_up(explainer):
     import anyio
 
-    from tdce.studio.app import app_of
+    from tdce.serving.app import app_of
 
-    app = app_of(explainer, Setting(bounds=replace(Bounds(), body_seconds=0.2)))
+    app = app_of(explainer, ServerSettings(bounds=replace(ServerLimits(), body_seconds=0.2)))
     sent = list[dict]()
 
     async def run() -> None:
@@ -763,8 +763,8 @@ def test_a_body_that_never_arrives_is_given_up(explainer):
 
 
 def test_headers_that_never_end_are_given_up(explainer):
-    slow = replace(Bounds(), header_seconds=0.4)
-    with studio.asked(explainer, Setting(bounds=slow)) as client:
+    slow = replace(ServerLimits(), header_seconds=0.4)
+    with studio.asked(explainer, ServerSettings(bounds=slow)) as client:
         host, port = client.base_url.host, client.base_url.port
         with socket.create_connection((host, port), timeout=20) as line:
             line.sendall(f"GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
@@ -784,11 +784,11 @@ def test_headers_that_never_end_are_given_up(explainer):
 
 
 def test_the_parts_of_an_answer_go_out_at_once():
-    with bound(Setting(port=0)) as place:  # asyncio sets TCP_NODELAY only where the protocol is named
+    with bound(ServerSettings(port=0)) as place:  # asyncio sets TCP_NODELAY only where the protocol is named
         assert place.proto == socket.IPPROTO_TCP
 
 
-def crowd(address: str, explainer: tdce.Explainer, clients: int) -> list[float]:
+def pool(address: str, explainer: tdce.Explainer, clients: int) -> list[float]:
     """So many clients at once, each with a connection of its own; the seconds of each. Every answer is checked."""
     import asyncio
 
@@ -796,8 +796,8 @@ def crowd(address: str, explainer: tdce.Explainer, clients: int) -> list[float]:
     alone = explainer.explain(frame_of(rows, explainer.fitted.encoder)).to_frame()["score_after"].tolist()
 
     async def everyone() -> list[float]:
-        limits = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
-        async with httpx.AsyncClient(timeout=300, limits=limits, trust_env=False) as client:
+        feasible = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
+        async with httpx.AsyncClient(timeout=300, feasible=feasible, trust_env=False) as client:
 
             async def ask(i: int) -> float:
                 began = time.monotonic()
@@ -812,12 +812,12 @@ def crowd(address: str, explainer: tdce.Explainer, clients: int) -> list[float]:
 
 
 def test_fifty_clients_at_once_are_all_answered(address, explainer):
-    assert len(crowd(address, explainer, 50)) == 50
+    assert len(pool(address, explainer, 50)) == 50
 
 
 @pytest.mark.slow
 def test_a_thousand_clients_at_once_are_all_answered(address, explainer):
-    seconds = crowd(address, explainer, 1000)
+    seconds = pool(address, explainer, 1000)
     assert len(seconds) == 1000
     print(f"p50 {np.quantile(seconds, 0.5):.2f} s, p99 {np.quantile(seconds, 0.99):.2f} s")
 

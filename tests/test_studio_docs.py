@@ -11,7 +11,7 @@ import studio
 from fits import SMALL, kept
 
 import tdce
-from tdce.tables import read_table, write_table
+from tdce.datasets.files import read_table, write_table
 
 PAGE = (Path(__file__).parents[1] / "docs" / "studio.md").read_text(encoding="utf-8")
 
@@ -53,7 +53,7 @@ def test_the_examples_of_the_page_run(tmp_path):
 
 
 def test_the_page_names_every_path_of_the_api_and_nothing_else():
-    from tdce.studio.app import app_of
+    from tdce.serving.app import app_of
 
     paths = app_of(kept("german", learned)).app.openapi()["paths"]
     table = PAGE.partition("| request | what it answers |")[2].partition("With `question.json`")[0]
@@ -62,9 +62,9 @@ def test_the_page_names_every_path_of_the_api_and_nothing_else():
 
 
 def test_the_page_has_the_limits_of_the_code():
-    from tdce.studio.setting import Bounds
+    from tdce.serving.settings import ServerLimits
 
-    bounds, table = Bounds(), PAGE.partition("| limit | default | answer |")[2].partition("`Retry-After`")[0]
+    bounds, table = ServerLimits(), PAGE.partition("| limit | default | answer |")[2].partition("`Retry-After`")[0]
     for number in (bounds.rows, bounds.file_rows, bounds.waiting, bounds.clients, bounds.jobs, int(bounds.burst)):
         assert f"{number:,}" in table
     assert f"{bounds.body // 10**6} MB, {bounds.file // 10**6} MB" in table

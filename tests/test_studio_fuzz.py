@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import response_schema_conformance, status_code_conformance
 
-from tdce.studio.setting import Bounds, Setting
+from tdce.serving.settings import ServerLimits, ServerSettings
 
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 SETTINGS = settings(
@@ -25,7 +25,9 @@ OPERATIONS = [
 
 @pytest.fixture(scope="module")
 def client():
-    with studio.asked(lending.explainer(), Setting(bounds=Bounds(rate=1e6, burst=1e6, jobs=10_000))) as client:
+    with studio.asked(
+        lending.explainer(), ServerSettings(bounds=ServerLimits(rate=1e6, burst=1e6, jobs=10_000))
+    ) as client:
         yield client
 
 

@@ -10,11 +10,12 @@ import studio
 
 import tdce
 from tdce.metrics import MEANING
-from tdce.schema import Categorical, Numeric
-from tdce.studio.describing import described, usual
-from tdce.studio.tongues import preferred, words_of
-from tdce.words.catalogue import catalogue, languages
-from tdce.words.speaker import Speaker
+from tdce.report.language.catalogue import catalogue, languages
+from tdce.report.language.speaker import Speaker
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.serving.descriptions import described, usual
+from tdce.serving.i18n import preferred, words_of
 
 STUDIO = files("tdce.studio")
 SCRIPTS = {path.name: path.read_text("utf-8") for path in STUDIO.joinpath("static").iterdir() if path.suffix == ".js"}

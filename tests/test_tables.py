@@ -21,9 +21,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tdce.errors import InputError
-from tdce.schema import Categorical, Numeric, Schema
-from tdce.tables import check_writable, make_folder, read_table, write_table, write_whole
+from tdce._core.errors import InputError
+from tdce.datasets.files import check_writable, make_folder, read_table, write_table, write_whole
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.schema import Schema
 
 TEXT = str(pd.Series(["a"]).dtype)  # str, or object before pandas 3
 AWKWARD = ["Jürgen Müller", "a, b; c", 'say "hi"', "two\nlines", "old\rmac", "dos\r\nline", "'", "\ttab ", "#", "日本"]

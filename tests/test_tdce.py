@@ -14,18 +14,19 @@ from asking import accepted, driven, limits_of, query_of, towards
 from torch import Tensor, nn
 
 import tdce
+from tdce._core.deterministic import pad_rows
+from tdce._core.errors import InputError
+from tdce._core.noise import GeneratorDraws, Noise
 from tdce.diffusion import gaussian
 from tdce.diffusion.model import TabularDiffusion
-from tdce.encoder import Encoder
-from tdce.errors import InputError
-from tdce.goal import Class, Goals
-from tdce.methods import TDCE, Task
 from tdce.methods.candidates import MARGIN, Candidates, _overlap
-from tdce.methods.crowd import EXACT, FAR, SAMPLE, Crowd, Values
+from tdce.methods.exemplars import EXACT, FAR, SAMPLE, ExemplarPool, ValueEffects
 from tdce.methods.objective import COUNT, NOISE, Objective, costs, places
-from tdce.noise import Noise, Stream
-from tdce.products import even
-from tdce.schema import Schema
+from tdce.methods.protocol import Task
+from tdce.methods.search import DiffusionSearch
+from tdce.models.goals import Class, Goals
+from tdce.schema.encoder import Encoder
+from tdce.schema.schema import Schema
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +129,7 @@ def test_what_several_ways_lead_to_is_weighed_once(scene, monkeypatch):
 def test_rows_with_cells_of_others_have_more_energy(explainer, scene):
     """Their debt goes up by two and a half deviations."""
     task, _, _ = scene
-    accepted_rows = task.people[task.judge.predict(task.encoder.unembed(task.people)) == 1][:256]
+    accepted_rows = task.people[task.oracle.predict(task.encoder.unembed(task.people)) == 1][:256]
     query = SimpleNamespace(x=accepted_rows, costs=torch.ones(()))
     aim = Objective(task, query, Noise(accepted_rows, 0), 0.8, torch.ones(256, dtype=torch.long))
     spoilt = accepted_rows.clone()
@@ -168,21 +169,21 @@ def test_along_the_dial_cost_falls_and_energy_rises(explainer, scene):
 
 def test_the_crowd_are_those_whom_the_model_accepts(scene):
     task, _, goals = scene
-    crowd = Crowd.of(task, goals.kinds[0])
-    yes = task.judge.predict(task.encoder.unembed(task.people)) == 1
-    assert 0 < len(crowd.x) < len(task.people)
-    assert torch.equal(crowd.x, task.people[yes])
+    pool = ExemplarPool.of(task, goals.kinds[0])
+    yes = task.oracle.predict(task.encoder.unembed(task.people)) == 1
+    assert 0 < len(pool.x) < len(task.people)
+    assert torch.equal(pool.x, task.people[yes])
 
 
 def test_the_nearest_people_are_those_of_a_search_by_hand_and_agree_on_what_cannot_change(scene):
     task, x, goals = scene
     frozen = task.space.mask(["housing"])
-    crowd = Crowd.of(task, goals.kinds[0])
-    found = crowd.x[crowd.nearest(x, ~frozen, 20)]
+    pool = ExemplarPool.of(task, goals.kinds[0])
+    found = pool.x[pool.nearest(x, ~frozen, 20)]
     assert torch.equal(found[:, :, frozen], x[:, None, frozen].expand(-1, 20, -1))  # there are enough who do
-    weighed = (x[0] - crowd.x).double() * torch.where(frozen, EXACT, 1.0)
+    weighed = (x[0] - pool.x).double() * torch.where(frozen, EXACT, 1.0)
     nearest = weighed.square().sum(dim=1).argsort()[:20]
-    assert set(map(tuple, found[0].tolist())) == set(map(tuple, crowd.x[nearest].tolist()))
+    assert set(map(tuple, found[0].tolist())) == set(map(tuple, pool.x[nearest].tolist()))
 
 
 @pytest.mark.parametrize("closeness", [0.0, 0.6])
@@ -190,22 +191,22 @@ def test_the_best_whole_people_have_the_smallest_objective_and_agree_on_what_can
     """The second route: the objective of every accepted person, with the noise that people have."""
     task, x, goals = scene
     frozen = task.space.mask(["housing"])
-    task, crowd, aim = replace(task, mutable=~frozen), Crowd.of(task, goals.kinds[0]), aim_of(scene, closeness)
-    agree = (crowd.x[:, frozen] == x[3, frozen]).all(dim=1).nonzero().squeeze(1)
-    own = Objective(task, query_of(task, crowd.x, goals), Noise(crowd.x, 0), closeness, aim.y[:1].expand(len(crowd.x)))
-    energy = own.energy(crowd.x[agree], agree)
-    total = aim.total(aim.cost(crowd.x[agree], torch.full_like(agree, 3)), energy)
-    found = crowd.best(task, aim, torch.tensor([3]), 10)[0]
-    assert set(map(tuple, crowd.x[found].tolist())) == set(map(tuple, crowd.x[agree[total.argsort()[:10]]].tolist()))
-    among_others = crowd.best(task, aim, torch.arange(8), 10)[3]
+    task, pool, aim = replace(task, mutable=~frozen), ExemplarPool.of(task, goals.kinds[0]), aim_of(scene, closeness)
+    agree = (pool.x[:, frozen] == x[3, frozen]).all(dim=1).nonzero().squeeze(1)
+    own = Objective(task, query_of(task, pool.x, goals), Noise(pool.x, 0), closeness, aim.y[:1].expand(len(pool.x)))
+    energy = own.energy(pool.x[agree], agree)
+    total = aim.total(aim.cost(pool.x[agree], torch.full_like(agree, 3)), energy)
+    found = pool.best(task, aim, torch.tensor([3]), 10)[0]
+    assert set(map(tuple, pool.x[found].tolist())) == set(map(tuple, pool.x[agree[total.argsort()[:10]]].tolist()))
+    among_others = pool.best(task, aim, torch.arange(8), 10)[3]
     assert torch.equal(among_others, found)
 
 
 def test_people_are_weighed_as_members_of_each_rows_class(scene):
     task, _, goals = scene
     task = replace(task, memo={})
-    crowd = Crowd.of(task, goals.kinds[0])
-    no, yes, again = crowd.energy(task, torch.tensor([0, 1, 0]))
+    pool = ExemplarPool.of(task, goals.kinds[0])
+    no, yes, again = pool.energy(task, torch.tensor([0, 1, 0]))
     assert torch.equal(no, again)
     assert no.mean() > yes.mean()  # they are accepted
 
@@ -213,15 +214,15 @@ def test_people_are_weighed_as_members_of_each_rows_class(scene):
 def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(scene):
     """The second route: one category and one number, by the model's probabilities in float64."""
     task, _, goals = scene
-    values = Values.of(task, goals.kinds[0])
-    refused = task.people[task.judge.predict(task.encoder.unembed(task.people)) == 0][:SAMPLE].clone()
+    values = ValueEffects.of(task, goals.kinds[0])
+    refused = task.people[task.oracle.predict(task.encoder.unembed(task.people)) == 0][:SAMPLE].clone()
     for name in ("housing", "debt"):
         columns = list(task.space.places[name])
         of = list(task.encoder.schema.names).index(name)
         v = int((values.feature == of).nonzero()[1])
         changed = refused.clone()
         changed[:, columns] = values.rows[v, columns]
-        p = task.judge.score(task.encoder.unembed(changed))[:, 1].numpy()
+        p = task.oracle.score(task.encoder.unembed(changed))[:, 1].numpy()
         assert values.effect[v].item() == pytest.approx(np.log(p / (1 - p)).clip(-FAR, FAR).mean(), abs=1e-4)
         mine = refused[:4].clone()
         mine[:, columns] = values.rows[v, columns]
@@ -234,7 +235,7 @@ def test_a_number_that_may_be_missing_is_measured_where_it_is_there():
     encoder = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0, np.nan]}))
     task = toys.task(encoder, lambda x: torch.stack([torch.zeros(len(x)), x[:, 0]], dim=1), torch.zeros(1, 3))
     people = torch.tensor([[1.0, 1, 0], [2.0, 1, 0], [-1.0, 1, 0], [0.0, 0, 1]])
-    values = Values.of(replace(task, people=people), Class(1))
+    values = ValueEffects.of(replace(task, people=people), Class(1))
     assert values.rows[:, 1:].tolist() == [[1, 0]] * 7  # present, at each of seven quantiles
 
 
@@ -245,13 +246,13 @@ def test_a_margin_beyond_ten_counts_as_ten():
         return torch.stack([torch.zeros(len(x)), 99 * x[:, 0] + 500 * x[:, 1] - 300], dim=1)
 
     task = toys.task(toys.encoder("ab"), classify, torch.zeros(1, 2))
-    values = Values.of(replace(task, people=torch.tensor([[1.0, 1.0], [-1.0, -1.0]])), Class(1))
+    values = ValueEffects.of(replace(task, people=torch.tensor([[1.0, 1.0], [-1.0, -1.0]])), Class(1))
     assert values.effect.tolist() == [-FAR, FAR]  # one accepted person, so one value of each
 
 
 def test_between_two_measured_numbers_the_effect_is_in_between(scene):
     task, x, goals = scene
-    values = Values.of(task, goals.kinds[0])
+    values = ValueEffects.of(task, goals.kinds[0])
     known = values.rows[values.feature == 0, 0]
     middle = x[:1].clone()
     middle[0, 0] = (known[2] + known[3]) / 2
@@ -310,8 +311,8 @@ def test_a_row_without_a_candidate_gets_the_nearest_miss(scene):
     task, x, goals = scene
     made = Candidates(query_of(task, x, goals), aim_of(scene))
     margin = torch.tensor([[-3.0], [-1.0], [-2.0], [MARGIN / 2]], dtype=torch.double)
-    judged = SimpleNamespace(x=x[:4, None] + 1, margin=margin, met=margin >= 0)
-    good = made.accepted(judged, torch.tensor([0, 0, 0, 1]))
+    reply = SimpleNamespace(x=x[:4, None] + 1, margin=margin, met=margin >= 0)
+    good = made.accepted(reply, torch.tensor([0, 0, 0, 1]))
     assert not good.any()  # the last is met, but on the edge
     assert torch.equal(made.first()[:2], x[[1, 3]] + 1)
     assert torch.equal(made.first()[2:], x[2:])
@@ -331,15 +332,15 @@ def test_nothing_is_asked_about_candidates_that_are_settled(scene):
     task, x, goals = scene
     query = query_of(task, x, goals)
     near = Candidates(query, aim_of(scene))
-    people = Crowd.of(task, goals.kinds[0]).x
+    people = ExemplarPool.of(task, goals.kinds[0]).x
     near.keep(torch.cat([people[:2], people[:2]]), torch.tensor([0, 1, 2, 3]))
     near.settled[:2] = True
-    ask = next(TDCE().fit(task).give_back(query, near))
+    ask = next(DiffusionSearch().fit(task).revert(query, near))
     assert set(ask.at.tolist()) == {2, 3}
     assert near.best(1).settled.tolist() == [True, True, False, False]
     near.settled[:] = True
     with pytest.raises(StopIteration) as done:
-        next(TDCE().fit(task).give_back(query, near))
+        next(DiffusionSearch().fit(task).revert(query, near))
     assert torch.equal(done.value.value.x, near.x)
 
 
@@ -382,7 +383,7 @@ def five() -> Task:
 
 def test_what_a_persons_values_gain_and_cost():
     task = five()
-    gain, cost = Crowd.of(task, Class(1)).compared(task, torch.tensor([ROW]), torch.tensor([[0]]))
+    gain, cost = ExemplarPool.of(task, Class(1)).compared(task, torch.tensor([ROW]), torch.tensor([[0]]))
     assert gain[0, 0].tolist() == pytest.approx([4, 2, 1, -torch.inf, 0], abs=1e-4)
     of_range = task.encoder.of_range(torch.tensor([[0.0] * 5, [1.0] * 5])).diff(dim=0)[0, 0].item()
     passed = (erf(1 / sqrt(2)) / 2 + of_range) / 2
@@ -392,14 +393,16 @@ def test_what_a_persons_values_gain_and_cost():
 
 def test_where_nobody_is_refused_no_value_has_an_effect():
     task = replace(five(), people=torch.tensor([PERSON, OTHER]))
-    assert Crowd.of(task, Class(1)).effect.tolist() == [[0] * 5] * 2
+    assert ExemplarPool.of(task, Class(1)).effect.tolist() == [[0] * 5] * 2
 
 
 def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_the_first_alone():
     """One row lacks 5, so that a and b are enough, one lacks more than there is, and nobody is what the first wants."""
     task, x, goals = five(), torch.tensor([ROW] * 3), Goals.of([Class(2), Class(1), Class(1)])
     query = query_of(task, x, goals)
-    ask = next(TDCE().fit(task).parts(query, Candidates(query, None), torch.tensor([-9.0, -5.0, -9.0]), slice(8)))
+    ask = next(
+        DiffusionSearch().fit(task).parts(query, Candidates(query, None), torch.tensor([-9.0, -5.0, -9.0]), slice(8))
+    )
     a, ab, abc = [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]
     assert ask.at.tolist() == [1] * 8 + [2] * 8
     assert ask.x[::2, 0].tolist() == [a, ab, abc, a, abc, abc, abc, a]  # of either twin the same
@@ -411,7 +414,9 @@ def test_parts_are_the_same_however_many_rows_are_compared_at_a_time(scene, monk
     query = query_of(task, x, goals)
 
     def asked() -> Tensor:
-        ask = next(TDCE().fit(task).parts(query, Candidates(query, None), query.own.margin.float(), slice(8)))
+        ask = next(
+            DiffusionSearch().fit(task).parts(query, Candidates(query, None), query.own.margin.float(), slice(8))
+        )
         return torch.cat([ask.x[:, 0], ask.at[:, None]], dim=1)
 
     at_once = asked()
@@ -426,7 +431,9 @@ def test_the_person_is_chosen_of_whom_the_least_should_be_enough():
     task = replace(five(), people=torch.tensor([PERSON, far, [2.0, 0.0, 0.0, 0.0, 0.0], ROW]))
     x = torch.tensor([ROW])
     query = query_of(task, x, towards(1, x))
-    ask = next(TDCE(people=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0]), slice(1)))
+    ask = next(
+        DiffusionSearch(people=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0]), slice(1))
+    )
     assert ask.x[:, 0].tolist() == [[2, 0, 0, 0, 0]] * 3  # enough, one more, the first alone
 
 
@@ -439,7 +446,7 @@ def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
     query = query_of(task, x, towards(1, x))
     near = Candidates(query, None)
     near.keep(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]))
-    driven(TDCE().fit(task).halve(query, near), task, x, towards(1, x))
+    driven(DiffusionSearch().fit(task).bisect(query, near), task, x, towards(1, x))
     assert torch.equal(near.x[2:], torch.tensor([[3.125, 0.3, 0.0, 1.0]]))  # b to the last bit
 
 
@@ -451,7 +458,7 @@ def test_what_is_better_with_a_change_less_takes_its_place_and_what_is_not_is_se
     near = Candidates(query, Listed(task))
     near.keep(torch.tensor([[4.0, 5.0]]), torch.tensor([0]))
     for settled in (False, True):
-        near = driven(TDCE().fit(task).give_back(query, near), task, x, towards(1, x))
+        near = driven(DiffusionSearch().fit(task).revert(query, near), task, x, towards(1, x))
         assert near.x.tolist() == [[1, 5]]
         assert near.settled.tolist() == [settled]
 
@@ -465,7 +472,7 @@ def test_no_change_can_be_undone_with_a_better_objective(explainer, scene):
     people = lending.refused(explainer, 100)
     x = task.encoder.encode(people).float()
     query = query_of(task, x, towards(1, x))
-    aim = Objective(task, query, Noise(x, 0), TDCE().closeness, torch.ones(100, dtype=torch.long))
+    aim = Objective(task, query, Noise(x, 0), DiffusionSearch().closeness, torch.ones(100, dtype=torch.long))
     raw = explainer.explain(people, n=3).found.raw
     several = 0
     for option in range(3):
@@ -474,7 +481,7 @@ def test_no_change_can_be_undone_with_a_better_objective(explainer, scene):
         before = aim.total(aim.cost(x_cf, torch.arange(100)), aim.energy(x_cf, torch.arange(100)))
         for feature, members in enumerate(task.space.members):
             less = torch.where(members, x, x_cf)
-            valid = task.judge(task.encoder.unembed(less), towards(1, x)).margin >= MARGIN
+            valid = task.oracle(task.encoder.unembed(less), towards(1, x)).margin >= MARGIN
             after = aim.total(aim.cost(less, torch.arange(100)), aim.energy(less, torch.arange(100)))
             tried = moved[:, feature] & (moved.sum(dim=1) > 1)
             assert not (tried & valid & (after < before - 1e-5)).any()
@@ -493,7 +500,8 @@ def test_a_model_without_gradients_gets_the_same_answers(scene):
     task, x, goals = scene
     blind = replace(task, guide=None, memo={})
     one, two = (
-        driven(TDCE().fit(each).search(query_of(each, x, goals), Noise(x, 3)), each, x, goals) for each in (task, blind)
+        driven(DiffusionSearch().fit(each).search(query_of(each, x, goals), Noise(x, 3)), each, x, goals)
+        for each in (task, blind)
     )
     assert torch.equal(one, two)
 
@@ -509,7 +517,7 @@ def test_where_no_person_will_do_people_are_drawn_with_what_cannot_change(scene)
     frozen = task.space.mask(["income", "debt"])
     lone = replace(task, people=task.people[:0], mutable=~frozen, memo={})
     goals = towards(1, rows)
-    found = driven(TDCE().fit(lone).search(query_of(lone, rows, goals), Noise(rows, 0)), lone, rows, goals)
+    found = driven(DiffusionSearch().fit(lone).search(query_of(lone, rows, goals), Noise(rows, 0)), lone, rows, goals)
     assert accepted(lone, found, goals).float().mean() > 0.7
     assert torch.equal(found[:, frozen], rows[:, frozen])
 
@@ -518,7 +526,7 @@ def test_where_nobody_nearer_will_do_people_further_away_are_asked_about(scene):
     task, x, goals = scene[0], scene[1][:4], scene[2].take(torch.arange(4))
     query = query_of(task, x, goals)
     asked = Candidates(query, Objective(task, query, Noise(x, 0), 0.8, torch.ones(4, dtype=torch.long)))
-    driven(TDCE().fit(task).last_resort(query, asked.lacking(), asked, None), task, x, goals)
+    driven(DiffusionSearch().fit(task).last_resort(query, asked.lacking(), asked, None), task, x, goals)
     assert not asked.lacking().any()
 
 
@@ -529,7 +537,7 @@ def test_people_who_are_drawn_are_of_the_class_that_is_wanted(scene, monkeypatch
     lone = replace(task, people=task.people[:0], memo={})
     query = query_of(lone, x, goals)
     asked = Candidates(query, aim_of(scene))
-    driven(TDCE().fit(lone).last_resort(query, asked.lacking(), asked, Noise(x, 0)), lone, x, goals)
+    driven(DiffusionSearch().fit(lone).last_resort(query, asked.lacking(), asked, Noise(x, 0)), lone, x, goals)
     assert asked.lacking().float().mean() < 0.2
 
 
@@ -585,7 +593,7 @@ def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
 @pytest.mark.parametrize("wrong", [{"closeness": 2.0}, {"people": 0}, {"people": 2.5}, {"beam": 0}, {"beam": True}])
 def test_a_setting_that_makes_no_sense_is_named(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
-        TDCE(**wrong)
+        DiffusionSearch(**wrong)
 
 
 # Synthetic people
@@ -595,10 +603,10 @@ def test_columns_that_are_given_stay_and_a_class_that_is_told_comes_out(scene):
     task, x, _ = scene
     fixed = task.space.mask(["housing", "age"])
     rows = x.repeat(4, 1)
-    draws = Stream(256, torch.Generator().manual_seed(0))
+    draws = GeneratorDraws(256, torch.Generator().manual_seed(0))
     found = task.diffusion.sample(draws, 30, y=torch.arange(256) % 2, given=(rows, fixed))
     assert torch.equal(found[:, fixed], rows[:, fixed])
-    said = task.judge.predict(task.encoder.unembed(found))
+    said = task.oracle.predict(task.encoder.unembed(found))
     assert (said == torch.arange(256) % 2).float().mean() > 0.8
 
 
@@ -629,7 +637,7 @@ def test_errors_at_several_times_are_those_at_each_to_the_bit():
     space = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0], "c": ["a", "b", "c"]})).space
     model = TabularDiffusion(space, hidden=8, blocks=2, classes=2).requires_grad_(False)
     people = torch.tensor([[0.5, 1.0, 0, 0], [-1.5, 0, 0, 1.0], [0.1, 0, 1.0, 0]])
-    x, y = people[even(torch.arange(3))], torch.zeros(64, dtype=torch.long)
+    x, y = people[pad_rows(torch.arange(3))], torch.zeros(64, dtype=torch.long)
     stream, times = Noise(x, 5), (200, 700, 200)
     noise = [(stream.normal(1), stream.gumbel(3)) for _ in times]
     together = model.errors_at(x, times, noise, y, rows=3)

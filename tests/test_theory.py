@@ -14,7 +14,7 @@ from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import kstest, logistic
 
 from tdce import InputError
-from tdce.paper import theory
+from tdce_reproduction import theory
 
 PI = np.array([0.2, 0.3, 0.5])
 TAUS = (0.1, 0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 5.0)
@@ -273,7 +273,7 @@ def test_every_piece_of_the_bounds_by_drawing(k, tau):
 
         assert near(np.log(np.exp(-g).sum(axis=1)), digamma(k))  # a Gamma(K) variable
         assert near(y.max(axis=1) * tau, euler_gamma)
-        assert near(rest, theory.others(pi, tau))
+        assert near(rest, theory.other_weights(pi, tau))
         lower, upper = theory.mean_logsumexp_bounds(pi, tau)
         assert lower - 4 * whole.std() / math.sqrt(n) < whole.mean() < upper + 4 * whole.std() / math.sqrt(n)
         lower, upper = theory.mean_log_bounds(pi, tau)
@@ -284,9 +284,9 @@ def test_every_piece_of_the_bounds_by_drawing(k, tau):
 def test_what_the_largest_leaves_to_the_others_has_these_values():
     # two equal shares: at tau = 1 it is E[min / max of two exponentials] = 2 log 2 - 1, at tau = 2 pi / 2 - 1
     half = np.array([0.5, 0.5])
-    assert theory.others(half, 1.0) == pytest.approx(2 * math.log(2) - 1)
-    assert theory.others(half, 2.0) == pytest.approx(math.pi / 2 - 1)
-    assert theory.others(laws(50)[2], 1e4) == pytest.approx(49, rel=0.02)  # all the same in the end
+    assert theory.other_weights(half, 1.0) == pytest.approx(2 * math.log(2) - 1)
+    assert theory.other_weights(half, 2.0) == pytest.approx(math.pi / 2 - 1)
+    assert theory.other_weights(laws(50)[2], 1e4) == pytest.approx(49, rel=0.02)  # all the same in the end
 
 
 def test_the_mean_log_share_falls_as_the_temperature_grows():

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import tdce
-from tdce.threads import Threads, one_thread
+from tdce._core.threads import Threads, one_thread
 
 
 @pytest.fixture

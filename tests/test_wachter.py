@@ -8,11 +8,11 @@ import torch
 import toys
 from asking import driven, limits_of, proposed, query_of, towards
 
-from tdce.encoder import Encoder
-from tdce.explaining import Block, drive
-from tdce.methods.descent import Closest, descend, l1
-from tdce.methods.wachter import Wachter, inverse_mad
-from tdce.space import Space
+from tdce.methods.baselines.descent import Closest, descend, l1
+from tdce.methods.baselines.wachter import Wachter, inverse_mad
+from tdce.methods.driver import Block, drive
+from tdce.schema.encoder import Encoder
+from tdce.schema.space import Space
 
 
 def toy(encoder, weights, bias, mutable=None):
@@ -126,12 +126,12 @@ def test_rows_that_cannot_flip_come_back_settled():
 
 def test_the_closest_flip_is_kept_and_until_there_is_one_the_latest():
     task = toy(NUMBERS, [1.0, 0.0], -1.0, [True, False])
-    limits = limits_of(task, torch.zeros(2, 2))
-    goals = towards(1, limits.x)
-    closest = Closest(query_of(task, limits.x, goals), l1)
+    feasible = limits_of(task, torch.zeros(2, 2))
+    goals = towards(1, feasible.x)
+    closest = Closest(query_of(task, feasible.x, goals), l1)
 
     def offer(candidates):
-        (flips,) = drive([closest.offer(torch.tensor(candidates))], [Block(limits, goals)], task.judge)
+        (flips,) = drive([closest.offer(torch.tensor(candidates))], [Block(feasible, goals)], task.oracle)
         return flips
 
     assert not offer([[[0.2, 9.0]], [[0.3, 9.0]]]).any()

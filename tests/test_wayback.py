@@ -9,14 +9,15 @@ import torch
 from asking import accepted, driven, proposed, query_of, towards
 
 import tdce
-from tdce.cells import same
-from tdce.methods import METHODS, TDCE, TDCEPaper
+from tdce._core.noise import Noise
+from tdce._core.values import same
+from tdce.methods.algorithm1 import Guided
 from tdce.methods.objective import Objective
-from tdce.methods.tdce import LITTLE
-from tdce.methods.wayback import WayBack
-from tdce.noise import Noise
+from tdce.methods.refine import Refined
+from tdce.methods.registry import METHODS
+from tdce.methods.search import LITTLE, DiffusionSearch
 
-SHORT = {"counternet": {"steps": 150}, "tdce_paper": {"steps": 12}}
+SHORT = {"counternet": {"steps": 150}, "guided": {"steps": 12}}
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +31,19 @@ def answers(explainer, method, people):
     return asking.explain(people).found
 
 
-@pytest.mark.parametrize("name", ["wachter", "cchvae", "face", "counternet", "tdce_paper", "nice"])
+@pytest.mark.parametrize("name", ["wachter", "cchvae", "face", "counternet", "guided", "nice"])
 def test_everything_is_valid_then_and_no_valid_answer_gets_worse(explainer, name):
     people = lending.refused(explainer, 80)
     method = METHODS[name](**SHORT.get(name, {}))
-    plain, back = (answers(explainer, made, people) for made in (method, WayBack(method)))
+    plain, back = (answers(explainer, made, people) for made in (method, Refined(method)))
     assert set(back.status[:, 0]) <= {"valid", "already"}  # already: by the model that CounterNet brings
     if name == "counternet":
         return  # explains a model of its own
     task = explainer.fitted_.task()
     x = task.encoder.encode(people).float()
-    aim = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), TDCE().closeness, torch.ones(80).long())
+    aim = Objective(
+        task, query_of(task, x, towards(1, x)), Noise(x, 0), DiffusionSearch().closeness, torch.ones(80).long()
+    )
     total = []
     for found in (plain, back):
         x_cf = task.encoder.embed(found.raw[:, 0]).float()
@@ -56,7 +59,7 @@ def test_the_dial_is_heeded(explainer):
     task = explainer.fitted_.task()
     x = task.encoder.encode(lending.refused(explainer, 8)).float()
     aim = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 1.0, torch.ones(8).long())
-    method = WayBack(METHODS["nice"]()).fit(task)
+    method = Refined(METHODS["nice"]()).fit(task)
     found = (proposed(method, x, towards(1, x), closeness=closeness) for closeness in (1.0, 0.0))
     close, likely = (aim.cost(x_cf, torch.arange(8)) for x_cf in found)
     assert (close <= likely + 1e-5).all()
@@ -69,5 +72,5 @@ def test_where_there_is_nobody_people_are_drawn(explainer):
     lone = replace(task, people=task.people[:0])
     x = task.encoder.encode(lending.refused(explainer, 4)).float()
     goals = towards(1, x)
-    search = WayBack(TDCEPaper(start=0.0)).fit(lone).search(query_of(lone, x, goals), Noise(x, 0))
+    search = Refined(Guided(start=0.0)).fit(lone).search(query_of(lone, x, goals), Noise(x, 0))
     assert accepted(lone, driven(search, lone, x, goals), goals).all()

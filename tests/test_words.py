@@ -17,16 +17,19 @@ from hypothesis import strategies as st
 
 import tdce
 from tdce import InputError
-from tdce.columns.words import Words
-from tdce.explanation import Line
-from tdce.goal import Between, Class, Goals, Not, Wanted
-from tdce.judge import Judge
-from tdce.outputs import All, Output, Range
-from tdce.reasons import losses, margin, ranked
-from tdce.remarks import Remark
-from tdce.schema import Categorical, Numeric, Schema
-from tdce.words.catalogue import catalogue, languages
-from tdce.words.speaker import Speaker
+from tdce._core.notes import Note
+from tdce.methods.attribution import change_losses, rank_reasons, shown_margin
+from tdce.methods.explanation import Line
+from tdce.models.goals import Between, Class, Goals, Not, TargetPart
+from tdce.models.oracle import Oracle
+from tdce.models.output_goals import AllGoals, Range
+from tdce.models.outputs import Output
+from tdce.report.language.catalogue import catalogue, languages
+from tdce.report.language.speaker import Speaker
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.columns.wording import Wording
+from tdce.schema.schema import Schema
 
 LOAN = Schema(
     (
@@ -116,7 +119,7 @@ def test_every_sort_of_value_is_spoken_in_both_languages(changes, english, germa
          "Die Antwort käme näher an „yes“, ohne es zu erreichen, wenn der Betrag 3.200 € statt 4.800 € wäre."),
         (said(status="best_effort"), "Es wurde keine Änderung gefunden, die die Antwort näher an „yes“ brächte."),
         (said(status="already"), "Die Antwort ist bereits „yes“."),
-        (said(status="infeasible", remarks=(Remark("all_immutable"),)),
+        (said(status="infeasible", notes=(Note("all_immutable"),)),
          "Nichts kann sich ändern (jedes Merkmal ist unveränderlich); deshalb wurde keine andere Antwort gefunden."),
         (said(status="infeasible"), "Nichts kann sich ändern; deshalb wurde keine andere Antwort gefunden."),
     ],
@@ -128,13 +131,13 @@ def test_every_status_has_a_german_sentence(line, german):
 @pytest.mark.parametrize(
     ("wanted", "english", "german"),
     [
-        ((Wanted("class", "good"),), "“Approved”", "„Bewilligt“"),
-        ((Wanted("not", "bad"),), "anything but “bad”", "alles außer „bad“"),
-        ((Wanted("between", "x", 0.0, 0.705),), "“x” at 0 % to 70.5 %", "„x“ mit 0 % bis 70,5 %"),
-        ((Wanted("at_least", None, low=1620.5),), "at least 1,620.5", "mindestens 1.620,5"),
-        ((Wanted("at_most", "rate_in_percent", high=8),), "rate in percent at most 8", "rate in percent höchstens 8"),
-        ((Wanted("range", None, 620, 680),), "between 620 and 680", "zwischen 620 und 680"),
-        ((Wanted("class", "yes"), Wanted("at_most", "rate", high=8)), "“yes” and rate at most 8",
+        ((TargetPart("class", "good"),), "“Approved”", "„Bewilligt“"),
+        ((TargetPart("not", "bad"),), "anything but “bad”", "alles außer „bad“"),
+        ((TargetPart("between", "x", 0.0, 0.705),), "“x” at 0 % to 70.5 %", "„x“ mit 0 % bis 70,5 %"),
+        ((TargetPart("at_least", None, low=1620.5),), "at least 1,620.5", "mindestens 1.620,5"),
+        ((TargetPart("at_most", "rate_in_percent", high=8),), "rate in percent at most 8", "rate in percent höchstens 8"),
+        ((TargetPart("range", None, 620, 680),), "between 620 and 680", "zwischen 620 und 680"),
+        ((TargetPart("class", "yes"), TargetPart("at_most", "rate", high=8)), "“yes” and rate at most 8",
          "„yes“ und rate höchstens 8"),
     ],
 )  # fmt: skip
@@ -145,7 +148,9 @@ def test_what_is_wanted_is_spoken_in_its_own_units(wanted, english, german):
 
 
 def test_a_predicted_number_is_not_a_percentage():
-    line = said(AMOUNT, wanted=(Wanted("at_least", None, low=620),), number=True)._replace(before=598.25, after=12345.6)
+    line = said(AMOUNT, wanted=(TargetPart("at_least", None, low=620),), number=True)._replace(
+        before=598.25, after=12345.6
+    )
     assert speaker().headline(line) == "the answer would be at least 620 (598.2 to 12,346)"
     assert speaker("de").headline(line) == "die Antwort wäre mindestens 620 (von 598,2 auf 12.346)"
 
@@ -157,8 +162,8 @@ def test_goals_say_what_they_want_as_their_text_does():
         line = said(target=None, wanted=goal.asks(("bad", "good")))
         text = speaker(schema=dataclasses.replace(LOAN, outcomes={})).target(line)
         assert text.replace("“", "").replace("”", "") == goal.wanted(("bad", "good"))
-    both = All(((Class(0), 0, 2), (Range(high=8, output=rate), 2, 3)), rate)
-    assert both.asks(("yes", "no", "rate")) == (Wanted("class", "yes"), Wanted("at_most", "rate", None, 8))
+    both = AllGoals(((Class(0), 0, 2), (Range(high=8, output=rate), 2, 3)), rate)
+    assert both.asks(("yes", "no", "rate")) == (TargetPart("class", "yes"), TargetPart("at_most", "rate", None, 8))
 
 
 @pytest.mark.parametrize(
@@ -257,13 +262,13 @@ def test_what_an_audience_may_not_see_takes_no_place_among_the_four_reasons():
 
 def test_reasons_are_ranked_by_their_loss_and_ties_by_the_column():
     nan = math.nan
-    assert ranked([("a", 1.0), ("b", 2.0), ("c", 1.0), ("d", -1.0)]) == [
+    assert rank_reasons([("a", 1.0), ("b", 2.0), ("c", 1.0), ("d", -1.0)]) == [
         ("b", 2.0),
         ("a", 1.0),
         ("c", 1.0),
         ("d", -1.0),
     ]
-    assert [name for name, _ in ranked([("a", nan), ("b", nan), ("c", 0.5)])] == ["c", "a", "b"]
+    assert [name for name, _ in rank_reasons([("a", nan), ("b", nan), ("c", 0.5)])] == ["c", "a", "b"]
 
 
 @pytest.fixture(scope="module")
@@ -342,17 +347,17 @@ class Sum:
 def test_losses_are_one_call_that_keeps_to_the_budget(budget):
     own = np.array([[1.0, 1.0]])  # 2, and 10 are wanted: a margin of -8
     raw = np.array([[[5.0, 7.0], [1.0, 10.0], [5.0, 7.0], [1.0, 1.0]]])  # 12, 11, 12 and 2
-    judge, goals = Judge(Sum(), budget), Goals.all(Range(low=10), 1)
-    found = losses(judge, own, raw, goals, np.array([-8.0]), np.array([[2.0, 1.0, 2.0, -8.0]]))
+    oracle, goals = Oracle(Sum(), budget), Goals.all(Range(low=10), 1)
+    found = change_losses(oracle, own, raw, goals, np.array([-8.0]), np.array([[2.0, 1.0, 2.0, -8.0]]))
     nan = math.nan
     several = [4.0, 6.0] if budget is None else [nan, nan]  # 1 + 7 is 4 less than 12, 5 + 1 is 6 less
     np.testing.assert_array_equal(found, [[several, [nan, 9.0], several, [nan, nan]]])
-    assert (judge.calls, judge.rows) == ((1, 2) if budget is None else (0, 0))
+    assert (oracle.calls, oracle.rows) == ((1, 2) if budget is None else (0, 0))
 
 
 def test_a_model_that_is_certain_gives_a_loss_that_is_a_number():
     score = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.3, 0.7]], dtype=torch.double)
-    found = margin(score, Goals.all(Class(1), 3))
+    found = shown_margin(score, Goals.all(Class(1), 3))
     assert found.tolist() == pytest.approx([-13.815510, 13.815510, math.log(0.7 / 0.3)], abs=1e-5)
 
 
@@ -405,16 +410,16 @@ def test_what_is_for_analysts_is_for_analysts():
 
 
 REMARKS = (
-    Remark("stuck", ("duration", "amount")), Remark("immutable", ("amount",)), Remark("missing", ("amount",)),
-    Remark("far_outside", ("amount",), values={"value": 99999.0, "low": 0.0, "high": 5000.0}),
-    Remark("rules_together", rules=("amount <= 7", "at most 2 changes")),
-    Remark("rules_without", rules=("amount <= 7",)),
-    Remark("budget", values={"rows": 12345}),
+    Note("stuck", ("duration", "amount")), Note("immutable", ("amount",)), Note("missing", ("amount",)),
+    Note("far_outside", ("amount",), values={"value": 99999.0, "low": 0.0, "high": 5000.0}),
+    Note("rules_together", rules=("amount <= 7", "at most 2 changes")),
+    Note("rules_without", rules=("amount <= 7",)),
+    Note("budget", values={"rows": 12345}),
 )  # fmt: skip
 
 
 def test_notes_name_nothing_that_is_barred():
-    line = said(status="infeasible", remarks=REMARKS)
+    line = said(status="infeasible", notes=REMARKS)
     assert speaker(schema=barred(named=False)).note(line) == (
         "no other allowed value for term; there is no answer under these rules together: a rule that is not named "
         "here, “at most 2 changes”; without a rule that is not named here there is one; the model was asked about "
@@ -423,7 +428,7 @@ def test_notes_name_nothing_that_is_barred():
     german = speaker("de").note(line)
     assert german.startswith("kein anderer zulässiger Wert für Laufzeit, Betrag; unveränderlich: Betrag")
     assert "Betrag 99.999 € liegt weit außerhalb des Gelernten, 0 € bis 5.000 €" in german
-    alone = said(status="infeasible", remarks=(Remark("stuck", ("amount",)),))
+    alone = said(status="infeasible", notes=(Note("stuck", ("amount",)),))
     assert speaker(schema=barred(named=False)).note(alone) == "no other allowed value for what may change"
 
 
@@ -496,10 +501,10 @@ def test_no_words_name_what_is_barred(table, language, audience, data):
     columns = some if key in ("stuck", "immutable") else some[:1]
     values = {"value": cells(schema[columns[0]])[0]} if key == "never_seen" else {}
     rules = tuple(f"{name} <= 3" for name in some)
-    remark = Remark(key, rules=rules) if "rule" in key else Remark(key, columns, values=values)
+    note = Note(key, rules=rules) if "rule" in key else Note(key, columns, values=values)
     changes = [(name, *cells(schema[name])) for name in moved]
     status = data.draw(st.sampled_from(["valid", "best_effort"] if moved else ["already", "infeasible", "best_effort"]))
-    line = said(*changes, status=status, remarks=(remark,), reasons=[(name, 1.0) for name in moved])
+    line = said(*changes, status=status, notes=(note,), reasons=[(name, 1.0) for name in moved])
     texts = [talk.sentence(line), talk.letter(line), talk.headline(line), talk.note(line), *talk.reasons(line)]
     for name, mode in secrets.items():
         hidden = mode == "never" or (mode == "analyst" and audience == "applicant")
@@ -533,7 +538,7 @@ def test_words_survive_saving_and_a_damaged_one_is_refused(explainer, tmp_path):
     made.save(tmp_path / "a.tdce")
     loaded = tdce.Explainer.load(tmp_path / "a.tdce")
     assert loaded.schema == made.schema
-    assert loaded.schema["income"].words == Words("the pay", "EUR", "money")
+    assert loaded.schema["income"].words == Wording("the pay", "EUR", "money")
     content = json.loads(made.schema.to_json())
     content["features"][0]["words"]["unit"] = "nonsense"
     with pytest.raises(InputError, match="'income': the unit of money is 'nonsense'; it must be the code of a "):
@@ -543,7 +548,7 @@ def test_words_survive_saving_and_a_damaged_one_is_refused(explainer, tmp_path):
 def test_another_kind_of_column_keeps_the_words_that_fit():
     schema = Schema((Numeric("code", 1, 3, 1, words={"label": "the code", "values": {1: "one", 7: "seven"}}),))
     codes = schema.change("code", kind="categorical")
-    assert codes["code"].words == Words("the code", values={"1": "one"})
+    assert codes["code"].words == Wording("the code", values={"1": "one"})
     assert codes.change("code", kind="numeric")["code"].words == codes["code"].words
 
 
@@ -579,9 +584,9 @@ def test_words_that_make_no_sense_are_named(words, message):
         LOAN.change("housing", words=words)
     assert str(error.value).startswith("'housing': ")
     assert message in str(error.value)
-    if isinstance(words, dict) and set(words) <= {field.name for field in dataclasses.fields(Words)}:
+    if isinstance(words, dict) and set(words) <= {field.name for field in dataclasses.fields(Wording)}:
         with pytest.raises(InputError):
-            LOAN.change("housing", words=Words(**words))
+            LOAN.change("housing", words=Wording(**words))
 
 
 def test_numbers_have_words_for_numbers_only():
@@ -654,7 +659,7 @@ def test_a_missing_message_is_named():
 
 
 def test_every_remark_that_goals_make_has_a_message():
-    for goal in (Class(0), Between(0, 0.1, 0.2), Range(low=1), All(((Class(0), 0, 2),), Output())):
+    for goal in (Class(0), Between(0, 0.1, 0.2), Range(low=1), AllGoals(((Class(0), 0, 2),), Output())):
         for key in (f"nothing_{goal.nearer}", f"only_raises_{goal.shows}", f"only_lowers_{goal.shows}"):
             assert key in catalogue("en").messages
 
@@ -677,10 +682,10 @@ def test_every_column_and_category_of_german_has_words(language):
 
 def test_words_are_no_reason_to_measure_again(monkeypatch):
     pytest.importorskip("sklearn")
-    from tdce.paper.benchmark import fingerprint
+    from tdce_reproduction.benchmark import fingerprint
 
     made, columns = tdce.Explainer(), fingerprint.columns
-    assert columns("german")["age"].words != Words()
+    assert columns("german")["age"].words != Wording()
     found = fingerprint.of_fit("german", made)
     monkeypatch.setattr(fingerprint, "columns", lambda data: columns(data).without_words())
     assert fingerprint.of_fit("german", made) == found

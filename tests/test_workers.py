@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tdce.errors import InputError
-from tdce.workers import Crew
+from tdce._core.errors import InputError
+from tdce.batch.pool import WorkerPool
 
 
 class Square:
@@ -27,26 +27,26 @@ class Square:
 
 
 def test_a_worker_that_dies_is_replaced_and_its_block_given_out_again(tmp_path):
-    crew = Crew(Square, (tmp_path / "died", False), 2)
+    crew = WorkerPool(Square, (tmp_path / "died", False), 2)
     assert sorted(crew.results((i,) for i in range(8))) == [i * i for i in range(8)]
     assert (tmp_path / "died").exists()
 
 
 def test_a_block_that_kills_every_worker_ends_the_run_with_the_way_out(tmp_path):
     with pytest.raises(ChildProcessError, match=r"died 3 times \(exit code -9\).*run the command again"):
-        list(Crew(Square, (tmp_path / "died", True), 1).results([(1,), (3,)]))
+        list(WorkerPool(Square, (tmp_path / "died", True), 1).results([(1,), (3,)]))
 
 
 def test_an_error_in_a_block_or_in_reading_ends_the_run(tmp_path):
     with pytest.raises(InputError, match="13 is not for us"):
-        list(Crew(Square, (tmp_path, False), 1).results([(1,), (13,)]))
+        list(WorkerPool(Square, (tmp_path, False), 1).results([(1,), (13,)]))
 
     def unreadable():
         yield (1,)
         raise InputError("the rest is torn")
 
     with pytest.raises(InputError, match="the rest is torn"):
-        list(Crew(Square, (tmp_path, False), 1).results(unreadable()))
+        list(WorkerPool(Square, (tmp_path, False), 1).results(unreadable()))
 
 
 def marking(folder):
@@ -61,7 +61,7 @@ def marking(folder):
 
 def test_no_worker_is_ahead_of_what_has_been_dealt_with(tmp_path):
     jobs = ((number,) for number in range(12))
-    for dealt, _ in enumerate(Crew(marking, (tmp_path,), 2).results(jobs)):
+    for dealt, _ in enumerate(WorkerPool(marking, (tmp_path,), 2).results(jobs)):
         time.sleep(0.05)  # in which an eager worker would begin another job
         assert len(list(tmp_path.iterdir())) <= dealt + 2
     assert len(list(tmp_path.iterdir())) == 12

@@ -6,20 +6,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce.columns.numeric import LearnedNumbers
-from tdce.columns.scale import Scale
-from tdce.encoder import Encoder
-from tdce.judge import Judge
-from tdce.methods import Task
-from tdce.models.model import Classify, OnEncoded
-from tdce.schema import Categorical, Numeric
+from tdce.methods.protocol import Task
+from tdce.models.model import Classify, NetworkModel
+from tdce.models.oracle import Oracle
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import FittedNumeric, Numeric
+from tdce.schema.columns.scale import Scale
+from tdce.schema.encoder import Encoder
 
 WHOLE = np.array([-16.0, 0.0, 16.0])  # powers of two: going there and back is exact
 
 
 def encoder(numbers: str, **sizes: int) -> Encoder:
     """One number per letter, and categories with so many values each."""
-    plain = [LearnedNumbers(Numeric(name, low=-16, high=16), Scale(WHOLE, WHOLE)) for name in numbers]
+    plain = [FittedNumeric(Numeric(name, low=-16, high=16), Scale(WHOLE, WHOLE)) for name in numbers]
     words = [Categorical(name, tuple(range(size))).learn(np.arange(size, dtype=float)) for name, size in sizes.items()]
     return Encoder((*plain, *words))
 
@@ -33,6 +33,6 @@ def task(
     classes: Sequence[int] = (0, 1),
 ) -> Task:
     """To explain this function of encoded rows; by default everything may change and all rows are of class 0."""
-    judge = Judge(OnEncoded(classify, encoder.embed, tuple(classes)))
+    oracle = Oracle(NetworkModel(classify, encoder.embed, tuple(classes)))
     free = torch.ones(encoder.space.width, dtype=torch.bool) if mutable is None else torch.tensor(mutable)
-    return Task(encoder, judge, classify, None, free, x, torch.zeros(len(x), dtype=torch.long) if y is None else y)
+    return Task(encoder, oracle, classify, None, free, x, torch.zeros(len(x), dtype=torch.long) if y is None else y)

@@ -6,11 +6,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-from tdce.data import load
-from tdce.evaluation import evaluate
-from tdce.explainer import Explainer
-from tdce.progress import Mode
-from tdce.tables import check_writable, make_folder, write_table
+from tdce._core import Mode
+from tdce.datasets import check_writable, load, make_folder, write_table
+from tdce.explainer import Explainer, evaluate
 
 PEOPLE = 5
 OPTIONS = 3  # for everybody, in the report

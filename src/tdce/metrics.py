@@ -14,9 +14,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce.cells import Flags, Floats, same
-from tdce.errors import require_paper
-from tdce.space import Space
+from tdce._core import Flags, Floats, require_paper, same
+from tdce.methods import overlap
+from tdce.schema import Space
 
 Autoencoder = Callable[[Tensor], Tensor]
 EPSILON = 1e-6
@@ -107,12 +107,6 @@ def validity(valid: NDArray[np.bool_]) -> float:
 def sparsity(raw: Floats, raw_cf: Floats) -> float:
     """How many features changed, on average. Lower is better."""
     return float((~same(raw, raw_cf)).sum(axis=1).mean()) if len(raw) else 0.0
-
-
-def overlap(changed: NDArray[np.bool_], others: NDArray[np.bool_]) -> Floats:
-    """(...) the Jaccard index of two sets of features (..., features): shared over all; two empty sets are alike."""
-    union = (changed | others).sum(axis=-1)
-    return np.where(union > 0, (changed & others).sum(axis=-1) / np.maximum(union, 1), 1.0)
 
 
 def option_spread(raw: Floats, raw_cf: Floats) -> float:
@@ -225,9 +219,9 @@ def two_sample(x_cf: Tensor, held: Tensor, seed: int = 0) -> float:
     sides = [side.double().numpy()[np.sort(draw.permutation(len(side))[:size])] for side in (x_cf, held)]
     x, y = np.concatenate(sides), np.repeat([1, 0], size)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    judge = HistGradientBoostingClassifier(max_iter=50, min_samples_leaf=5, early_stopping=False, random_state=seed)
+    oracle = HistGradientBoostingClassifier(max_iter=50, min_samples_leaf=5, early_stopping=False, random_state=seed)
     with threadpool_limits(1, user_api="openmp"):  # so few rows are quickest on one thread
-        return float(cross_val_score(judge, x, y, scoring="roc_auc", cv=folds).mean())
+        return float(cross_val_score(oracle, x, y, scoring="roc_auc", cv=folds).mean())
 
 
 def copies(raw_cf: Floats, raw_rows: Floats) -> float:

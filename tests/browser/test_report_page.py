@@ -3,7 +3,7 @@
 import lending
 import pandas as pd
 import pytest
-from test_report import crowd, written
+from test_report import pool, written
 
 import tdce
 
@@ -29,7 +29,7 @@ def report(lent, tmp_path_factory):
 @pytest.fixture(scope="module")
 def crowded(lent, tmp_path_factory):
     path = tmp_path_factory.mktemp("crowded") / "report.html"
-    crowd(lent, 10_000).to_html(path)
+    pool(lent, 10_000).to_html(path)
     return path.as_uri()
 
 
@@ -113,7 +113,7 @@ def test_ten_thousand_people_are_searched_and_sorted_without_a_long_task(page, c
 def test_a_packed_report_opens_too(page, lent, tmp_path, monkeypatch):
     monkeypatch.setattr("tdce.report.page.FREE", 0)
     monkeypatch.setattr("tdce.report.page.EACH", 10)
-    crowd(lent, 60).to_html(tmp_path / "page.html")
+    pool(lent, 60).to_html(tmp_path / "page.html")
     page.goto((tmp_path / "page.html").as_uri())
     page.wait_for_selector(".card")
     assert page.locator("#count").inner_text() == "60 of 60 people"

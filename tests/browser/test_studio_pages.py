@@ -11,8 +11,8 @@ import pytest
 import studio
 
 import tdce
-from tdce.studio.setting import Setting
-from tdce.words.catalogue import catalogue
+from tdce.report.language.catalogue import catalogue
+from tdce.serving.settings import ServerSettings
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser").expect
 HOSTILE = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>`'"
@@ -228,7 +228,7 @@ def test_a_file_can_be_stopped(page, address, tmp_path):
 
 
 def test_a_server_with_a_token_asks_for_it(browser, explainer):
-    with studio.asked(explainer, Setting(token=TOKEN)) as client:
+    with studio.asked(explainer, ServerSettings(token=TOKEN)) as client:
         context = browser.new_context()
         page = context.new_page()
         page.goto(str(client.base_url))
@@ -422,7 +422,7 @@ def test_the_language_is_switched_with_the_person_kept_and_remembered(german, ad
 
 
 def test_the_files_of_the_model_page_come_with_the_token(browser, explainer):
-    with studio.asked(explainer, Setting(token=TOKEN)) as client:
+    with studio.asked(explainer, ServerSettings(token=TOKEN)) as client:
         page = browser.new_context().new_page()
         page.goto(f"{client.base_url}/#page=model")
         page.locator("#token").fill(TOKEN)

@@ -12,8 +12,9 @@ from typing import Any
 
 import typer
 
-from tdce.cli import check, data, demo, evaluate, evidence, explain, fit, paper, report, schema, serve
-from tdce.errors import InputError
+from tdce._core import InputError
+from tdce.cli import check, data, demo, evaluate, evidence, explain, fit, report, schema, serve
+from tdce.cli import reproduction as paper
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,

@@ -17,7 +17,7 @@ def check(
     model: Annotated[Path | None, typer.Argument(metavar="[NAME.tdce]", help="A fitted explainer")] = None,
 ) -> None:
     """Check that a row's bits do not depend on its batch on this machine: in NAME.tdce, or in usual sizes."""
-    from tdce.machine import description, trials, usual_widths, widths_of
+    from tdce._core import description, trials, usual_widths, widths_of
 
     fitted = None if model is None else tdce.Explainer.load(model).fitted_
     widths = (

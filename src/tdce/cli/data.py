@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tdce.cli.shared import wide_console
-from tdce.data import catalogue
+from tdce.datasets import catalogue
 
 
 def data() -> None:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import tdce
+from tdce._core import InputError
 from tdce.cli.shared import (
     Closeness,
     Costs,
@@ -24,25 +25,24 @@ from tdce.cli.shared import (
     Rules,
     SeedOption,
     Sep,
+    TargetPart,
     Threshold,
-    Wanted,
     costs_of,
     names_of,
     progress_mode,
     require_table,
-    retrained,
+    retrained_ensemble,
     summary,
     wide_console,
 )
-from tdce.errors import InputError
-from tdce.tables import Dialect, read_table
+from tdce.datasets import Dialect, read_table
 
 
 def evaluate(
     artefact: ModelPath,
     rows: RowsPath,
     table: Annotated[Path | None, typer.Option(help="The table that was learned, to measure against its rows")] = None,
-    target: Wanted = None,
+    target: TargetPart = None,
     n: Options = 1,
     immutable: Immutable = "",
     rule: Rules = None,
@@ -62,7 +62,7 @@ def evaluate(
     With --table, some of these compare them with rows of it that were held out from training. Without, and if NAME.tdce
     holds no training row, they are measured against its synthetic people.
     """
-    from tdce.evaluation import evaluate as measured
+    from tdce.explainer import evaluate as measured
     from tdce.metrics import MEANING
 
     require_table(table, {"--robust": robust, "--retrain": retrain})
@@ -73,7 +73,7 @@ def evaluate(
     names = explainer.schema.names
     answer = explainer.explain(
         frame, target, n, names_of(immutable, names), rule or (), costs_of(costs, names), seed, closeness, threshold,
-        None, retrained(explainer, robust, table, dialect),
+        None, retrained_ensemble(explainer, robust, table, dialect),
     )  # fmt: skip
     found = measured(explainer, answer, real, retrain)
     if not found:

@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 import tdce
+from tdce._core import InputError
 from tdce.cli.shared import Decider, Decimal, Sep, wide_console
-from tdce.errors import InputError
-from tdce.tables import Dialect, read_table
+from tdce.datasets import Dialect, read_table
 
 if TYPE_CHECKING:
-    from tdce.evidence.verified import Verified
+    from tdce.audit import Findings
 
 SHOWN = 20  # problems of evidence that are printed
 
@@ -65,7 +65,7 @@ def keys(
     name: Annotated[Path, typer.Argument(metavar="NAME", help="Of the files: NAME.key, NAME.pub and NAME.secret")],
 ) -> None:
     """Make keys for evidence: NAME.key signs it, NAME.pub checks it, NAME.secret hides its values."""
-    from tdce.evidence.keys import make
+    from tdce.audit import make
 
     key, pub, secret = make(name)
     Console().print(
@@ -75,12 +75,12 @@ def keys(
     )  # fmt: skip
 
 
-def _print_verified(found: Verified, evidence: Path, known: bool) -> None:
+def _print_verified(found: Findings, evidence: Path, known: bool) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for name, words in found.summary(known):
         table.add_row(name, Text(words))
     console = wide_console()
-    well = "all is well" if found.verdicts is not None else "what was checked holds"
+    well = "all is well" if found.decisions is not None else "what was checked holds"
     console.print(Text(f"{evidence}: {well if found.holds else 'something does not hold'}"))
     console.print(table)
     for problem in found.problems[:SHOWN]:

@@ -10,6 +10,8 @@ import typer
 from rich.console import Console
 
 import tdce
+from tdce._core import InputError, Progress, require_engine
+from tdce.batch import BlockRecord, check_folder
 from tdce.cli.shared import (
     PAGE,
     Budget,
@@ -26,21 +28,18 @@ from tdce.cli.shared import (
     Rules,
     SeedOption,
     Sep,
+    TargetPart,
     Threshold,
-    Wanted,
     Whom,
     costs_of,
     names_of,
     progress_mode,
     require_table,
-    retrained,
+    retrained_ensemble,
     summary,
 )
-from tdce.errors import InputError, require_engine
-from tdce.journal import Entry, check_folder
-from tdce.progress import Progress
-from tdce.tables import WRITABLE, Dialect, check_writable, suffix_of
-from tdce.words.catalogue import catalogue as messages
+from tdce.datasets import WRITABLE, Dialect, check_writable, suffix_of
+from tdce.report import catalogue as messages
 
 PAGE_ROWS = 10_000  # at most, on a page
 
@@ -55,7 +54,7 @@ def explain(
         ),
     ],
     out: Annotated[Path, typer.Option(help="Where to write: .csv, .csv.gz, .parquet, .jsonl or .html")],
-    target: Wanted = None,
+    target: TargetPart = None,
     n: Options = 1,
     immutable: Immutable = "",
     rule: Rules = None,
@@ -100,9 +99,8 @@ def explain(
     if table is not None and not robust:
         raise InputError("--table is for models that are trained again; say how many: --robust 10")
     messages(language)  # an unknown one is named before the work
-    from tdce.blocks import Asked, Check, explain_block
-    from tdce.overnight import Keeping, Run, explain_table
-    from tdce.streams import Stream, files_of
+    from tdce.batch import Asked, BlockCheck, EvidenceOptions, RunOptions, explain_block, explain_table
+    from tdce.datasets import ChunkedTable, files_of
 
     progress, dialect = Progress(progress_mode()), Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=progress.mode if page else "silent", model=model)
@@ -125,35 +123,35 @@ def explain(
             raise InputError(
                 "--max-model-rows needs to know the number of rows, which --engine ray does not count first"
             )
-    committee = retrained(explainer, robust, table, dialect)
-    retraining = None if committee is None or table is None else f"{robust} on {sha256(table.read_bytes()).hexdigest()}"
-    keeping = None if evidence is None else Keeping(evidence, sign, secret)
-    run = Run(artefact, out, asked, dialect, model, max_model_rows, workers, part_rows, keeping, retraining)
+    ensemble = retrained_ensemble(explainer, robust, table, dialect)
+    retraining = None if ensemble is None or table is None else f"{robust} on {sha256(table.read_bytes()).hexdigest()}"
+    keeping = None if evidence is None else EvidenceOptions(evidence, sign, secret)
+    run = RunOptions(artefact, out, asked, dialect, model, max_model_rows, workers, part_rows, keeping, retraining)
     if engine == "ray":
-        from tdce.ray import explain_parquet
+        from tdce.batch import explain_parquet
 
-        _print_total(explain_parquet(run, rows, progress, committee), False, out, evidence)
+        _print_total(explain_parquet(run, rows, progress, ensemble), False, out, evidence)
         return
-    stream = Stream(files_of(Path(rows)), explainer.schema, dialect)
-    stream.survey(Check(explainer, asked, progress.now_and_then("checked {:,} rows")))
+    stream = ChunkedTable(files_of(Path(rows)), explainer.schema, dialect)
+    stream.survey(BlockCheck(explainer, asked, progress.now_and_then("checked {:,} rows")))
     if page:
         if stream.rows > PAGE_ROWS:
             raise InputError(f"{stream.rows:,} rows are too many for a page, which has at most {PAGE_ROWS:,}; name a "
                              "file that ends with .csv or .parquet, or explain some of the rows")  # fmt: skip
         frame = next(stream.blocks(size=stream.rows))[1]
-        answer = explain_block(explainer, frame, asked, max_model_rows, committee)
+        answer = explain_block(explainer, frame, asked, max_model_rows, ensemble)
         answer.to_html(out, language=language, audience=audience)
         if evidence is not None:
             answer.to_evidence(evidence, sign=sign, secret=secret)
-        total = Entry(1, 0, stream.rows, answer.counts(), answer.model_calls, answer.model_rows)
+        total = BlockRecord(1, 0, stream.rows, answer.counts(), answer.model_calls, answer.model_rows)
     else:
-        total = explain_table(run, explainer, stream, progress, committee)
+        total = explain_table(run, explainer, stream, progress, ensemble)
     _print_total(total, verbose, out, evidence)
 
 
 def _check_evidence(evidence: Path | None, out: Path, sign: Path | None, secret: Path | None) -> None:
     """Before the work: whether the evidence can be written, and its keys be read."""
-    from tdce.evidence import keys
+    from tdce.audit import keys
 
     if evidence is None:
         if sign is not None or secret is not None:
@@ -168,7 +166,7 @@ def _check_evidence(evidence: Path | None, out: Path, sign: Path | None, secret:
         keys.secret(secret)
 
 
-def _print_total(total: Entry, verbose: bool, out: Path, evidence: Path | None = None) -> None:
+def _print_total(total: BlockRecord, verbose: bool, out: Path, evidence: Path | None = None) -> None:
     asked = f" The model was asked {total.calls:,} times about {total.asked:,} rows." if verbose else ""
     written = out if evidence is None else f"{out}, {evidence}"
     Console().print(f"{summary(total.rows, total.counts)}{asked} Written: {written}", highlight=False, soft_wrap=True)

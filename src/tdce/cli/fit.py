@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 import tdce
+from tdce._core import InputError
 from tdce.cli.shared import (
     Codes,
     Decider,
@@ -21,9 +22,8 @@ from tdce.cli.shared import (
     names_of,
     progress_mode,
 )
-from tdce.errors import InputError
+from tdce.datasets import Dialect, check_writable, read_table
 from tdce.schema import Schema
-from tdce.tables import Dialect, check_writable, read_table
 
 
 def fit(

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 import tdce
+from tdce._core import InputError
 from tdce.cli.shared import (
     PAGE,
     Closeness,
@@ -23,17 +24,16 @@ from tdce.cli.shared import (
     Rules,
     SeedOption,
     Sep,
+    TargetPart,
     Threshold,
-    Wanted,
     Whom,
     costs_of,
     names_of,
     progress_mode,
     summary,
 )
-from tdce.errors import InputError
-from tdce.tables import Dialect, check_writable, read_table
-from tdce.words.catalogue import catalogue as messages
+from tdce.datasets import Dialect, check_writable, read_table
+from tdce.report import catalogue as messages
 
 MEASURED = 1_000  # rows of a report that are measured unasked: seconds, where 10,000 take minutes
 
@@ -45,7 +45,7 @@ def report(
     table: Annotated[
         Path | None, typer.Option(help="Real people to show everybody beside, and to measure with")
     ] = None,
-    target: Wanted = None,
+    target: TargetPart = None,
     n: Options = 1,
     immutable: Immutable = "",
     rule: Rules = None,
@@ -68,7 +68,7 @@ def report(
     Everybody is shown beside real people of --table, or of the training rows if NAME.tdce holds them, or else beside
     synthetic ones.
     """
-    from tdce.evaluation import evaluate as measured
+    from tdce.explainer import evaluate as measured
 
     check_writable(out, (PAGE,))
     messages(language)

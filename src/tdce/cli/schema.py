@@ -11,12 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 import tdce
-from tdce.carried import carried
+from tdce._core import InputError
 from tdce.cli.shared import Codes, Decimal, Learn, Sep, TablePath, names_of, wide_console
-from tdce.errors import InputError
-from tdce.hints import hints
-from tdce.schema import Schema
-from tdce.tables import Dialect, check_writable, read_table, write_whole
+from tdce.datasets import Dialect, check_writable, read_table, write_whole
+from tdce.schema import Schema, find_pass_through, profile_columns
 
 
 def schema(
@@ -40,7 +38,7 @@ def schema(
             raise InputError(f"there is no label column {label!r}; the table has: {', '.join(map(str, frame.columns))}")
         learned, codes = names_of(learn, frame.columns), names_of(categorical, frame.columns)
         found = Schema.infer(frame, label, learn=learned, categorical=codes)
-        noticed = hints(frame, found, label, carried(frame, label, {*learned, *codes}))
+        noticed = profile_columns(frame, found, label, find_pass_through(frame, label, {*learned, *codes}))
     if out is not None:
         write_whole(out, found.to_json().encode())
         Console().print(f"Written: {out}", highlight=False, soft_wrap=True)

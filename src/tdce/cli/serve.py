@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 import tdce
+from tdce._core import require_studio
 from tdce.cli.shared import Decider, Decimal, ModelPath, Sep
-from tdce.errors import require_studio
-from tdce.tables import Dialect, read_table
+from tdce.datasets import Dialect, read_table
 
 
 def serve(
@@ -37,10 +37,10 @@ def serve(
 ) -> None:
     """Open the studio and the HTTP API: pages for people, JSON for programs."""
     require_studio("tdce serve")
-    from tdce.studio.serve import serve as answer
-    from tdce.studio.setting import Setting
+    from tdce.serving import ServerSettings
+    from tdce.serving import serve as answer
 
-    setting = Setting(host, port, tuple(name or ()), token, tls_cert, tls_key, insecure, log_values)
+    setting = ServerSettings(host, port, tuple(name or ()), token, tls_cert, tls_key, insecure, log_values)
     explainer = tdce.Explainer.load(artefact, progress="silent", model=model)
     people = None if rows is None else read_table(rows, explainer.schema, Dialect(sep, decimal))
 

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
-from tdce.errors import InputError
-from tdce.progress import Mode
-from tdce.tables import Dialect, read_table
+from tdce._core import InputError, Mode
+from tdce.datasets import Dialect, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +34,7 @@ Rules = Annotated[
 Costs = Annotated[str, typer.Option(help="What changing a column costs, if not 1: age=5,phone=0")]
 Decider = Annotated[str | None, typer.Option("--model", help="A model of your own: FILE.onnx, or http://…/score")]
 Budget = Annotated[int | None, typer.Option(min=1, help="Ask the model about at most so many rows")]
-Wanted = Annotated[
+TargetPart = Annotated[
     str | None,
     typer.Option(help="The wanted label (default: the favourable one), or 'at least 620', '+500', 'not bad'"),
 ]
@@ -54,7 +53,7 @@ def wide_console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=200)
 
 
-def retrained(explainer: Explainer, models: int, table: Path | None, dialect: Dialect) -> Any:
+def retrained_ensemble(explainer: Explainer, models: int, table: Path | None, dialect: Dialect) -> Any:
     """The committee that is to accept the answers as well; None: none is asked for."""
     if models == 0 or table is None:
         return None

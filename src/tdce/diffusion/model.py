@@ -9,14 +9,10 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor, nn
 
+from tdce._core import Backbone, Draws, History, Plan, Progress, pad_rows, train
 from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.schedule import Schedule
-from tdce.network import Backbone
-from tdce.noise import Draws
-from tdce.products import even
-from tdce.progress import Progress
-from tdce.space import Space
-from tdce.training import History, Plan, train
+from tdce.schema import Space
 
 CATEGORY_WEIGHT = 0.1  # of the categories' bound beside the numbers' squared error  PAPER[19]
 UNTOLD = 0.2  # share of the rows in training whose class is left out
@@ -139,7 +135,7 @@ class TabularDiffusion(nn.Module):
             log_pi = multinomial.noised(cat, a, self.uniform).log()
             soft = multinomial.relaxed(log_pi, gumbel, self.temperature(t), self.space)
             seen.append(self.told(self.space.join(gaussian.noised(num, a, normal), soft), y)[:rows])
-        full = even(torch.arange(rows * len(times)))
+        full = pad_rows(torch.arange(rows * len(times)))
         each = torch.tensor([rows] * (len(times) - 1) + [len(full) - rows * (len(times) - 1)])
         out = self.network(torch.cat(seen)[full], torch.tensor(times), each)
         whole = torch.arange(len(x)).masked_fill(torch.arange(len(x)) >= rows, 0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tdce.diffusion.gaussian import Level
-from tdce.space import Space
+from tdce.schema import Space
 
 TINY = 1e-30
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tdce.errors import InputError
+from tdce._core import InputError
 
 
 @dataclass(frozen=True)

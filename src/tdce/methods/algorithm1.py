@@ -1,8 +1,8 @@
 """TDCE, Algorithm 1 of "Tabular Diffusion Counterfactual Explanations", line by line.
 
-Every loose part of the paper is an argument of `TDCEPaper`; docs/paper.md lists the readings by number. Two sets
-of them have names: `FAITHFUL`, which comes nearest to what the paper reports (`tdce_paper`), and `AS_PRINTED`, the loop
-to the letter (`tdce_printed`).
+Every loose part of the paper is an argument of `Guided`; docs/paper.md lists the readings by number. Two sets
+of them have names: `GUIDED`, which comes nearest to what the paper reports (`guided`), and `GUIDED_LITERAL`, the loop
+to the letter (`guided_literal`).
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from tdce.diffusion.multinomial import relaxed
-from tdce.errors import TAU_RANGE
-from tdce.goal import Goals
-from tdce.methods.interface import Query, Search, Task, Watch, task_of, unwatched
-from tdce.methods.settings import check
-from tdce.noise import Noise
+from tdce._core import TAU_RANGE, Noise
+from tdce.diffusion import relaxed
+from tdce.methods.protocol import Query, Search, Task, Watch, task_of, unwatched
+from tdce.methods.settings import check_settings
+from tdce.models import Goals
 
 
 @dataclass(frozen=True)
-class TDCEPaper:
+class Guided:
     """Noise the row to a start level, then walk back, each step pulled towards the target class."""
 
     edition: ClassVar[int] = 2  # raised when its answers change
     random: ClassVar[bool] = True
-    has_dial: ClassVar[bool] = True  # 0 starts from pure noise (typical of the target class), 1 from the row itself
+    has_tradeoff: ClassVar[bool] = True  # 0 starts from pure noise (typical of the target class), 1 from the row itself
     start: float = 0.5  # share of T at which the walk begins: 0 gives the row back, 1 is pure noise  PAPER[7]
     steps: int | None = 50  # strides of the walk; None takes every one of the T times
     guidance: float = 1.0  # lambda: weight of the classifier's gradient  PAPER[6]
@@ -45,7 +44,7 @@ class TDCEPaper:
     watch_: Watch = field(default=unwatched, repr=False)
 
     def __post_init__(self) -> None:
-        check(self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), proximity=(0, 1e3), tau=TAU_RANGE)
+        check_settings(self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), proximity=(0, 1e3), tau=TAU_RANGE)
 
     def fit(self, task: Task) -> Self:
         task.lead("Algorithm 1")
@@ -118,7 +117,7 @@ class TDCEPaper:
 
 
 @dataclass(frozen=True)
-class TDCEPrinted(TDCEPaper):
+class GuidedLiteral(Guided):
     """The same by the letter of Algorithm 1: from pure noise, without a distance term and without noise on the way."""
 
     start: float = 1.0  # share of T at which the walk begins: T itself  PAPER[7]
@@ -127,7 +126,7 @@ class TDCEPrinted(TDCEPaper):
     loop_noise: bool = False  # noise in every step but the last: lines 6 and 7 have none  PAPER[4]
 
 
-FAITHFUL, AS_PRINTED = TDCEPaper(), TDCEPrinted()
+GUIDED, GUIDED_LITERAL = Guided(), GuidedLiteral()
 
 
 class Gradients(NamedTuple):

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce.methods.interface import Judged, Query
 from tdce.methods.objective import Objective
-from tdce.space import Space
+from tdce.methods.protocol import Query, Reply
+from tdce.schema import Space
 
 MARGIN = 0.02  # in log odds: an answer is not on the very edge of a verdict
 SPREAD = 1.0  # how much worse an option may be if it changes entirely other features than those before it
@@ -41,15 +41,15 @@ class Candidates:
         self.x, self.at = torch.cat([self.x, x]), torch.cat([self.at, at])
         self.settled = torch.cat([self.settled, torch.zeros(len(at), dtype=torch.bool)])
 
-    def accepted(self, judged: Judged, at: Tensor) -> Tensor:
+    def accepted(self, reply: Reply, at: Tensor) -> Tensor:
         """(m,) which of these the model accepts."""
-        x, margin = judged.x[:, 0], judged.margin[:, 0]
+        x, margin = reply.x[:, 0], reply.margin[:, 0]
         first = _ordered(-margin, at)
         first = first[_heads(at[first])]
         first = first[margin[first] > self.missed_by[at[first]]]
         self.miss = self.miss.index_copy(0, at[first], x[first])
         self.missed_by = self.missed_by.index_copy(0, at[first], margin[first])
-        return judged.met[:, 0] & (margin >= MARGIN)
+        return reply.met[:, 0] & (margin >= MARGIN)
 
     def lacking(self) -> Tensor:
         """(n,) which rows have none."""

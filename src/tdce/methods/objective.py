@@ -7,16 +7,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from tdce.cells import Floats
-from tdce.copies import once, twins
-from tdce.diffusion.model import TabularDiffusion
-from tdce.encoder import Encoder
-from tdce.judge import different
-from tdce.laws.keeping import Keeping
-from tdce.methods.interface import Query, Task
-from tdce.noise import Draws, Noise
-from tdce.products import even
-from tdce.space import Space
+from tdce._core import Draws, Floats, Noise, pad_rows, unique_rows
+from tdce.diffusion import TabularDiffusion
+from tdce.methods.padding import first_copies, without_copies
+from tdce.methods.protocol import Query, Task
+from tdce.schema import ConstraintSet, Encoder, Space
 
 NOISE = (0.3, 0.5, 0.7)  # levels, as shares of T, from which a candidate must be denoised
 COUNT = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
@@ -69,15 +64,18 @@ class Objective:
         self.space, self.diffusion, self.closeness = task.space, task.diffusion, closeness
         self.x, self.place = query.x, places(task.encoder, query.x)
         self.y = y  # (n,) the class that each row is to get
-        self.twin = twins(query.x)
+        self.twin = first_copies(query.x)
         self.weight = query.costs.expand(len(task.space.places))
         self.draws = draws(self.space, Noise(query.x, noise.seed, noise.part, SMOOTH))
-        self.encoder, self.soft = task.encoder, Keeping.soft(task.encoder.schema.laws, task.encoder.schema.features)
+        self.encoder, self.soft = (
+            task.encoder,
+            ConstraintSet.soft(task.encoder.schema.laws, task.encoder.schema.features),
+        )
 
     def cost(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) of candidates (m, width) of the rows at `at`."""
-        own, place = once(x_cf, at, self.twin)
-        full = own[even(torch.arange(len(own)))]  # so that few candidates are added up like many
+        own, place = without_copies(x_cf, at, self.twin)
+        full = own[pad_rows(torch.arange(len(own)))]  # so that few candidates are added up like many
         moved = self.space.moved(self.x[at[full]], x_cf[full])
         each = costs(moved, self.place[at[full]], places(self.encoder, x_cf[full]))
         cost = (each * self.weight).sum(dim=1)[place]
@@ -95,10 +93,10 @@ class Objective:
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) computed once for each different candidate of a row: several ways may lead to the same."""
-        first, place = different(torch.cat([self.twin[at, None].to(x_cf.dtype), x_cf], dim=1).numpy())
+        first, place = unique_rows(torch.cat([self.twin[at, None].to(x_cf.dtype), x_cf], dim=1).numpy())
         own, found = torch.from_numpy(first), [torch.zeros(0)]
         for part in torch.split(torch.arange(len(own)), ROWS):
-            some = own[even(part)]
+            some = own[pad_rows(part)]
             whose = at[some]
             noise = [(normal[whose], gumbel[whose]) for normal, gumbel in self.draws]
             found.append(energies(self.diffusion, x_cf[some], self.y[whose], noise, len(part))[: len(part)])

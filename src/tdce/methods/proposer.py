@@ -13,12 +13,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from tdce.cells import Name
-from tdce.goal import Goal
-from tdce.network import Backbone
-from tdce.progress import Progress
-from tdce.space import Space
-from tdce.training import Plan, train
+from tdce._core import Backbone, Name, Plan, Progress, train
+from tdce.models import Goal
+from tdce.schema import Space
 
 SETS = 128  # of features, at most: the commonest among the answers
 HIDDEN, BLOCKS = 128, 2

@@ -7,22 +7,22 @@ from functools import cache, partial
 from types import NoneType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from tdce.errors import flag, number, one_of, optional, several, whole
+from tdce._core import check_choice, check_flag, check_integer, check_number, check_optional, check_sequence
 
 LEAST = 1e-6  # of what must be more than nothing
 
 Range = tuple[float, float]
 
 
-def check(method: Any, **ranges: Range) -> None:
+def check_settings(method: Any, **ranges: Range) -> None:
     """Put every setting of a frozen class into its plain form, or name the first that is of another kind or out of its
     range; every number has a range. Only for `__post_init__`."""
-    for name, kind in kinds(method.__class__).items():
+    for name, kind in setting_types(method.__class__).items():
         object.__setattr__(method, name, _plain(name, getattr(method, name), *ranges.get(name, ()), kind=kind))
 
 
 @cache
-def kinds(method: Any) -> dict[str, Any]:
+def setting_types(method: Any) -> dict[str, Any]:
     """The settings of a class of methods and their types; names that end in _ are learned."""
     types = get_type_hints(method)
     return {field.name: types[field.name] for field in fields(method) if not field.name.endswith("_")}
@@ -32,11 +32,13 @@ def _plain(name: str, value: Any, *within: Any, kind: Any) -> Any:
     """The value as its type says, if it is that."""
     parts = get_args(kind)
     if get_origin(kind) is Literal:
-        return one_of(name, value, parts)
+        return check_choice(name, value, parts)
     if NoneType in parts:
-        return optional(name, value, partial(_plain, kind=parts[0]), *within)
+        return check_optional(name, value, partial(_plain, kind=parts[0]), *within)
     if get_origin(kind) is tuple:
-        return several(name, value, None if ... in parts else len(parts), partial(_plain, kind=parts[0]), *within)
+        return check_sequence(
+            name, value, None if ... in parts else len(parts), partial(_plain, kind=parts[0]), *within
+        )
     if kind is bool:
-        return flag(name, value)
-    return whole(name, value, *within) if kind is int else number(name, value, *within)
+        return check_flag(name, value)
+    return check_integer(name, value, *within) if kind is int else check_number(name, value, *within)

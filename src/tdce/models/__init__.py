@@ -1,0 +1,7 @@
+"""What is explained, and what is wanted of it: adapters for models of any make, our own classifier, goals and targets, the
+oracle (the only caller of the model), and ensembles of retrained models.
+"""
+
+from tdce._core.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)

@@ -6,9 +6,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from tdce.network import Backbone
-from tdce.progress import Progress
-from tdce.training import History, Plan, train
+from tdce._core import Backbone, History, Plan, Progress, train
 
 
 class Classifier(nn.Module):

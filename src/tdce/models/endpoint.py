@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce.cells import plain
-from tdce.errors import InputError, shown
+from tdce._core import InputError, plain, show
 
 BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that may be better the next time
 
@@ -53,7 +52,7 @@ class Endpoint:
             except urllib.error.HTTPError as error:
                 if last or error.code not in BUSY:
                     said = error.read(300).decode(errors="replace")
-                    raise InputError(f"the model at {self.address} answers {error.code}: {shown(said)}") from None
+                    raise InputError(f"the model at {self.address} answers {error.code}: {show(said)}") from None
             except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
                 if last:
                     reason = getattr(error, "reason", error)
@@ -67,10 +66,10 @@ class Endpoint:
         try:
             found = json.loads(body)
         except ValueError:
-            raise InputError(f"the model at {self.address} answers with what is no JSON: {shown(body[:80])}") from None
+            raise InputError(f"the model at {self.address} answers with what is no JSON: {show(body[:80])}") from None
         scores = found.get("scores") if isinstance(found, dict) else found
         if not isinstance(scores, list):
-            raise InputError(f'the model at {self.address} must answer {{"scores": […]}}, not {shown(found)}')
+            raise InputError(f'the model at {self.address} must answer {{"scores": […]}}, not {show(found)}')
         return scores
 
 

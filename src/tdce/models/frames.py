@@ -10,13 +10,12 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from tdce.cells import Floats, Name
-from tdce.columns import Column
-from tdce.errors import InputError, shown
+from tdce._core import Floats, InputError, Name, show
+from tdce.schema import Column
 
 
 @dataclass(frozen=True, eq=False)
-class Frames:
+class FrameBuilder:
     """Raw rows (n, features) as data frames."""
 
     features: tuple[Column, ...]
@@ -97,4 +96,4 @@ def _dtype(name: Name, entry: Any) -> Any:
             return pd.CategoricalDtype(of, bool(entry["ordered"]))
         return pd.api.types.pandas_dtype(entry)
     except (TypeError, ValueError, KeyError, NotImplementedError):
-        raise InputError(f"its column {name!r} has a dtype that is not known here: {shown(entry)}") from None
+        raise InputError(f"its column {name!r} has a dtype that is not known here: {show(entry)}") from None

@@ -13,13 +13,11 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from tdce.cells import Floats, Value
-from tdce.errors import InputError
-from tdce.models.frames import Frames
-from tdce.models.given import Given
-from tdce.models.reading import Reading
-from tdce.outputs import Output
-from tdce.products import even
+from tdce._core import Floats, InputError, Value, pad_rows
+from tdce.models.adapters import ModelAdapter
+from tdce.models.frames import FrameBuilder
+from tdce.models.outputs import Output
+from tdce.models.readers import OutputReader
 
 BLOCK = 1024  # rows that a network scores at a time
 FRAME = 65_536  # rows that a given model gets at a time
@@ -39,7 +37,7 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class OnEncoded:
+class NetworkModel:
     """A network on encoded rows. It decides in float64: then six decimals are the same on every machine.
 
     The rows are filled up to a multiple of 64 (see `products.even`), so that a row's score is the same in any batch.
@@ -61,7 +59,7 @@ class OnEncoded:
     @torch.no_grad()
     def logits(self, raw: Floats) -> Tensor:
         """(n, classes) float64"""
-        full = raw[even(torch.arange(len(raw))).numpy()]
+        full = raw[pad_rows(torch.arange(len(raw))).numpy()]
         blocks = (self.embed(full[i : i + BLOCK]).float() for i in range(0, len(full), BLOCK))
         return torch.cat([self._exact(x).double() for x in blocks])[: len(raw)]
 
@@ -74,12 +72,12 @@ class OnEncoded:
 
 
 @dataclass(frozen=True, eq=False)
-class OnFrames:
+class AdaptedModel:
     """Models that the user brings, one for each output. They get data frames as they were in training."""
 
-    models: tuple[Given, ...]
-    readings: tuple[Reading, ...]
-    frames: Frames
+    models: tuple[ModelAdapter, ...]
+    readings: tuple[OutputReader, ...]
+    frames: FrameBuilder
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -94,7 +92,7 @@ class OnFrames:
 
 
 @dataclass(frozen=True)
-class Absent:
+class MissingModel:
     """A model that an artefact was made for and that is not at hand."""
 
     outputs: tuple[Output, ...]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce.cells import Name
-from tdce.errors import InputError, listing
+from tdce._core import InputError, Name, listing
 
 TYPES = {
     "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64, "tensor(int32)": np.int32,

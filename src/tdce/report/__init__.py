@@ -1,1 +1,5 @@
-"""Answers for people: sentences and a page."""
+"""Answers for people: the HTML report, sentences and letters in several languages, histograms of the population."""
+
+from tdce._core.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__)

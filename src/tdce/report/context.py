@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tdce.population import Population
+from tdce.report.histograms import Population
 
 OWN = "classifier trained by tdce"  # what a model is called that nobody brought; reports have words for it
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce.cells import Flags, Name
-from tdce.columns import Column
-from tdce.explanation import Status
+from tdce._core import Flags, Name
+from tdce.methods import Status
+from tdce.report.language.formats import write_number
+from tdce.report.language.speaker import Speaker, spoken_name
 from tdce.report.view import View
-from tdce.words.speaker import Speaker, spoken
-from tdce.words.writing import decimal
+from tdce.schema import Column
 
 TOGETHER = 12  # features whose pairs are shown
 MOST_GROUPS = 12  # of a column; the others are one group
@@ -66,18 +66,18 @@ def by_group(view: View, speaker: Speaker) -> list[dict[str, Any]]:
             continue
         lines = [{"name": text, "few": int(who.sum()) < FEWEST, **_measures(view, who)} for text, who in groups]
         known = name in view.schema.names
-        found.append({"label": speaker.title(name) if known else spoken(name), "lines": lines})
+        found.append({"label": speaker.title(name) if known else spoken_name(name), "lines": lines})
     return found
 
 
 def count(speaker: Speaker, number: int) -> str:
-    return decimal(speaker.messages, number)
+    return write_number(speaker.messages, number)
 
 
 def _amount(column: Column, number: float, speaker: Speaker) -> str:
     """A difference: of dates and years a plain number."""
     plain = column.words.format in ("date", "year")
-    return decimal(speaker.messages, number) if plain else speaker.value(column.name, number)
+    return write_number(speaker.messages, number) if plain else speaker.value(column.name, number)
 
 
 def _measures(view: View, who: Flags) -> dict[str, Any]:

@@ -15,18 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tdce.cells import Name
-from tdce.errors import InputError, number, one_of
-from tdce.errors import shown as shown_value
-from tdce.explanation import Line
-from tdce.goal import Class, Not
+from tdce._core import InputError, Name, check_choice, check_number
+from tdce._core import show as shown_value
+from tdce.methods import Line
 from tdce.metrics import MEANING
+from tdce.models import Class, Not
 from tdce.report import overview, plots
+from tdce.report.cards import STATUSES, person_cards
 from tdce.report.context import OWN
-from tdce.report.people import STATUSES, people
+from tdce.report.language.formats import write_number
+from tdce.report.language.speaker import Speaker
 from tdce.report.view import View
-from tdce.words.speaker import Speaker
-from tdce.words.writing import decimal
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -40,7 +39,7 @@ SPOKEN = (  # by the script, of the messages
 )  # fmt: skip
 
 
-def page(
+def render_page(
     view: View,
     lines: Sequence[Sequence[Line]],
     speaker: Speaker,
@@ -52,7 +51,7 @@ def page(
     from markupsafe import Markup
 
     metrics = checked_metrics(metrics)
-    shown, figures = people(view, lines, speaker), Figures(speaker)
+    shown, figures = person_cards(view, lines, speaker), Figures(speaker)
     classes = _classes(view)
     for (i, _), feature in zip(view.shown, shown["features"], strict=True):
         feature["changed"] = bool(view.changed[:, :, i].any())
@@ -122,7 +121,7 @@ def checked_metrics(metrics: Any) -> dict[str, float]:
     if not isinstance(found, Mapping):
         raise InputError(f"metrics is {shown_value(found)}; it must be what tdce.evaluate returned")
     for name, value in found.items():
-        number(f"the metric {one_of('metric', name, MEANING)}", value, -math.inf, math.inf)
+        check_number(f"the metric {check_choice('metric', name, MEANING)}", value, -math.inf, math.inf)
     return dict(found)
 
 
@@ -139,16 +138,16 @@ class Figures:
     speaker: Speaker
 
     def count(self, number: int) -> str:
-        return decimal(self.speaker.messages, number)
+        return write_number(self.speaker.messages, number)
 
     def percent(self, share: float) -> str:
         return self.speaker.score(share, False)
 
     def decimal(self, number: float) -> str:
-        return decimal(self.speaker.messages, round(number, 2), "#,##0.00")
+        return write_number(self.speaker.messages, round(number, 2), "#,##0.00")
 
     def precise(self, number: float) -> str:
-        return decimal(self.speaker.messages, number, digits=3)
+        return write_number(self.speaker.messages, number, digits=3)
 
 
 def _block(content: dict[str, Any], rows: int) -> tuple[str, str]:

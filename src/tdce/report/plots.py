@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from tdce.cells import Floats
-from tdce.population import Spread
+from tdce._core import Floats
+from tdce.report.histograms import Spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,14 +8,13 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from tdce.cells import Flags, Floats, Name, same
-from tdce.columns import Column
-from tdce.explanation import Explanation, Question, Status
+from tdce._core import Flags, Floats, Name, same
+from tdce.methods import Explanation, Question, Status
 from tdce.metrics import spans
-from tdce.population import Population
 from tdce.report.context import Context
-from tdce.schema import Schema
-from tdce.words.notes import mentions
+from tdce.report.histograms import Population
+from tdce.report.language.note_text import mentions
+from tdce.schema import Column, Schema
 
 
 @dataclass(frozen=True, eq=False)

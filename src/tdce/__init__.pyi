@@ -1,0 +1,19 @@
+from tdce._core.errors import InputError as InputError
+from tdce.audit.verification import verify as verify
+from tdce.datasets.loading import Dataset as Dataset
+from tdce.datasets.loading import load as load
+from tdce.explainer.answer import Answer as Answer
+from tdce.explainer.evaluation import evaluate as evaluate
+from tdce.explainer.explainer import Explainer as Explainer
+from tdce.methods.explanation import Status as Status
+from tdce.models.ensemble import Ensemble as Ensemble
+from tdce.models.goals import AtLeast as AtLeast
+from tdce.models.goals import Between as Between
+from tdce.models.goals import Not as Not
+from tdce.models.output_goals import Change as Change
+from tdce.models.output_goals import Range as Range
+from tdce.schema.columns.categorical import Categorical as Categorical
+from tdce.schema.columns.numeric import Numeric as Numeric
+from tdce.schema.schema import Schema as Schema
+
+__version__: str

@@ -1,0 +1,102 @@
+"""The backbone of denoiser and classifier: a residual network with long skips, the "U-net" of a table.  PAPER[9]"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn.functional import silu
+
+from tdce._core.deterministic import affine
+
+
+class Backbone(nn.Module):
+    """(n, width) -> (n, outputs). The first half of the blocks feeds the second half, mirrored, by addition.
+
+    With `timed`, a time embedding enters every block; it is computed once per time in `t`, not per row.
+    """
+
+    def __init__(
+        self, width: int, outputs: int, hidden: int, blocks: int, generator: Generator, timed: bool = False
+    ) -> None:
+        super().__init__()
+        self.inputs = linear(width, hidden, generator)
+        self.time = TimeEmbedding(hidden, generator) if timed else None
+        self.blocks = nn.ModuleList(Block(hidden, generator) for _ in range(blocks))
+        self.norm = nn.LayerNorm(hidden)
+        self.outputs = linear(hidden, outputs, generator)
+
+    def forward(self, x: Tensor, t: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
+        """x: (n, width); t: (m,) times, the first rows[0] being at t[0], and so on; without `rows`, n / m at each."""
+        h = self.inputs(x)
+        if self.time is not None and t is not None:
+            shift = self.time(t)
+            h += shift if len(t) == 1 else shift.repeat_interleave(len(x) // len(t) if rows is None else rows, dim=0)
+        skips: list[Tensor] = []
+        for i, block in enumerate(self.blocks):
+            if i < len(self.blocks) // 2:
+                skips.append(h)
+            elif skips and i >= len(self.blocks) - len(skips):
+                h += skips.pop()
+            h = block(h)
+        out: Tensor = self.outputs(activated(self.norm(h)))
+        return out
+
+
+class Block(nn.Module):
+    """h + W2 silu(W1 norm(h))"""
+
+    def __init__(self, hidden: int, generator: Generator) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(hidden)
+        self.first = linear(hidden, hidden, generator)
+        self.second = linear(hidden, hidden, generator)
+
+    def forward(self, h: Tensor) -> Tensor:
+        out: Tensor = self.second(activated(self.first(self.norm(h))))
+        out += h
+        return out
+
+
+class TimeEmbedding(nn.Module):
+    """(m,) times -> (m, hidden): sines and cosines of many periods, then two layers."""
+
+    def __init__(self, hidden: int, generator: Generator, periods: int = 64) -> None:
+        super().__init__()
+        self.periods = periods
+        self.first = linear(2 * periods, hidden, generator)
+        self.second = linear(hidden, hidden, generator)
+
+    def forward(self, t: Tensor) -> Tensor:
+        rate = torch.exp(-math.log(10_000) * torch.arange(self.periods, dtype=torch.double) / self.periods)
+        phase = (t[:, None] * rate).to(self.first.weight.dtype)
+        out: Tensor = self.second(silu(self.first(torch.cat([phase.cos(), phase.sin()], dim=1))))
+        return out
+
+
+def activated(h: Tensor) -> Tensor:
+    """silu(h), in h's own memory where no gradient needs it."""
+    return silu(h, inplace=not torch.is_grad_enabled())
+
+
+class Linear(nn.Linear):
+    """Once it is trained, a row's outputs have the same bits in any batch."""
+
+    def reset_parameters(self) -> None:
+        """Nothing: `linear` does it, with a generator of its own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.weight.requires_grad:  # in training a batch is one whole
+            return super().forward(x)
+        return affine(x, self.weight, self.bias)
+
+
+def linear(inputs: int, outputs: int, generator: Generator) -> Linear:
+    """A linear layer initialised from the given generator alone."""
+    layer = Linear(inputs, outputs)
+    bound = 1 / math.sqrt(max(inputs, 1))
+    with torch.no_grad():
+        layer.weight.uniform_(-bound, bound, generator=generator)
+        layer.bias.zero_()
+    return layer

@@ -1,0 +1,93 @@
+"""Randomness as a seeded function of the query row: the same row gets the same noise in any batch.
+
+The stream is built on the raw bits of NumPy's Philox, which stay the same between versions, and on the normal
+quantile function; nothing here touches a global generator.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+import torch
+from scipy.special import ndtri
+from torch import Generator, Tensor
+
+from tdce._core.deterministic import exact_product
+from tdce._core.values import Floats
+
+FREQUENCIES = 128
+WORDS = 4  # of 64 bits, in one step of Philox
+
+
+class Draws(Protocol):
+    """Random numbers, one row for each of some rows."""
+
+    def normal(self, width: int) -> Tensor:
+        """(n, width) the next draw."""
+
+    def gumbel(self, width: int) -> Tensor:
+        """(n, width) standard Gumbel."""
+
+
+class GeneratorDraws:
+    """Plain draws for rows that nobody has asked about: the next ones of a generator."""
+
+    def __init__(self, rows: int, generator: Generator) -> None:
+        self.rows, self.generator = rows, generator
+
+    def normal(self, width: int) -> Tensor:
+        return torch.randn(self.rows, width, generator=self.generator)
+
+    def gumbel(self, width: int) -> Tensor:
+        exponential = torch.empty(self.rows, width).exponential_(generator=self.generator)
+        return -torch.log(exponential.clamp_min(1e-20))
+
+
+class Noise:
+    """Standard normal draws, each a smooth random function of the row (random Fourier features).
+
+    At every row the draws are exactly N(0, 1) over seeds, and successive draws are independent. Two rows share their
+    noise to the extent that they are closer than `length`; a tiny length makes the noise of different rows independent.
+    Each `part` of a seed has its own noise.
+    """
+
+    def __init__(self, x: Tensor, seed: int, part: int = 0, length: float = 1e-3) -> None:
+        self.x, self.seed, self.part, self.length = x, seed, part, length
+        self._read = 0
+        omega = self._normals(x.shape[1], FREQUENCIES) / length
+        phase = exact_product(x.double(), omega)  # double: at a tiny length the phases are large
+        self._features = torch.cat([phase.cos(), phase.sin()], dim=1).float() / math.sqrt(FREQUENCIES)
+
+    def normal(self, width: int) -> Tensor:
+        """(n, width) the next draw."""
+        return exact_product(self._features, self._normals(2 * FREQUENCIES, width))
+
+    def uniform(self, width: int) -> Tensor:
+        """(n, width) in (0, 1), through the normal distribution function."""
+        uniform: Tensor = torch.special.ndtr(self.normal(width).double())
+        return uniform.clamp(1e-12, 1 - 1e-12)
+
+    def gumbel(self, width: int) -> Tensor:
+        """(n, width) standard Gumbel: -log(-log(uniform))."""
+        return (-torch.log(-torch.log(self.uniform(width)))).float()
+
+    def _normals(self, rows: int, columns: int) -> Tensor:
+        """The next numbers of the stream."""
+        first, self._read = self._read, self._read + rows * columns
+        return _normals((self.seed, self.part), first, rows * columns).view(rows, columns)
+
+
+@lru_cache(maxsize=256)  # every block of rows reads the same stream
+def _normals(key: tuple[int, int], first: int, count: int) -> Tensor:
+    """Numbers `first` to `first + count` of a stream of standard normal ones."""
+    return torch.from_numpy(ndtri(uniforms(key, first, count)))
+
+
+def uniforms(key: tuple[int, int], first: int, count: int) -> Floats:
+    """(count,) the numbers from `first` on of a stream of uniform ones in (0, 1)."""
+    bits = np.random.Philox(key=np.array(key, dtype=np.uint64)).advance(first // WORDS)
+    words = bits.random_raw(first % WORDS + count)[first % WORDS :]
+    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)

@@ -1,0 +1,217 @@
+"""Reading evidence that is not trusted: line by line, each of the right form, each hanging on the one before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tdce._core import (
+    FLAG,
+    LARGEST,
+    LAST_SEED,
+    LIST,
+    NAME,
+    OBJECT,
+    TEXT,
+    InputError,
+    Rule,
+    check_json,
+    integer_rule,
+    is_value,
+    listing,
+    number_rule,
+    or_null,
+    strict_json,
+)
+from tdce.audit.chain import START, seal_line
+from tdce.audit.record import FORMAT, Record
+from tdce.explainer import canonical
+from tdce.methods import MOST_OPTIONS, MOST_REASONS, Status
+
+LONGEST = 2**24  # bytes of a line
+MOST_LINES = 2**53
+
+HASH = Rule("64 hexadecimal digits", lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{64}", v) is not None)
+COUNT = integer_rule(0, MOST_LINES)
+BUDGET = integer_rule(1, MOST_LINES)
+SCORE = number_rule(-LARGEST, LARGEST)
+SHARE = or_null(number_rule(0, 1))
+VALUE = Rule("text, a number or true/false", is_value)
+STATUS = Rule(f"one of {listing(Status)}", lambda v: isinstance(v, str) and v in list(Status))
+TIME = Rule(
+    "a time such as 2026-01-31T09:30:00Z",
+    lambda v: isinstance(v, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", v) is not None,
+)
+TEXTS = Rule("a list of texts", lambda v: isinstance(v, list) and all(isinstance(each, str) for each in v))
+NAMES = Rule("a list of names", lambda v: isinstance(v, list) and all(map(NAME.holds, v)))
+TARGET = Rule("a class, a goal or null", lambda v: v is None or is_value(v) or isinstance(v, dict))
+CELLS = Rule("a list of values", lambda v: isinstance(v, list) and all(each is None or is_value(each) for each in v))
+REASONS = Rule(
+    f"a list of at most {MOST_REASONS} pairs, a name and a number or null",
+    lambda v: (
+        isinstance(v, list)
+        and len(v) <= MOST_REASONS
+        and all(_pair(each) and (each[1] is None or SCORE.holds(each[1])) for each in v)
+    ),
+)
+COSTS = Rule(
+    "a list of pairs, a name and a number",
+    lambda v: isinstance(v, list) and all(_pair(each) and SCORE.holds(each[1]) for each in v),
+)
+CHANGES = Rule(
+    "a list of changes: a name, the value before and the value after",
+    lambda v: isinstance(v, list) and all(_named(each, 3) and CELLS.holds(each[1:]) for each in v),
+)
+SIGNATURE = {
+    "algorithm": Rule("Ed25519", lambda v: v == "Ed25519"),
+    "key": HASH,
+    "value": Rule("128 hexadecimal digits", lambda v: isinstance(v, str) and bool(re.fullmatch("[0-9a-f]{128}", v))),
+}
+MACHINE = dict.fromkeys(("tdce", "python", "torch", "numpy", "instructions"), TEXT)
+QUESTION = {
+    "n": integer_rule(1, MOST_OPTIONS),
+    "immutable": NAMES,
+    "rules": TEXTS,
+    "costs": COSTS,
+    "seed": integer_rule(0, LAST_SEED),
+    "closeness": SHARE,
+    "threshold": SHARE,
+    "max_model_rows": or_null(BUDGET),
+    "robust": or_null(integer_rule(1, MOST_LINES)),
+    "retraining": or_null(OBJECT),
+}
+RETRAINING = {"seed": integer_rule(0, LAST_SEED), "table": HASH}
+MODEL = {"output": TEXT, "kind": TEXT, "name": TEXT, "digest": TEXT, "versions": OBJECT}
+LINKS = {"previous": HASH, "hash": HASH}
+FORMS: dict[str, dict[str, Any]] = {
+    "head": {
+        "number": COUNT, "format": Rule(str(FORMAT), lambda v: v is not True and v == FORMAT), "written": TIME,
+        "artefact": HASH, "model": LIST, "schema": HASH, "laws": HASH, "columns": NAMES,
+        "method": {"name": TEXT, "settings": OBJECT}, "question": QUESTION, "private": FLAG, "machine": MACHINE,
+    },
+    "machine": {"number": COUNT, "machine": MACHINE},
+    "block": {"number": COUNT, "rows": COUNT, "max_model_rows": BUDGET},
+    "answer": {
+        "number": COUNT, "row": VALUE, "asked": HASH, "option": integer_rule(0, MOST_OPTIONS - 1), "target": TARGET,
+        "wanted": VALUE, "status": STATUS, "score_before": SCORE, "score_after": SCORE, "plausibility": SHARE,
+        "values": CELLS, "changes": CHANGES, "reasons": REASONS, "note": TEXT,
+    },
+    "end": {"number": COUNT, "lines": COUNT, "signature": or_null(OBJECT)},
+}  # fmt: skip
+"""By the kind of record: exactly these names, each with such a value; schema.json says the same to others."""
+
+PRIVATE = {
+    "row": HASH,
+    "values": HASH,
+    "changes": NAMES,
+    "note": Rule("a hash, or empty", lambda v: v == "" or HASH.holds(v)),
+}
+
+
+class Problem(NamedTuple):
+    """Something that does not hold."""
+
+    line: int  # from 1; 0: the file as a whole
+    field: str  # empty: the line as a whole
+    words: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.words}" if self.line else self.words
+
+
+class Read(NamedTuple):
+    """One line."""
+
+    line: int
+    record: Record | None  # None: it cannot be used
+    problems: list[Problem]
+
+
+def lines(path: Path) -> Iterator[Read]:
+    """Every line of a file, with what is wrong in its form and in its links. Memory does not grow with the file."""
+    previous, private, last, expected = START, False, "", 0
+    for place, whole in enumerate(_split(path)):
+        record, problems = _checked(whole, place, private)
+        if record is not None:
+            kind = record["record"]
+            if (place == 0) != (kind == "head"):
+                words = "it is not the first line of evidence" if place == 0 else "there is a second first line"
+                problems.append(Problem(place + 1, "record", words))
+            if last == "end":
+                problems.append(Problem(place + 1, "record", "it comes after the last line"))
+            if record["number"] != expected:
+                problems.append(Problem(place + 1, "number", f"its number is {record['number']}, not {expected}"))
+            if record["previous"] != previous:
+                words = "it does not follow the line before: a line was altered, dropped, inserted or moved"
+                problems.append(Problem(place + 1, "previous", words))
+            if kind == "end" and record["lines"] != place:
+                words = f"it says that {record['lines']:,} lines are before it, but there are {place:,}"
+                problems.append(Problem(place + 1, "lines", words))
+            private = record["private"] if kind == "head" else private
+            previous, last, expected = record["hash"], kind, record["number"]
+        expected += 1
+        yield Read(place + 1, record, problems)
+
+
+def _split(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while whole := file.readline(LONGEST + 1):
+                yield whole
+                if len(whole) > LONGEST:
+                    return
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _checked(whole: bytes, number: int, private: bool) -> tuple[Record | None, list[Problem]]:
+    """A line's record, if it has the form of one, and what is wrong with it."""
+
+    def wrong(words: str, field: str = "") -> tuple[None, list[Problem]]:
+        return None, [Problem(number + 1, field, words)]
+
+    if len(whole) > LONGEST:
+        return wrong(f"it is longer than {LONGEST:,} bytes; what follows is not read")
+    if not whole.endswith(b"\n"):
+        return wrong("the file ends within this line")
+    try:
+        record = strict_json(whole)
+    except ValueError as error:
+        return wrong(f"it is not JSON as evidence has it ({error})")
+    if not isinstance(record, dict) or not isinstance(record.get("record"), str) or record["record"] not in FORMS:
+        return wrong(f"it is no record of evidence; known: {listing(FORMS)}", "record")
+    kind = record["record"]
+    form = {"record": TEXT, **FORMS[kind], **LINKS}
+    if private and kind == "answer":
+        form |= PRIVATE
+    try:
+        check_json(record, form, "")
+        for model in record["model"] if kind == "head" else ():
+            check_json(model, MODEL, "model")
+        if kind == "head" and record["question"]["retraining"] is not None:
+            check_json(record["question"]["retraining"], RETRAINING, "question.retraining")
+        if kind == "end" and record["signature"] is not None:
+            check_json(record["signature"], SIGNATURE, "signature")
+    except InputError as error:
+        return wrong(str(error), _field(str(error), form))
+    line, own = seal_line(canonical({key: value for key, value in record.items() if key != "hash"}))
+    if line.replace(own, record["hash"]).encode() != whole:
+        return record, [Problem(number + 1, "", "it is not written the way tdce writes one")]
+    if record["hash"] != own:
+        return record, [Problem(number + 1, "hash", "it was altered: its content does not match its hash")]
+    return record, []
+
+
+def _field(words: str, form: Record) -> str:
+    """Which field a message speaks of."""
+    return next((name for name in form if re.search(rf"\b{name}\b", words)), "")
+
+
+def _named(value: Any, size: int) -> bool:
+    return isinstance(value, list) and len(value) == size and NAME.holds(value[0])
+
+
+def _pair(value: Any) -> bool:
+    return _named(value, 2)

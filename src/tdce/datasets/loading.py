@@ -1,0 +1,157 @@
+"""The five public tables of the benchmark: `load("german")` gives rows, schema and splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tdce._core import InputError, listing
+from tdce.datasets.sampling import shuffled
+from tdce.datasets.sources import find, read
+from tdce.datasets.tables import SETS, Preset, Table
+from tdce.schema import Categorical, Numeric, Schema
+
+__all__ = ["CatalogueEntry", "Dataset", "Splits", "catalogue", "load"]
+
+Part = Literal["train", "validation", "test"]
+
+
+class Splits(NamedTuple):
+    """Row positions of each part, in random order: disjoint, and together all rows."""
+
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A table ready to explain: raw values with the label last, what may change, and the splits."""
+
+    name: str
+    preset: str
+    frame: pd.DataFrame = field(repr=False)
+    label: str
+    favourable: str
+    schema: Schema = field(repr=False)  # natural immutables are frozen
+    splits: Splits = field(repr=False)
+    mask: str  # the one feature that the benchmark masks
+    notes: str = field(repr=False)  # what this preset did to the published table
+
+    def part(self, name: Part) -> pd.DataFrame:
+        """The rows of one part; their index is the position in `frame`."""
+        if name not in Splits._fields:
+            raise InputError(f"there is no part {name!r}; known: {listing(Splits._fields)}")
+        positions: NDArray[np.int64] = getattr(self.splits, name)
+        return self.frame.iloc[positions]
+
+
+@dataclass(frozen=True)
+class CatalogueEntry:
+    """One line of the catalogue."""
+
+    name: str
+    title: str
+    rows: int
+    columns: str
+    source: str
+    licence: str
+    present: bool
+    where: str
+
+
+def load(name: str, preset: str = "full", seed: int = 0) -> Dataset:
+    """One of the tables of `catalogue()`.
+
+    `preset`: "full" is every row with the published features; "paper" is as near to the paper's columns and sizes as
+    the data allow. `seed` draws the splits; the rows of `frame` are the same for every seed.
+    """
+    table, recipe = _choose(name, preset)
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed {seed!r} must be a whole number, 0 or greater")
+    raw = read(table)
+    prepared = recipe.prepare(raw) if recipe.prepare else raw
+    frame = _whole_numbers(prepared[[*recipe.features, table.label]].reset_index(drop=True))
+    schema = _schema(frame, table, recipe)
+    splits = _split(len(frame), recipe.held_out, int(seed))
+    return Dataset(
+        name=table.name,
+        preset=preset,
+        frame=frame,
+        label=table.label,
+        favourable=table.favourable,
+        schema=schema,
+        splits=splits,
+        mask=recipe.mask,
+        notes=f"{_sizes(table, preset, schema, splits)} {recipe.notes}",
+    )
+
+
+def catalogue() -> list[CatalogueEntry]:
+    """Every table: where it comes from, its licence, and whether it is present."""
+    return [_entry(table) for table in SETS.values()]
+
+
+def _choose(name: str, preset: str) -> tuple[Table, Preset]:
+    if name not in SETS:
+        raise InputError(f"there is no data set {name!r}; known: {listing(SETS)}")
+    table = SETS[name]
+    if preset in table.presets:
+        return table, table.presets[preset]
+    if preset == "paper":
+        raise InputError(f"{name!r} has no preset 'paper', because the paper does not use it; use preset 'full'")
+    raise InputError(f"{name!r} has no preset {preset!r}; known: {listing(table.presets)}")
+
+
+def _whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
+    """Whole numbers beside missing cells are read as floats; here they are whole again (Int64)."""
+    whole = {
+        name: "Int64" if column.isna().any() else "int64"
+        for name, column in frame.select_dtypes("float64").items()
+        if (column.dropna() % 1 == 0).all()
+    }
+    return frame.astype(whole)
+
+
+def _schema(frame: pd.DataFrame, table: Table, recipe: Preset) -> Schema:
+    found = Schema.infer(frame, label=table.label)
+    features = tuple(
+        Numeric(f.name, low=0, high=1, step=1.0, missing=f.missing) if f.name in recipe.flags else f for f in found
+    )
+    schema = Schema(features, found.laws, recipe.rules, outcomes=recipe.outcomes).freeze(*recipe.immutable)
+    for name, words in recipe.words.items():
+        schema = schema.change(name, words=words)
+    return schema
+
+
+def _split(rows: int, held_out: int, seed: int) -> Splits:
+    """`held_out` rows each for validation and test, the rest for training."""
+    train, validation, test = np.split(shuffled(rows, seed), [rows - 2 * held_out, rows - held_out])
+    return Splits(train, validation, test)
+
+
+def _sizes(table: Table, preset: str, schema: Schema, splits: Splits) -> str:
+    categorical = sum(isinstance(f, Categorical) for f in schema)
+    train, validation, test = (f"{len(part):,}" for part in splits)
+    return (
+        f"{table.title}, preset {preset}: {len(schema) - categorical} numeric and {categorical} categorical "
+        f"features; {train} rows for training, {validation} for validation, {test} for test."
+    )
+
+
+def _entry(table: Table) -> CatalogueEntry:
+    present, where = find(table)
+    return CatalogueEntry(
+        name=table.name,
+        title=table.title,
+        rows=table.rows,
+        columns=table.columns,
+        source=table.source,
+        licence=table.licence,
+        present=present,
+        where=where,
+    )

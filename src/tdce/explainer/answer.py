@@ -1,0 +1,268 @@
+"""The answer to a question about rows: frames for scripts, sentences and a page for people."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tdce._core import InputError, Name, Positions, Value, check_path, same, show
+from tdce.audit import Chain, keys, write
+from tdce.datasets import check_writable, write_whole
+from tdce.explainer.provenance import Provenance
+from tdce.methods import MOST_REASONS, Explanation, Line, Question, rank_reasons
+from tdce.models import Oracle
+from tdce.report import Audience, Context, PlainNames, Population, Speaker, View, catalogue, note_text, render_page
+from tdce.schema import FeasibleSet, Schema
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Answer:
+    """One line per row and option, in the order of the rows; nothing is ever left out. A plain value: it can be
+    pickled and copied, and holds nothing of the explainer."""
+
+    rows: pd.DataFrame  # as the user gave them
+    written: pd.DataFrame  # as they would have to be, one line per option
+    schema: Schema
+    immutable: tuple[Name, ...]
+    question: Question
+    found: Explanation
+    target: NDArray[Any]  # (rows,) what is wanted, as people read it
+    wanted: NDArray[Any]  # (rows,) the same as tuples of `TargetPart`
+    model_calls: int  # how often the model was asked
+    model_rows: int  # about how many different rows, over all calls
+    context: Context | None = None  # what a report says about the explainer
+    provenance: Provenance | None = None  # what it comes from
+
+    @classmethod
+    def of(
+        cls,
+        rows: pd.DataFrame,
+        feasible: FeasibleSet,
+        question: Question,
+        found: Explanation,
+        classes: Sequence[Value],
+        oracle: Oracle,
+        context: Context | None = None,
+        provenance: Provenance | None = None,
+    ) -> Self:
+        schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.options)
+        written = feasible.encoder.write(
+            found.raw.reshape(len(repeated), len(schema)), rows.iloc[repeated], found.own[repeated]
+        )
+        target, wanted = np.empty((2, len(question.goals.kinds)), dtype=object)
+        for i, goal in enumerate(question.goals.kinds):
+            target[i], wanted[i] = goal.wanted(classes), goal.asks(classes)
+        which = question.goals.which.numpy()
+        return cls(
+            rows.copy(), written, schema, feasible.immutable, question, found, target[which], wanted[which],
+            oracle.calls, oracle.rows, context, provenance,
+        )  # fmt: skip
+
+    @property
+    def features(self) -> tuple[Name, ...]:
+        return self.schema.names
+
+    @property
+    def options(self) -> int:
+        return self.question.options
+
+    def __len__(self) -> int:
+        return int(self.found.status.size)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count} {status}" for status, count in self.counts().items())
+        return f"<Answer for {len(self.rows)} rows: {counts}>"
+
+    def counts(self) -> dict[str, int]:
+        """How many lines have which status."""
+        names, counts = np.unique(self.found.status, return_counts=True)
+        return dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rows as they would have to be, in their own columns, dtypes and index, one line per option.
+
+        Added at the end: row, option, status, score_before, score_after, plausibility, note (with `tdce_` before a
+        name that the table already uses).
+        """
+        found, n, frame = self.found, self.options, self.written
+        added = {
+            "row": _labels(frame.index),
+            "option": np.tile(np.arange(n), len(self.rows)),
+            "status": found.status.reshape(-1).astype(object),
+            "score_before": np.repeat(found.score_before, n),
+            "score_after": found.score_after.reshape(-1),
+            "plausibility": found.plausibility.reshape(-1),
+            "note": self._notes.reshape(-1),
+        }
+        columns = {_unused(k, frame.columns): pd.Series(v, index=frame.index) for k, v in added.items()}
+        return pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1)
+
+    def changes(self) -> pd.DataFrame:
+        """One line per change: row, option, feature, before, after."""
+        row, option, _ = self._changed
+        cells = [change for options in self.lines for line in options for change in line.changes]
+        feature, before, after = zip(*cells, strict=True) if cells else ((), (), ())
+        return pd.DataFrame(
+            {
+                "row": _labels(self.rows.index[row]),
+                "option": option,
+                "feature": pd.Series(feature, dtype=object),
+                "before": pd.Series(before, dtype=object),
+                "after": pd.Series(after, dtype=object),
+            }
+        )
+
+    @cached_property
+    def lines(self) -> list[list[Line]]:
+        """By row, then by option."""
+        found, n, names, notes = self.found, self.options, self.features, self._notes
+        before, after = ({name: frame[name].array for name in names} for frame in (self.rows, self.written))
+        changed: dict[tuple[int, int], list[tuple[Name, Any, Any]]] = {}
+        for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):
+            name = names[c]
+            changed.setdefault((r, o), []).append((name, before[name][r], after[name][r * n + o]))
+        reasons = self._reasons
+        return [
+            [
+                Line(str(found.status[r, o]), self.target[r], float(found.score_before[r]),
+                     float(found.score_after[r, o]), float(found.plausibility[r, o]), changed.get((r, o), []),
+                     notes[r, o], self.question.goals.goal(r).shows == "prediction", reasons.get((r, o), []),
+                     found.notes[r, o], self.wanted[r])
+                for o in range(n)
+            ]
+            for r in range(len(self.rows))
+        ]  # fmt: skip
+
+    def reasons(self) -> pd.DataFrame:
+        """The principal reasons, at most four per line: row, option, rank (from 1), feature, loss: the margin to the
+        goal, in log odds, that giving this change back would cost (NaN: the budget did not suffice to ask). Features
+        that the schema says must not be named are not among them."""
+        cells = [
+            (r, o, rank, *each)
+            for (r, o), some in self._reasons.items()
+            for rank, each in enumerate(some[:MOST_REASONS], 1)
+        ]
+        row, option, rank, feature, loss = zip(*cells, strict=True) if cells else ((),) * 5
+        return pd.DataFrame(
+            {
+                "row": _labels(self.rows.index[np.array(row, dtype=np.int64)]),
+                "option": np.array(option, dtype=np.int64),
+                "rank": np.array(rank, dtype=np.int64),
+                "feature": pd.Series(feature, dtype=object),
+                "loss": np.array(loss, dtype=np.float64),
+            }
+        )
+
+    def sentences(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
+        """One sentence per line of the answer, for the applicant or for an analyst; docs/words.md."""
+        speaker = self.speaker(language, audience)
+        return [speaker.sentence(line) for options in self.lines for line in options]
+
+    def letters(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
+        """One short text per line of the answer, for a letter."""
+        speaker = self.speaker(language, audience)
+        return [speaker.letter(line) for options in self.lines for line in options]
+
+    def speaker(self, language: str = "en", audience: Audience = "applicant") -> Speaker:
+        """Who puts its lines into words."""
+        return Speaker.of(self.schema, language, audience)
+
+    def to_html(
+        self,
+        path: str | os.PathLike[str],
+        title: str | None = None,
+        language: str = "en",
+        audience: Audience = "analyst",
+        *,
+        metrics: Mapping[str, float] | None = None,
+        population: Population | None = None,
+    ) -> None:
+        """Write a report, one self-contained page: a summary, a card for each person, and what changes over all.
+
+        - `audience`: an analyst, or applicants, who do not see what the schema keeps for analysts.
+        - `metrics`: what `tdce.evaluate` measured; without, the page leaves them out.
+        - `population`: the people beside whom everybody is shown, as `Explainer.population(table)` counts them; by
+          default the training rows if the explainer keeps them, or else its synthetic people.
+        """
+        where, speaker = check_path("path", path), self.speaker(language, audience)
+        check_writable(where, endings=None)
+        if not isinstance(population, Population | None):
+            raise InputError(f"population is {show(population)}; give what Explainer.population(table) returned")
+        beside = self.context.population if population is None and self.context is not None else population
+        barred = frozenset(name for name in self.features if not speaker.may_name(name))
+        view = View(
+            self.rows, self.written, self.schema, self.question, self.found, self.immutable, self.context, beside,
+            barred, (self.model_calls, self.model_rows),
+        )  # fmt: skip
+        write_whole(where, render_page(view, self.lines, speaker, title, metrics).encode())
+
+    def evidence(self, secret: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
+        """A record of what was asked, by what, and what was answered, as `to_evidence` writes it; docs/evidence.md."""
+        chain = Chain(None if secret is None else keys.secret(secret))
+        return [json.loads(line) for line in (*chain.records(self), chain.end())]
+
+    def to_evidence(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        sign: str | os.PathLike[str] | None = None,
+        secret: str | os.PathLike[str] | None = None,
+    ) -> None:
+        """Write evidence that `tdce verify` checks: JSON lines, each with the hash of the one before.
+
+        - `sign`: a file with a private key (Ed25519); `tdce keys` makes one.
+        - `secret`: a file with a secret. With it the lines hold no value of any row, only hashes that nobody without
+          the secret can guess.
+        """
+        where = check_path("path", path)
+        check_writable(where, endings=None)
+        signer, hidden = None if sign is None else keys.signer(sign), None if secret is None else keys.secret(secret)
+        write(where, [self], signer, hidden)
+
+    @cached_property
+    def _notes(self) -> NDArray[np.object_]:
+        """(rows, options) for scripts."""
+        english, namer = catalogue("en"), PlainNames(column.name for column in self.schema if not column.words.named)
+        texts = np.full(self.found.notes.shape, "", dtype=object)
+        for at, notes in np.ndenumerate(self.found.notes):
+            if notes:
+                texts[at] = note_text(notes, english, namer)
+        return texts
+
+    @cached_property
+    def _reasons(self) -> dict[tuple[int, int], list[tuple[Name, float]]]:
+        """By row and option, where something that may be named has changed."""
+        named = [column.words.named for column in self.schema]
+        found: dict[tuple[int, int], list[tuple[Name, float]]] = {}
+        losses = np.full(self.found.raw.shape, np.nan) if self.found.loss is None else self.found.loss
+        for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):
+            if named[c]:
+                found.setdefault((r, o), []).append((self.features[c], float(losses[r, o, c])))
+        return {at: rank_reasons(some) for at, some in found.items()}
+
+    @cached_property
+    def _changed(self) -> tuple[Positions, ...]:
+        """Positions (row, option, feature) of all that changed, in this order."""
+        return np.nonzero(~same(self.found.raw, self.found.own[:, None]))
+
+
+def _unused(name: str, taken: pd.Index[Any]) -> str:
+    """The name, with `tdce_` before it until the table does not have it."""
+    while name in taken:
+        name = f"tdce_{name}"
+    return name
+
+
+def _labels(index: pd.Index[Any]) -> Any:
+    """Index labels as a column: a plain index keeps its dtype, several levels become tuples."""
+    if isinstance(index, pd.MultiIndex):
+        return np.fromiter(index, dtype=object, count=len(index))
+    return index.array

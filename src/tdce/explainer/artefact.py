@@ -1,0 +1,384 @@
+"""A fitted explainer as one file: tensors and JSON under one seal. Reading it runs no code and trusts nothing.
+
+`CONTENT` and `_layout` say what a file must look like (each column names its own arrays) and `_read` checks all of it;
+both `load` and `save` call `_read`, so what was saved can be loaded. docs/reliability.md says what a file holds.
+"""
+
+from __future__ import annotations
+
+import json
+import reprlib
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tdce._core import (
+    FLAG,
+    LARGEST,
+    LARGEST_COUNT,
+    LAST_SEED,
+    LIST,
+    NAME,
+    OBJECT,
+    TAU_RANGE,
+    TEXT,
+    WIDEST_LAYER,
+    Floats,
+    InputError,
+    Rule,
+    check_json,
+    integer_rule,
+    listing,
+    number_rule,
+    or_null,
+    plain,
+    same_names,
+)
+from tdce.datasets import write_whole
+from tdce.diffusion import KNOTS, TabularDiffusion
+from tdce.explainer.fitting import Fitted
+from tdce.explainer.sealed_file import Content, TensorHeader, Tensors, open_sealed, seal, tensors_of
+from tdce.methods import METHODS, Method, Proposer, setting_types
+from tdce.methods import proposer as proposing
+from tdce.models import (
+    FAVOURABLE,
+    MAX_CLASSES,
+    Classifier,
+    Model,
+    NetworkModel,
+    Output,
+    check_favourable,
+    favourable_entry,
+    favourable_of,
+    missing_model,
+    model_entry,
+    outputs_entry,
+    outputs_of,
+)
+from tdce.schema import LARGEST_SCORE, Encoder, Schema, Sizes, Space
+
+METHOD = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
+HIDDEN, BLOCKS, TIMES = integer_rule(1, WIDEST_LAYER), integer_rule(1, 64), integer_rule(1, 10_000)
+COLUMNS, ROWS, STEPS = integer_rule(1, 10**9), integer_rule(1, 10**12), integer_rule(0, LARGEST_COUNT)
+SHARE, LOSS = number_rule(0, 1), number_rule(-LARGEST, LARGEST)
+TOLD, TRAINED = integer_rule(0, MAX_CLASSES), integer_rule(1, LARGEST_COUNT)
+SEED = integer_rule(0, LAST_SEED)
+TAU = Rule(
+    f"two numbers from {TAU_RANGE[0]:g} to {TAU_RANGE[1]:g}",
+    lambda v: isinstance(v, list) and len(v) == 2 and all(map(number_rule(*TAU_RANGE).holds, v)),
+)
+
+CONTENT = {
+    "schema": OBJECT,  # as Schema.to_json writes it
+    "label": or_null(NAME),
+    "favourable": FAVOURABLE,
+    "outputs": LIST,  # of kept.OUTPUT
+    "classifier": or_null(OBJECT),  # CLASSIFIER; null if the user brought a model
+    "model": or_null(OBJECT),  # kept.MODEL, if so
+    "diffusion": {"hidden": HIDDEN, "blocks": BLOCKS, "times": TIMES, "classes": TOLD, "tau": TAU},
+    "settings": {"hidden": HIDDEN, "tau": TAU, "steps": TRAINED, "seed": SEED, "keep_rows": FLAG},  # of Explainer(…)
+    "method": {"name": METHOD, "settings": OBJECT},  # all of them, so that other defaults change nothing
+    "report": {
+        "rows": ROWS,
+        "accuracy": or_null(SHARE),
+        "commonest_class": or_null(SHARE),
+        "calibration_error": or_null(SHARE),
+        "test_rows": ROWS,
+        "held_out_loss": {"classifier": or_null(LOSS), "diffusion": LOSS},
+        "steps": {"classifier": or_null(STEPS), "diffusion": STEPS},
+        "seed": SEED,
+        "versions": dict.fromkeys(("python", "tdce", "torch", "numpy", "pandas"), TEXT),
+    },
+}
+"""The JSON besides format and digest: exactly these names, each with such a value."""
+
+CLASSIFIER = {"width": COLUMNS, "classes": integer_rule(2, MAX_CLASSES), "hidden": HIDDEN, "blocks": BLOCKS}
+
+NOT_KEPT = ("seconds", "fitted")  # of the report, so that two fits of the same table give the same bytes
+
+LARGEST_WEIGHT = 1e3  # trained weights are some hundred times smaller
+
+Module = TypeVar("Module", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a file holds: what was learned, the method, and the settings of the explainer."""
+
+    fitted: Fitted
+    method: Method
+    hidden: int
+    tau: tuple[float, float]
+    steps: int
+    seed: int
+    keep_rows: bool
+    fast: bool = False  # whether the network for answers in one pass is in it
+
+    def alike(self, other: Saved) -> bool:
+        """Whether a file would hold the same."""
+        others = ("method", "hidden", "tau", "steps", "seed", "keep_rows", "fast")
+        return self.fitted is other.fitted and all(getattr(self, name) == getattr(other, name) for name in others)
+
+
+def save(path: Path, saved: Saved) -> str:
+    """Write the file whole; unless it is to keep them, no training row is in it. Returns its sha256."""
+    whole = _written(saved)
+    try:
+        _read(whole)
+    except InputError as error:
+        raise InputError(f"this explainer cannot be saved: {error}") from None
+    write_whole(path, whole)
+    return sha256(whole).hexdigest()
+
+
+def fingerprint(saved: Saved) -> str:
+    """The sha256 of the file that `save` would write."""
+    return sha256(_written(saved)).hexdigest()
+
+
+def load(path: Path) -> tuple[Saved, str]:
+    """What a file holds, and the file's sha256."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; `tdce fit` or Explainer.save writes one")
+    try:
+        whole = path.read_bytes()
+        return _read(whole), sha256(whole).hexdigest()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}; make it readable, or copy it elsewhere") from None
+    except InputError as error:
+        raise InputError(f"{path} cannot be loaded: {error}; fit and save it again") from None
+
+
+def _written(saved: Saved) -> bytes:
+    try:
+        return seal(_content(saved), _tensors(saved))
+    except InputError as error:
+        raise InputError(f"this explainer cannot be saved: {error}") from None
+
+
+def _read(whole: bytes) -> Saved:
+    """From the bytes to an explainer, each step relying only on what the steps before have checked."""
+    content, entries = open_sealed(whole)
+    check_json(content, CONTENT, "")
+    outputs = outputs_of(content["outputs"])
+    schema = _schema(content)
+    _agree(content, schema, outputs)
+    method = _method(**content["method"])
+    fast = "proposer.sets" in entries
+    _compare(entries, _layout(content, schema, outputs, fast))  # before anything of these sizes is made
+    tensors = tensors_of(whole)
+    _check_weights(tensors)
+    encoder = _encoder(schema, tensors)
+    raw, y = tensors["rows.raw"].numpy(), tensors["rows.y"]
+    people, typical = tensors["people.raw"].numpy(), tensors["typical"]
+    _check_rows(content, encoder, raw, y, outputs[0].groups)
+    _check_people(encoder, people, typical)
+
+    tau = tuple(content["diffusion"]["tau"])
+    proposer = _proposer(content, encoder.space, tensors) if fast else None
+    decides: Model
+    if content["model"] is None:
+        classifier = _filled("classifier", Classifier(**content["classifier"]), tensors)
+        decides = NetworkModel(classifier, encoder.embed, outputs[0].classes)
+    else:
+        classifier, decides = None, missing_model(content["model"], outputs, encoder)
+    fitted = Fitted(
+        encoder, content["label"], favourable_of(content["favourable"]), classifier,
+        _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
+        raw, y, people, typical, decides, content["report"], scored=tensors.get("people.score"),
+        proposer=proposer,
+    )  # fmt: skip
+    return Saved(fitted, method, **content["settings"] | {"tau": tuple(content["settings"]["tau"]), "fast": fast})
+
+
+def _content(saved: Saved) -> Content:
+    fitted, method = saved.fitted, saved.method
+    name = next((name for name, kind in METHODS.items() if type(method) is kind), None)
+    if name is None:
+        raise InputError(f"its method, of class {type(method).__name__}, is not one of those known: {listing(METHODS)}")
+    return {
+        "schema": json.loads(fitted.encoder.schema.to_json()),
+        "label": fitted.label if fitted.label is None else plain(fitted.label),
+        "favourable": favourable_entry(fitted.favourable),
+        "outputs": outputs_entry(fitted.outputs),
+        "classifier": fitted.classifier and fitted.classifier.settings,
+        "model": model_entry(fitted.decides, fitted.scored),
+        "diffusion": fitted.diffusion.settings,
+        "settings": {name: getattr(saved, name) for name in ("hidden", "tau", "steps", "seed", "keep_rows")},
+        "method": {"name": name, "settings": {key: getattr(method, key) for key in setting_types(METHODS[name])}},
+        "report": {key: value for key, value in fitted.report.items() if key not in NOT_KEPT},
+    }
+
+
+def _tensors(saved: Saved) -> Tensors:
+    fitted = saved.fitted
+    kept = len(fitted.raw) if saved.keep_rows else 0
+    tensors = {"rows.raw": torch.from_numpy(fitted.raw[:kept]), "rows.y": fitted.y[:kept]}
+    tensors |= {"people.raw": torch.from_numpy(fitted.people), "typical": fitted.typical}
+    for i, learned in enumerate(fitted.encoder.columns):
+        tensors |= {name.format(i): torch.from_numpy(array) for name, array in learned.arrays().items()}
+    proposer = fitted.proposer if saved.fast else None
+    modules = {"classifier": fitted.classifier, "diffusion": fitted.diffusion, "proposer": proposer}
+    for name, module in modules.items():
+        state = {} if module is None else module.state_dict()
+        tensors |= {f"{name}.{key}": tensor for key, tensor in state.items()}
+    return tensors if fitted.scored is None else tensors | {"people.score": fitted.scored}
+
+
+def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast: bool) -> dict[str, tuple[str, Sizes]]:
+    """The dtype and shape of every tensor, by its name; those of a column carry its position."""
+    space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
+    layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
+    layout |= {"people.raw": ("F64", ("people", len(schema))), "typical": ("F64", (outputs[0].groups, KNOTS))}
+    for i, column in enumerate(schema):
+        layout |= {name.format(i): shape for name, shape in column.layout().items()}
+    weights: dict[str, Sizes] = {"diffusion.low": (space.num,), "diffusion.high": (space.num,)}
+    if classifier is None:
+        layout["people.score"] = "F64", ("people", sum(output.columns for output in outputs))
+    else:
+        size, blocks = classifier["hidden"], classifier["blocks"]
+        weights |= _weights("classifier.network", space.width, len(outputs[0].classes), size, blocks)
+        weights["classifier.temperature"] = ()
+    told = space.width + diffusion["classes"]
+    weights |= _weights("diffusion.network", told, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
+    if fast:
+        layout["proposer.closeness"] = "F64", ()
+        weights["proposer.sets"] = "sets", len(schema)
+        weights |= _weights("proposer.which", space.width, "sets", proposing.HIDDEN, proposing.BLOCKS)
+        told = space.width + len(schema)
+        weights |= _weights("proposer.what", told, space.width, proposing.HIDDEN, proposing.BLOCKS)
+    return layout | {name: ("F32", shape) for name, shape in weights.items()}
+
+
+def _weights(
+    name: str, width: int, outputs: int | str, hidden: int, blocks: int, timed: bool = False
+) -> dict[str, Sizes]:
+    """Of a `Backbone`: its linear layers, then its norms; each has a weight and a bias."""
+    layers: dict[str, Sizes] = {"inputs": (hidden, width), "outputs": (outputs, hidden)}
+    if timed:
+        layers |= {"time.first": (hidden, 128), "time.second": (hidden, hidden)}
+    for i in range(blocks):
+        layers |= {f"blocks.{i}.first": (hidden, hidden), f"blocks.{i}.second": (hidden, hidden)}
+    layers |= dict.fromkeys(("norm", *(f"blocks.{i}.norm" for i in range(blocks))), (hidden,))
+    weights = {f"{name}.{layer}.weight": shape for layer, shape in layers.items()}
+    return weights | {f"{name}.{layer}.bias": shape[:1] for layer, shape in layers.items()}
+
+
+def _schema(content: Content) -> Schema:
+    schema = Schema.from_json(json.dumps(content["schema"]))
+    if json.loads(schema.to_json()) != content["schema"]:
+        raise InputError("its schema is not written the way tdce writes one")
+    return schema
+
+
+def _agree(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> None:
+    """What is said twice agrees."""
+    classifier, classes = content["classifier"], outputs[0].classes
+    if content["label"] is not None and content["label"] in schema.names:
+        raise InputError(f"its label {content['label']!r} is also a feature of its schema")
+    if (classifier is None) != (content["model"] is not None):
+        raise InputError("it has a classifier as well as a model, or neither")
+    if classifier is not None:
+        check_json(classifier, CLASSIFIER, "classifier")
+        if content["label"] is None:
+            raise InputError("it has a classifier and no label")
+        if outputs != (Output(classes=classes),):
+            raise InputError("its classifier does not fit its outputs")
+        if (classifier["width"], classifier["classes"]) != (Space.of(schema).width, len(classes)):
+            raise InputError("its classifier does not fit its schema and its classes")
+    if content["diffusion"]["classes"] != outputs[0].groups:
+        raise InputError("its diffusion model does not fit its classes")
+    favourable = favourable_of(content["favourable"])
+    if favourable_entry(check_favourable(favourable, outputs)) != content["favourable"]:
+        raise InputError(f"its favourable {reprlib.repr(favourable)} is not written the way tdce writes one")
+
+
+def _method(name: str, settings: dict[str, Any]) -> Method:
+    same_names(settings, setting_types(METHODS[name]), f"method {name}")
+    return METHODS[name](**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
+
+
+def _compare(entries: dict[str, TensorHeader], layout: dict[str, tuple[str, Sizes]]) -> None:
+    """Every tensor is there, no other is, and each has its dtype and shape."""
+    same_names(entries, layout, "list of tensors")
+    sizes: dict[str, int] = {}
+    for name, (dtype, shape) in layout.items():
+        found = entries[name]
+        if len(shape) == len(found.shape):
+            pairs = zip(shape, found.shape, strict=True)
+            shape = tuple(sizes.setdefault(size, its) if isinstance(size, str) else size for size, its in pairs)
+        if found != (dtype, shape):
+            raise InputError(f"its tensor {name!r} is {found.dtype} {list(found.shape)}, not {dtype} {list(shape)}")
+
+
+def _check_weights(tensors: Tensors) -> None:
+    low, high = tensors["diffusion.low"], tensors["diffusion.high"]
+    for name, tensor in tensors.items():
+        largest = LARGEST_SCORE if name in ("diffusion.low", "diffusion.high") else LARGEST_WEIGHT
+        if tensor.dtype is torch.float32 and not (tensor.abs() <= largest).all():  # nor is NaN
+            raise InputError(f"its tensor {name!r} has a value that is not a number, or is too large")
+    if not (low <= high).all():
+        raise InputError("its diffusion model has a range whose low end is above its high end")
+    found = tensors["classifier.temperature"].item() if "classifier.temperature" in tensors else 1.0
+    if not 0.01 <= found <= 100:
+        raise InputError(f"its classifier has the temperature {found:g}, not one from 0.01 to 100")
+
+
+def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
+    """What was learned about each column, by its position."""
+    columns = (
+        column.restored({name: tensors[name.format(i)].numpy() for name in column.layout()})
+        for i, column in enumerate(schema)
+    )
+    return Encoder(tuple(columns), schema)
+
+
+def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor, classes: int) -> None:
+    """Values that each column knows, classes by their positions, and no row unless they were to be kept."""
+    _check_values(encoder, raw, "training rows")
+    if not ((y >= 0) & (y < classes)).all():
+        raise InputError("its training rows have a class that is not in its list")
+    if (len(raw) > 0) != content["settings"]["keep_rows"]:
+        said, has = ("keeps", "has none") if len(raw) == 0 else ("does not keep", "has some")
+        raise InputError(f"it says that it {said} its training rows, but {has}")
+    if len(raw) > content["report"]["rows"]:
+        raise InputError(f"it has {len(raw)} training rows, more than the {content['report']['rows']} of its table")
+
+
+def _check_people(encoder: Encoder, people: Floats, typical: Tensor) -> None:
+    """Some people, of values that each column knows; quantiles in their order."""
+    _check_values(encoder, people, "synthetic people")
+    if len(people) == 0:
+        raise InputError("it has no synthetic people")
+    if not ((typical.abs() <= LARGEST).all() and (typical.diff(dim=1) >= 0).all()):  # nor is NaN
+        raise InputError("its tensor 'typical' does not increase, or has a value that is not a number")
+
+
+def _check_values(encoder: Encoder, raw: Floats, whose: str) -> None:
+    """Missing is fine."""
+    for learned, values in zip(encoder.columns, raw.T, strict=True):
+        if not learned.knows(values[~np.isnan(values)]).all():
+            raise InputError(f"its {whose} have a value of {learned.column.name!r} that was never learned")
+
+
+def _proposer(content: Content, space: Space, tensors: Tensors) -> Proposer:
+    sets, closeness = tensors["proposer.sets"], tensors["proposer.closeness"].item()
+    if not ((sets == 0) | (sets == 1)).all() or not sets.any(dim=1).all() or len(sets) == 0:
+        raise InputError("its tensor 'proposer.sets' has a value that is not 0 or 1, or a set without a feature")
+    if not 0 <= closeness <= 1:
+        raise InputError(f"its proposer has the closeness {closeness:g}, not one from 0 to 1")
+    if content["favourable"] is None or content["method"]["name"] != "search":
+        raise InputError("it has a proposer, but nothing that is favourable, or another method than tdce")
+    return _filled("proposer", Proposer(space, sets, closeness), tensors)
+
+
+def _filled(name: str, module: Module, tensors: Tensors) -> Module:
+    """A module of the same shape with the saved weights."""
+    own = {key.removeprefix(f"{name}."): t for key, t in tensors.items() if key.startswith(f"{name}.")}
+    module.load_state_dict(own)
+    return module.eval().requires_grad_(False)

@@ -1,0 +1,383 @@
+"""Learning a table: its columns, a classifier of its label, a diffusion model of its rows."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from tdce._core import (
+    Floats,
+    History,
+    InputError,
+    Name,
+    Plan,
+    Positions,
+    Progress,
+    Value,
+    check_names,
+    check_table,
+    is_value,
+    listing,
+    ordered,
+    plain,
+    readable,
+    show,
+)
+from tdce.diffusion import TabularDiffusion, classes_to_draw, draw_synthetic, reference
+from tdce.methods import Guide, Proposals, Proposer, Task
+from tdce.models import (
+    MAX_CLASSES,
+    AdaptedModel,
+    Classifier,
+    Ensemble,
+    Goal,
+    MissingModel,
+    Model,
+    ModelAdapter,
+    NetworkModel,
+    Oracle,
+    Output,
+    check_favourable,
+    class_number,
+    columns_wanted,
+    probe,
+    reattach,
+    resolve_goal,
+)
+from tdce.schema import Encoder, Schema, Space, find_pass_through, profile_columns
+
+EDITION = 2  # raised when the same table and settings are learned differently
+HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
+MOST_HELD_OUT = 2_000
+CLASSIFIER = Plan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What `fit` learned: everything that an artefact holds."""
+
+    encoder: Encoder
+    label: Name | None
+    favourable: Any  # a class, a goal, or one of these for each output; None: not said
+    classifier: Classifier | None  # None: the user brought a model
+    diffusion: TabularDiffusion
+    raw: Floats  # (rows, features) that were learned, for methods that search among them; none if loaded without
+    y: Tensor  # (rows,) their class numbers, or the groups of a number that the model says
+    people: Floats  # (people, features) synthetic ones
+    typical: Tensor  # (classes, knots) see `plausibility.reference`
+    decides: Model  # what is explained
+    report: dict[str, Any]  # rows, accuracy, losses, versions; seconds and date too unless it was loaded
+    hints: tuple[str, ...] = ()  # what a careful person would notice about the columns; none if it was loaded
+    scored: Tensor | None = None  # (people, columns) what a given model says of the synthetic people
+    proposer: Proposer | None = None  # for answers in one pass, see `distilling`
+    memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
+
+    @cached_property
+    def x(self) -> Tensor:
+        return self.encoder.embed(self.raw).float()
+
+    @cached_property
+    def x_people(self) -> Tensor:
+        return self.encoder.embed(self.people).float()
+
+    @property
+    def model(self) -> Model:
+        """What decides, if it is at hand."""
+        if isinstance(self.decides, MissingModel):
+            raise InputError(self.decides.words)
+        return self.decides
+
+    def with_model(self, models: Mapping[str, ModelAdapter]) -> Fitted:
+        """With the model that it was made for, which a file does not hold."""
+        if not isinstance(self.decides, MissingModel) or self.scored is None:
+            raise InputError("this explainer has a classifier of its own; leave model out")
+        return replace(self, decides=reattach(self.decides, models, self.encoder, self.people, self.scored))
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return self.decides.outputs
+
+    @property
+    def classes(self) -> tuple[Value, ...]:
+        """Of the first output; none if it is a number."""
+        return self.outputs[0].classes
+
+    def class_numbers(self, table: pd.DataFrame) -> Positions:
+        """(rows,) of the table's label column."""
+        if self.label not in table.columns:
+            raise InputError(f"there is no label column {show(self.label)}; the table has: {listing(table.columns)}")
+        cells = [plain(cell) for cell in table[self.label]]
+        known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is another class
+        for cell in cells:
+            if (key := (isinstance(cell, bool), cell)) not in known:
+                known[key] = class_number(cell, self.classes, f"{self.label}:")
+        return np.array([known[isinstance(cell, bool), cell] for cell in cells], dtype=np.int64)
+
+    @property
+    def goal(self) -> Goal | None:
+        """What is favourable; None: not said."""
+        return None if self.favourable is None else resolve_goal(self.favourable, self.outputs)
+
+    @cached_property
+    def proposals(self) -> Proposals | None:
+        if self.proposer is None or self.goal is None:
+            return None
+        return Proposals(self.proposer, self.goal, self.encoder.schema.costs)
+
+    @property
+    def guide(self) -> Guide | None:
+        """What has gradients: the classifier, or a torch module that was given."""
+        if self.classifier is not None or not isinstance(self.decides, AdaptedModel):
+            return self.classifier
+        own = self.decides.models[0].own
+        return own if isinstance(own, nn.Module) and len(self.outputs) == 1 else None
+
+    def task(
+        self,
+        immutable: Iterable[Name] = (),
+        budget: int | None = None,
+        ensemble: Ensemble | None = None,
+        fast: bool = True,
+    ) -> Task:
+        """The task of explaining the model while these features stay, with at most so many rows shown to it, in answers
+        that nearly all of a committee accept; in one pass, if it is to be fast and that was learned."""
+        mutable, oracle = ~self.encoder.space.mask(immutable), Oracle(self.model, budget, ensemble)
+        return Task(
+            self.encoder, oracle, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
+            self.x_people, self.typical, self.memo, self.scored,
+            self.proposals if fast else None,
+        )  # fmt: skip
+
+
+def fit(
+    frame: pd.DataFrame,
+    label: Name | None,
+    favourable: Any,
+    schema: Schema | None,
+    immutable: Iterable[Name],
+    hidden: int,
+    tau: tuple[float, float],
+    steps: int,
+    seed: int,
+    progress: Progress,
+    learn: Iterable[Name] = (),
+    categorical: Iterable[Name] = (),
+    models: Mapping[str, ModelAdapter] | None = None,  # by their outputs; None: a classifier is trained
+) -> Fitted:
+    """Check the table, encode it, train both networks (or only the diffusion model, if the user brings a model), draw
+    synthetic people, and report how good the model is on unseen rows."""
+    began = time.monotonic()
+    check_table(frame)
+    if len(frame) == 0:
+        raise InputError("the table has no rows")
+    if not isinstance(schema, Schema | None):
+        raise InputError(f"schema is {show(schema)}; it must be a Schema, e.g. Schema.from_json(text)")
+    labels, classes = _classes(frame, label) if models is None else _any_classes(frame, label)
+    if models is None and favourable is not None:
+        favourable = classes[class_number(favourable, classes, "favourable")]
+    asked_for = () if models is None else columns_wanted(models)
+    schema, out = _schema(
+        frame, label, schema, check_names("learn", learn), check_names("categorical", categorical), asked_for
+    )
+    schema = schema.freeze(*immutable)
+    noticed = tuple(profile_columns(frame, schema, label, out))
+    encoder = Encoder.fit(frame, schema)
+    raw = encoder.read(frame)
+    x = encoder.embed(raw).float()
+    train, held_out, test = parts(len(x), seed)
+
+    decides: Model
+    if models is None:
+        assert labels is not None
+        y, score = labels, None
+        classifier = Classifier(encoder.space.width, len(classes), hidden, seed=seed)
+        history = classifier.fit(
+            x[train], y[train], x[held_out], y[held_out], plan_for(CLASSIFIER, len(train)), seed, progress
+        )
+        decides = NetworkModel(classifier, encoder.embed, classes)
+    else:
+        classifier, history = None, None
+        decides, said = probe(models, frame, encoder, label, classes)
+        score = torch.from_numpy(said)
+        y = decides.outputs[0].group(score)
+        favourable = check_favourable(favourable, decides.outputs)
+        right = None if labels is None else (y == labels).float().mean().item()
+        if right is not None and decides.outputs[0].classes == classes and right < 1 / len(classes):
+            noticed += (f"the model says what {label!r} says in only {100 * right:.0f} % of the rows; are its classes "
+                        f"in another order than {listing(classes)}?",)  # fmt: skip
+
+    for hint in noticed:
+        progress.say(f"Hint: {hint}")
+    groups = decides.outputs[0].groups
+    diffusion, walk = learned_diffusion(encoder.space, x, y, hidden, tau, steps, seed, progress, groups)
+    people = draw_synthetic(encoder, diffusion, classes_to_draw(y[train], seed), seed, progress)
+    unseen = raw[held_out.numpy()], y[held_out]
+    typical = reference(encoder, diffusion, *unseen, groups, seed, progress)
+
+    if score is None:
+        assert classifier is not None
+        quality = _quality(classifier, x[test], y[test])
+    else:
+        quality = _agreement(score[test], decides.outputs[0], labels if labels is None else labels[test], classes)
+    report = {
+        "rows": len(x),
+        **quality,
+        "held_out_loss": {"classifier": history and history.best_loss, "diffusion": walk.best_loss},
+        "steps": {"classifier": history and history.best_step, "diffusion": walk.best_step},
+        "seconds": round(time.monotonic() - began, 1),
+        "fitted": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "seed": seed,
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in ("tdce", "torch", "numpy", "pandas")},
+    }
+    scored = None if models is None else torch.from_numpy(decides.score(people))
+    return Fitted(
+        encoder, label, favourable, classifier, diffusion, raw[train.numpy()], y[train], people, typical, decides,
+        report, noticed, scored,
+    )  # fmt: skip
+
+
+def _schema(
+    frame: pd.DataFrame,
+    label: Name | None,
+    schema: Schema | None,
+    learn: tuple[Name, ...],
+    categorical: tuple[Name, ...],
+    asked_for: tuple[Name, ...],  # by the model
+) -> tuple[Schema, dict[Name, str]]:
+    """The schema that is given, or read off the table, and which columns it then leaves out, and why."""
+    if schema is None:
+        inferred = Schema.infer(frame, label, learn=learn, categorical=categorical)
+        out = find_pass_through(frame, label, {*learn, *categorical})
+        needed = [name for name in out if name in asked_for]  # ids that the model asks for: learned, and never changed
+        if needed:
+            inferred = Schema.infer(frame, label, learn=(*learn, *needed), categorical=categorical).freeze(*needed)
+        return inferred, {name: why for name, why in out.items() if name not in needed}
+    if label in schema.names:
+        raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
+    for what, some in {"learn": learn, "categorical": categorical}.items():
+        if some:
+            raise InputError(f"{what} goes with a schema that is read off the table, but a schema is given, which says "
+                             f"what is learned, and how; leave {what} out, or the schema")  # fmt: skip
+    return schema, {}
+
+
+def learned_diffusion(
+    space: Space,
+    x: Tensor,  # (n, width) all rows of the table
+    y: Tensor,  # (n,) their class numbers
+    hidden: int,
+    tau: tuple[float, float],
+    steps: int,
+    seed: int,
+    progress: Progress,
+    classes: int | None = None,  # None: as many as there are in y
+) -> tuple[TabularDiffusion, History]:
+    """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
+    train, held_out, _ = parts(len(x), seed)
+    diffusion = TabularDiffusion(space, hidden, classes=classes or int(y.max()) + 1, tau=tau, seed=seed)
+    plan = plan_for(Plan(steps=steps), len(train))
+    return diffusion, diffusion.fit(x[train], x[held_out], plan, seed, progress, (y[train], y[held_out]))
+
+
+def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
+    """Class numbers (n,) and the classes that they mean."""
+    if not isinstance(label, Hashable) or label not in frame.columns:
+        raise InputError(f"there is no label column {show(label)}; the table has: {listing(frame.columns)}")
+    column = frame[label]
+    if isinstance(column, pd.DataFrame):
+        raise InputError(f"the label column {label!r} appears twice; rename or drop one of them")
+    column = readable(column)
+    if column.isna().any():
+        raise InputError(
+            f"the label {label!r} is missing in {int(column.isna().sum())} rows (the first is row "
+            f"{column.index[int(column.isna().to_numpy().argmax())]!r}); drop those rows before fitting"
+        )
+    cells = [plain(cell) for cell in column]
+    odd = next((i for i, cell in enumerate(cells) if not is_value(cell)), None)
+    if odd is not None:
+        raise InputError(f"the label {label!r} holds {type(cells[odd]).__name__} ({show(cells[odd], spell=str)}) in "
+                         f"row {column.index[odd]!r}; text, numbers or yes/no are needed")  # fmt: skip
+    keys = [(isinstance(cell, bool), cell) for cell in cells]  # True equals 1, but is another class
+    known: dict[tuple[bool, Value], None] = dict.fromkeys(keys)
+    classes = ordered([value for _, value in known])
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        order = {plain(value): i for i, value in enumerate(column.cat.categories)}
+        classes = tuple(sorted(classes, key=order.__getitem__))
+    if len(classes) < 2:
+        raise InputError(f"the label {label!r} has only the value {listing(classes)}; at least two are needed")
+    if len(classes) > MAX_CLASSES:
+        raise InputError(f"the label {label!r} has {len(classes):,} different values; a class label is needed "
+                         "(turn a number to predict into classes, e.g. above and below a limit)")  # fmt: skip
+    numbers = {(isinstance(value, bool), value): i for i, value in enumerate(classes)}
+    return torch.tensor([numbers[key] for key in keys]), classes
+
+
+def _any_classes(frame: pd.DataFrame, label: Name | None) -> tuple[Tensor | None, tuple[Value, ...]]:
+    """The same, for a model that the user brings: there need be no label, and it may be a number."""
+    if label is None:
+        return None, ()
+    if label in frame.columns and not isinstance(frame[label], pd.DataFrame):
+        column = readable(frame[label])
+        if column.nunique() > MAX_CLASSES or (pd.api.types.is_float_dtype(column.dtype) and column.nunique() > 2):
+            return None, ()
+    return _classes(frame, label)
+
+
+def parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Row numbers for training, for early stopping and for the report; a tiny table serves for all three."""
+    order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
+    size = min(int(rows * HELD_OUT), MOST_HELD_OUT)
+    if size < 5:
+        return order, order, order
+    return order[2 * size :], order[:size], order[size : 2 * size]
+
+
+def plan_for(plan: Plan, rows: int) -> Plan:
+    """Fewer steps for small tables: some 200 passes over the rows are plenty."""
+    batch = min(plan.batch, max(32, rows // 4))
+    return replace(plan, batch=batch, steps=min(plan.steps, max(200, 200 * rows // batch)))
+
+
+def _quality(classifier: Classifier, x: Tensor, y: Tensor) -> dict[str, float | None]:
+    """On rows that took no part in training."""
+    return _rated(classifier(x), y)
+
+
+def _rated(logits: Tensor, y: Tensor) -> dict[str, float | None]:
+    """How often the top class is right, and the calibration error over ten bins of its probability."""
+    p = logits.softmax(dim=1)
+    top, right = p.amax(dim=1), (p.argmax(dim=1) == y).float()
+    bins = (top * 10).long().clamp(max=9)
+    filled = sorted(set(bins.tolist()))
+    gaps = [(top[bins == b].mean() - right[bins == b].mean()).abs() * (bins == b).float().mean() for b in filled]
+    return {
+        "accuracy": round(right.mean().item(), 4),
+        "commonest_class": round(y.bincount().max().item() / len(y), 4),
+        "calibration_error": round(float(sum(gaps)), 4),
+        "test_rows": len(y),
+    }
+
+
+def _agreement(
+    score: Tensor,  # (n, columns)
+    output: Output,
+    labels: Tensor | None,  # (n,)
+    classes: tuple[Value, ...],
+) -> dict[str, float | None]:
+    """How often a given model says what the label says, where there is one of the same classes."""
+    if labels is None or output.classes != classes:
+        return {"accuracy": None, "commonest_class": None, "calibration_error": None, "test_rows": len(score)}
+    right = (output.group(score) == labels).float().mean().item()
+    return _rated(score[:, : len(classes)].log(), labels) | {"accuracy": round(right, 4)}

@@ -1,0 +1,76 @@
+"""What the descending methods share: a descent of many rows at once, and a memory of the best that it comes across."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from tdce._core import Adam
+from tdce.methods.protocol import Dialogue, Query, Search
+
+Distance = Callable[[Tensor, Tensor], Tensor]  # (..., width), (..., width) -> (...)
+
+
+class Closest:
+    """Keeps, for each row, the closest candidate in the target class; until there is one, the latest.
+
+    Candidates are judged on the data's grid, categories hard, immutable columns the query's.
+    """
+
+    def __init__(self, query: Query, distance: Distance) -> None:
+        self.query, self.distance = query, distance
+        self.x_cf, self.away = query.x, torch.full((len(query.x),), torch.inf)
+
+    @property
+    def found(self) -> Tensor:
+        """(n,) which rows have a candidate in the target class."""
+        return self.away.isfinite()
+
+    def offer(self, candidates: Tensor) -> Dialogue[Tensor]:
+        """(n, k, width) candidates of each row -> (n, k) which of them are what is wanted."""
+        n, k, width = candidates.shape
+        reply = yield self.query.ask(candidates, on_grid_only=True)
+        settled, flips = reply.x, reply.met
+        own = self.query.x[:, None].expand(n, k, width)
+        away, best = self.distance(settled, own).masked_fill(~flips, torch.inf).min(dim=1)
+        best = torch.where(flips.any(dim=1), best, k - 1)
+        take = (away < self.away) | ~self.found
+        self.x_cf = torch.where(take[:, None], settled[torch.arange(n), best], self.x_cf)
+        self.away = torch.minimum(away, self.away)
+        return flips
+
+
+def descend(
+    start: Tensor,  # (n, d) where each row's search begins
+    row: Callable[[Tensor], Tensor],  # (n, d) -> (n, width) the soft row that a point stands for
+    loss: Callable[[Tensor, Tensor], Tensor],  # soft rows (n, width), weights (n,) -> (n,)
+    closest: Closest,
+    steps: int,
+    rate: float,
+    every: int,
+    growth: float = 1.0,  # of the weights, at every judgement
+) -> Search:
+    """Adam on every row separately, judged every few steps.
+
+    A row's weight grows while it is refused and shrinks while it is in the target class, so that it comes to rest at
+    the border, a saddle of min over x', max over lambda. Adam works element by element and the sum over rows
+    keeps their gradients separate, so rows do not influence each other.
+    """
+    at, weight = start.detach().clone().requires_grad_(), torch.ones(len(start))
+    adam = Adam((at,))
+    for step in range(1, steps + 1):
+        with torch.enable_grad():
+            total = loss(row(at), weight).sum()
+        adam.step(torch.autograd.grad(total, at), rate * (1 - (step - 1) / steps))  # down to nothing: |x| has a kink
+        if step % every == 0 or step == steps:
+            with torch.no_grad():
+                candidates = row(at)[:, None]
+            flips = (yield from closest.offer(candidates))[:, 0]
+            weight = torch.where(flips, weight / growth, weight * growth)
+    return closest.x_cf
+
+
+def l1(a: Tensor, b: Tensor) -> Tensor:
+    return (a - b).abs().sum(dim=-1)

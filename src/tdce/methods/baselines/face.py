@@ -1,0 +1,199 @@
+"""FACE: the nearest confident real row, reached through dense data.
+
+R. Poyiadzi, K. Sokol, R. Santos-Rodriguez, T. De Bie, P. Flach, "FACE: Feasible and Actionable Counterfactual
+Explanations", AIES 2020. Rows are the nodes of a graph, neighbours are joined, an edge over sparse ground is long; the
+answer is the row, confidently of the target class, at the end of the shortest path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import lgamma, log, pi
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from tdce._core import LARGEST_COUNT, Floats, Noise, Positions, require_paper
+from tdce.methods.protocol import Query, Search, Task, task_of
+from tdce.methods.settings import LEAST, check_settings
+from tdce.models import Goal, Goals
+
+SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothing, which in a sparse matrix is no edge
+
+
+@dataclass(frozen=True)
+class FACE:
+    """Shortest paths over the training rows that agree with the query on every immutable column.
+
+    One Dijkstra search per goal, from all rows that meet it with confidence, tells every row which of them is
+    nearest. A query enters the graph by edges to its own neighbours. Where no path leads, the query comes back.
+    The paper's threshold on the density of an answer is left at zero: the paths already avoid sparse ground.
+    """
+
+    edition: ClassVar[int] = 1  # raised when its answers change
+    random: ClassVar[bool] = False
+    has_tradeoff: ClassVar[bool] = False
+    k: int = 50  # neighbours of a row
+    epsilon: float | None = None  # with it, the neighbours are instead all rows within this distance
+    confidence: float = 0.6  # t_p: the least probability of the target class at an answer; a higher threshold wins
+    rows: int = 50_000  # at most this many training rows are nodes
+    task_: Task | None = field(default=None, repr=False)
+    graph_: Graph | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check_settings(self, k=(1, LARGEST_COUNT), epsilon=(LEAST, 1e6), confidence=(0, 1), rows=(1, LARGEST_COUNT))
+
+    def fit(self, task: Task) -> Self:
+        task.require_rows("FACE")
+        require_paper("FACE", "sklearn")
+        if not task.mutable.any():
+            return replace(self, task_=task)  # nowhere to go, so no graph
+        key = (replace(self, task_=None, graph_=None), tuple(task.mutable.tolist()), task.seed)
+        nodes = min(self.rows, len(task.x))
+        graph = task.oracle.pay(key, nodes, lambda: task.once(key, lambda: self._graph(task)))
+        return replace(self, task_=task, graph_=graph)
+
+    def _graph(self, task: Task) -> Graph:
+        from scipy.sparse import csr_array  # only here, as below: no other method waits for these libraries
+
+        order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
+        nodes = task.x[order[: self.rows].sort().values]
+        features = sum(bool(task.mutable[list(own)].any()) for own in task.space.places.values())
+        parts, edges = {}, []
+        for key, at in _groups(nodes, task.mutable).items():
+            x = _free(nodes[at], task.mutable)
+            parts[key] = Part.of(x, at, self.k, self.epsilon, features)
+            edges.append(parts[key].inner(x))
+        row, node, weight = (np.concatenate(each) for each in zip(*edges, strict=True))
+        places = row.astype(np.int32), node.astype(np.int32)  # as the path finder of an older scipy wants them
+        graph = csr_array((weight, places), shape=(len(nodes), len(nodes)))
+        score = task.oracle.score(task.encoder.unembed(nodes))
+        return Graph(nodes, parts, graph, score)
+
+    def search(self, query: Query, noise: Noise) -> Search:
+        """The ends of the shortest paths, without randomness and without asking the judge."""
+        return self.nearest_ends(query.x, query.goals)
+        yield  # makes it a search
+
+    def nearest_ends(self, x: Tensor, goals: Goals) -> Tensor:
+        if self.graph_ is None:
+            return x.clone()
+        nodes, parts = self.graph_.nodes, self.graph_.parts
+        paths = [self._paths(self.graph_, goal) for goal in goals.kinds]
+        to_go, end = (np.stack(each) for each in zip(*paths, strict=True))
+        mutable = task_of(self).mutable
+        x_cf = x.clone()
+        for key, at in _groups(x, mutable).items():
+            if key not in parts:
+                continue
+            row, node, weight = parts[key].entrances(_free(x[at], mutable))
+            wanted = goals.which[at].numpy()[row]
+            cost = weight + to_go[wanted, node]
+            order = np.lexsort((cost, row))
+            first = order[np.unique(row[order], return_index=True)[1]]  # the cheapest way in, for each row
+            first = first[np.isfinite(cost[first])]
+            x_cf[at[row[first]]] = nodes[end[wanted[first], node[first]]]
+        return torch.where(mutable, x_cf, x)
+
+    def _paths(self, graph: Graph, goal: Goal) -> tuple[Floats, Positions]:
+        """For each node the length of the path to the nearest one that would count as an answer, and which one that
+        is; infinite where there is no path."""
+        key = goal, self.confidence
+        if key not in graph.paths:
+            sure = (goal.chance(graph.score) >= self.confidence) & goal.met(graph.score)
+            graph.paths[key] = _nearest_source(graph.edges, np.flatnonzero(sure.numpy()))
+        return graph.paths[key]
+
+
+@dataclass(frozen=True)
+class Graph:
+    nodes: Tensor  # (m, width) rows
+    parts: dict[bytes, Part]  # by the values of the immutable columns: no edge leads from one to another
+    edges: Any  # (m, m) lengths, a sparse matrix
+    score: Tensor  # (m, classes) the model's, of the nodes
+    paths: dict[tuple[Goal, float], tuple[Floats, Positions]] = field(default_factory=dict)  # found when first needed
+
+
+class Edges(NamedTuple):
+    row: Positions  # a query or a node
+    node: Positions
+    weight: Floats
+
+
+@dataclass(frozen=True)
+class Part:
+    """The nodes that share the values of all immutable columns; a row is here its other columns alone."""
+
+    at: Positions  # (n,) numbers of the nodes
+    tree: Any  # looks at one query at a time, so that what it finds never depends on the rest of the batch
+    k: int
+    epsilon: float | None
+    features: int  # d, the dimension: the weights of one category are one freedom together
+    log_r: float
+
+    @classmethod
+    def of(cls, x: Floats, at: Positions, k: int, epsilon: float | None, features: int) -> Self:
+        k = min(k, len(x))
+        log_ball = features / 2 * log(pi) - lgamma(features / 2 + 1)  # log eta_d, the volume of the unit ball
+        log_r = log(k / len(x)) - log_ball if epsilon is None else features * log(epsilon)
+        return cls(at, _finder(x, "kd_tree"), k, epsilon, features, log_r)
+
+    def inner(self, x: Floats) -> Edges:
+        """Among the nodes; none is its own neighbour."""
+        if len(x) == 1:
+            return Edges(self.at[:0], self.at[:0], np.zeros(0))
+        edges = self._edges(_finder(x, "auto"), None, min(self.k, len(x) - 1))  # wide rows: matrix products
+        return edges._replace(row=self.at[edges.row])
+
+    def entrances(self, x: Floats) -> Edges:
+        """From queries to nodes."""
+        return self._edges(self.tree, x, self.k)
+
+    def _edges(self, finder: Any, x: Floats | None, k: int) -> Edges:
+        if self.epsilon is None:
+            graph = finder.kneighbors_graph(x, k, mode="distance").tocoo()
+        else:
+            graph = finder.radius_neighbors_graph(x, self.epsilon, mode="distance").tocoo()
+        return Edges(graph.row, self.at[graph.col], self.weight(graph.data))
+
+    def weight(self, distance: Floats) -> Floats:
+        """f(p) * distance, where p = r / distance^d is the density that an edge of this length speaks for.
+
+        r = k / (N eta_d), or epsilon^d. The paper prints p without the power d of the density estimate that it takes
+        over, and f = -log, which is negative where p > 1; log(1 + 1 / p) is nearly -log p at a small p and never < 0.
+        """
+        log_p = self.log_r - self.features * np.log(np.maximum(distance, SHORTEST))
+        weight: Floats = np.maximum(np.logaddexp(0, -log_p) * distance, SHORTEST)
+        return weight
+
+
+def _finder(x: Floats, algorithm: str) -> Any:
+    """Who is near whom among these rows."""
+    from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]
+
+    return NearestNeighbors(algorithm=algorithm).fit(x)
+
+
+def _groups(x: Tensor, mutable: Tensor) -> dict[bytes, Positions]:
+    """Row numbers by the values of the immutable columns."""
+    groups: dict[bytes, list[int]] = {}
+    for i, values in enumerate((x[:, ~mutable] + 0.0).numpy()):  # -0.0 + 0.0 = 0.0, the same bytes
+        groups.setdefault(values.tobytes(), []).append(i)
+    return {key: np.array(at) for key, at in groups.items()}
+
+
+def _free(x: Tensor, mutable: Tensor) -> Floats:
+    free: Floats = x[:, mutable].double().numpy()
+    return free
+
+
+def _nearest_source(graph: Any, sources: Positions) -> tuple[Floats, Positions]:
+    """For each node the shortest path to any of the sources, and which one that is."""
+    if len(sources) == 0:
+        return np.full(graph.shape[0], np.inf), np.zeros(graph.shape[0], dtype=np.int64)
+    from scipy.sparse.csgraph import dijkstra
+
+    cost, _, source = dijkstra(graph, directed=False, indices=sources, min_only=True, return_predecessors=True)
+    return cost, source.astype(np.int64)

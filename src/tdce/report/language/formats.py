@@ -1,0 +1,81 @@
+"""Numbers, dates and money as a locale writes them."""
+
+from __future__ import annotations
+
+import math
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+
+from tdce.report.language.catalogue import Catalogue
+
+LARGE = 1e15  # numbers from here on are written with a power of ten
+DIGITS = "#,##0.##########"
+FIRST_DATE, LAST_DATE = 1000_01_01, 9999_12_31  # numbers that are dates as one writes them without dashes
+DAY_ZERO = date(1970, 1, 1)
+MOST_DAYS = 2_900_000
+
+
+def write_number(catalogue: Catalogue, number: float, pattern: str = DIGITS, digits: int = 10) -> str:
+    """`1,234.5`: thousands apart, no needless decimals, so many digits that count."""
+    from babel.numbers import format_decimal, format_scientific
+
+    if not math.isfinite(number):
+        return str(number)
+    whole = float(number).is_integer() and abs(number) < LARGE
+    exact = Decimal(int(number)) if whole else Decimal(f"{number:.{digits}g}")
+    if abs(number) >= LARGE or (number and abs(number) < 1e-10):
+        return format_scientific(exact, locale=catalogue.locale)
+    return format_decimal(exact, pattern, locale=catalogue.locale)
+
+
+def write_year(number: float) -> str:
+    return f"{number:.0f}" if number.is_integer() else f"{number:g}"
+
+
+def write_percent(catalogue: Catalogue, number: float, pattern: str = "share") -> str:
+    """`12.5 %` of 0.125"""
+    return write_number(catalogue, number, catalogue.text(pattern))
+
+
+def write_money(catalogue: Catalogue, amount: float, currency: str) -> str:
+    """`3,200 €`, `3,200.50 €`"""
+    from babel.numbers import format_currency
+
+    pattern, exact = catalogue.text("money"), Decimal(f"{amount:.15g}")
+    if exact == exact.to_integral_value():
+        pattern = pattern.replace("0.00", "0")
+        return format_currency(exact, currency, pattern, locale=catalogue.locale, currency_digits=False)
+    return format_currency(exact, currency, pattern, locale=catalogue.locale)
+
+
+def write_date(catalogue: Catalogue, cell: Any) -> str | None:
+    """`31 January 2026`, of a date, of text such as 2026-01-31, of 20260131, of days since 1970; None: it is none."""
+    from babel.dates import format_date, format_datetime
+
+    when = _when(cell)
+    if when is None:
+        return None
+    if isinstance(when, datetime) and when.time() != time():
+        return format_datetime(when, "long" if when.tzinfo else "medium", locale=catalogue.locale)
+    return format_date(when, "long", locale=catalogue.locale)
+
+
+def _when(cell: Any) -> date | None:
+    try:
+        if isinstance(cell, pd.Timestamp):
+            return cell.to_pydatetime(warn=False)
+        if isinstance(cell, date):
+            return cell
+        if isinstance(cell, str):
+            return datetime.fromisoformat(cell.strip())
+        number = float(cell)
+        if not number.is_integer():
+            return None
+        if FIRST_DATE <= number <= LAST_DATE:
+            return date(int(number) // 10_000, int(number) // 100 % 100, int(number) % 100)
+        return DAY_ZERO + timedelta(days=int(number)) if abs(number) < MOST_DAYS else None
+    except (ValueError, TypeError, OverflowError):
+        return None

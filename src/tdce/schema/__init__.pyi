@@ -1,0 +1,17 @@
+from tdce.schema.columns.base import Column as Column
+from tdce.schema.columns.base import Sizes as Sizes
+from tdce.schema.columns.categorical import Categorical as Categorical
+from tdce.schema.columns.numeric import Numeric as Numeric
+from tdce.schema.columns.scale import LARGEST_SCORE as LARGEST_SCORE
+from tdce.schema.columns.wording import NONE as NONE
+from tdce.schema.columns.wording import Phrase as Phrase
+from tdce.schema.columns.wording import Wording as Wording
+from tdce.schema.columns.wording import key_of as key_of
+from tdce.schema.constraints.repair import ConstraintSet as ConstraintSet
+from tdce.schema.encoder import Encoder as Encoder
+from tdce.schema.feasible import EncodedBounds as EncodedBounds
+from tdce.schema.feasible import FeasibleSet as FeasibleSet
+from tdce.schema.identifiers import find_pass_through as find_pass_through
+from tdce.schema.profiling import profile_columns as profile_columns
+from tdce.schema.schema import Schema as Schema
+from tdce.schema.space import Space as Space

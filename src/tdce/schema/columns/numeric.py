@@ -1,0 +1,418 @@
+"""Columns of numbers: a range, a grid and a direction; encoded on a normal scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+import pandas as pd
+
+from tdce._core import (
+    LARGEST,
+    Flags,
+    Floats,
+    InputError,
+    Name,
+    Note,
+    Positions,
+    Value,
+    as_numbers,
+    check_finite,
+    holds_numbers,
+    is_integer,
+    is_number,
+    listing,
+    plain,
+    readable,
+    row_of,
+    show,
+)
+from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn, Sizes
+from tdce.schema.columns.grid import levels_of, marks_of, step_of
+from tdce.schema.columns.scale import Scale
+from tdce.schema.columns.wording import NONE, Wording, check_values
+
+Direction = Literal["any", "increase", "decrease"]
+FINEST = 1e-100  # of a grid: even the largest number has a count of such steps within a float's range
+NARROW = {2: np.float16, 4: np.float32}
+
+
+@dataclass(frozen=True)
+class Numeric(Column):
+    """A column of numbers. A proposed value lies in [low, high], on the grid, in the direction."""
+
+    kind, numbers = "numeric", 1
+    name: Name
+    low: float
+    high: float
+    step: float | None = None  # 1: whole numbers, 0.01: two decimals, 5: multiples of 5, None: any
+    levels: tuple[float, ...] | None = None  # where the data has only these few values
+    direction: Direction = "any"
+    immutable: bool = False
+    missing: bool = False
+    marks: tuple[float, ...] = ()  # numbers that mean a state (-1: never called): kept or left as a whole
+    odd: int = 0  # cells of the table off the grid
+    proposed: tuple[float, ...] = ()  # marks that may be proposed
+    words: Wording = NONE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._settle("low", self._number("low", self.low))
+        self._settle("high", self._number("high", self.high))
+        if self.low > self.high:
+            raise InputError(f"{self.name!r}: low {self.low:.15g} must be at most high {self.high:.15g}")
+        if self.step is not None:
+            self._settle("step", self._number("step", self.step))
+            if self.step < FINEST:
+                least = "positive" if self.step <= 0 else f"at least {FINEST:g}"
+                raise InputError(f"{self.name!r}: step {self.step:.15g} must be {least}, or null for any value")
+        if self.levels is not None:
+            self._settle("levels", tuple(self._number("levels", v) for v in self._several("levels", self.levels)))
+        if self.direction not in ("any", "increase", "decrease"):
+            raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
+        if self.levels is not None and not self.levels:
+            raise InputError(f"{self.name!r}: levels must name at least one value, or be null")
+        for key in ("marks", "proposed"):
+            values = tuple(self._number(key, v) for v in self._several(key, getattr(self, key)))
+            self._settle(key, tuple(dict.fromkeys(values)))
+        for mark in self.proposed:
+            if mark not in self.marks:
+                marks = listing([f"{v:.15g}" for v in self.marks]) or "there are none"
+                raise InputError(f"{self.name!r}: proposed {mark:.15g} must be one of its marks ({marks}); numbers "
+                                 "from low to high are proposed anyway")  # fmt: skip
+        if not is_integer(self.odd) or self.odd < 0:
+            raise InputError(f"{self.name!r}: odd {show(self.odd)} must be a whole number of cells")
+        check_values(self.name, self.words, None)
+
+    @classmethod
+    def infer(cls, series: pd.Series[Any]) -> Self | None:
+        """Any numbers except 0 and 1 alone, which are categories."""
+        if not holds_numbers(series):
+            return None
+        present = series.dropna()
+        values = as_numbers(present)
+        check_finite(present, values, LARGEST)
+        distinct, times = np.unique(values, return_counts=True)
+        if distinct.tolist() == [0.0, 1.0]:
+            return None
+        (step, on), marks = step_of(distinct, times), marks_of(distinct, times)
+        numbers = distinct[on & ~np.isin(distinct, marks)]
+        levels = levels_of(numbers, step, len(values))
+        odd, missing = int(times[~on].sum()), len(present) < len(series)
+        low, high = float(numbers[0]), float(numbers[-1])
+        return cls(plain(series.name), low, high, step, levels, missing=missing, marks=marks, odd=odd)
+
+    def describe(self) -> str:
+        if self.levels is not None:
+            grid = f"{len(self.levels)} levels"
+        elif self.step is None:
+            grid = "any value"
+        else:
+            grid = "whole numbers" if self.step == 1 else f"steps of {self.step:g}"
+        odd = f" ({self.odd:,} cells are not)" if self.odd else ""
+        marks = f"; a state, not a number: {listing([f'{v:g}' for v in self.marks])}" if self.marks else ""
+        marks += f"; may be proposed: {listing([f'{v:g}' for v in self.proposed])}" if self.proposed else ""
+        return f"{self.low:.15g} to {self.high:.15g}, {grid}{odd}{marks}"
+
+    def entry(self) -> dict[str, Any]:
+        """Without what most columns have none of."""
+        seldom = ("marks", "odd", "proposed")
+        return {key: value for key, value in super().entry().items() if value or key not in seldom}
+
+    @property
+    def may_change(self) -> str:
+        return super().may_change if self.immutable or self.direction == "any" else self.direction
+
+    def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
+        series = readable(series)
+        if not holds_numbers(series):
+            series = series.astype(object)  # so that a category dtype over numbers shows its numbers
+            bad = np.array([not is_number(v) for v in series], dtype=bool) & series.notna().to_numpy()
+            if bad.any():
+                raise InputError(
+                    f"{self.name!r} must hold numbers ({self.describe()}), but has {show(series[bad].iloc[0])} in "
+                    f"row {row_of(series, bad)}; correct the cell, or leave it empty if the value is not known"
+                )
+        values = as_numbers(series)
+        check_finite(series, values, most)
+        return values
+
+    def cells(self, values: Floats) -> list[Value | None]:
+        whole = self.step is not None and float(self.step).is_integer()
+        if self.levels is not None:
+            whole = all(float(v).is_integer() for v in self.levels)
+        return [None if np.isnan(v) else int(v) if whole and float(v).is_integer() else float(v) for v in values]
+
+    def stored(self, dtype: Any) -> Self:
+        """Whole numbers have their dtype's range; a dtype of words or dates (all cells missing) can hold no number."""
+        flexible = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype)
+        if not flexible and (not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
+            return replace(self, immutable=True)
+        if not pd.api.types.is_integer_dtype(dtype):
+            return self
+        bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+        top = float(bounds.max) if float(bounds.max) <= bounds.max else float(np.nextafter(float(bounds.max), 0))
+        low, high = max(self.low, float(bounds.min)), min(self.high, top)
+        levels = None if self.levels is None else tuple(v for v in self.levels if v.is_integer())
+        if low > high or levels == ():
+            return replace(self, immutable=True)
+        step = 1.0 if self.step is None else float(Decimal(str(self.step)).as_integer_ratio()[0])  # 2.5 -> 5
+        proposed = tuple(v for v in self.proposed if v.is_integer() and bounds.min <= v <= top)
+        return replace(self, low=low, high=high, step=step, levels=levels, proposed=proposed)
+
+    def regular(self, values: Floats) -> Floats:
+        if not self.odd:
+            return values
+        step = replace(self, levels=None)
+        return np.where((step.round(values) == values) | np.isin(values, self.marks), values, np.nan)
+
+    def plain(self) -> Self:
+        values = self.low, self.high, *self.marks
+        levels = self.levels and tuple(sorted({*self.levels, *self.marks}))
+        return replace(
+            self, low=min(values), high=max(values), levels=levels, marks=(), proposed=(), direction="any",
+            immutable=False,
+        )  # fmt: skip
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
+        return replace(self, low=max(self.low, low), high=min(self.high, high))
+
+    def round(self, values: Floats, towards: Literal["nearest", "up", "down"] = "nearest") -> Floats:
+        """The values put on the column's grid; missing values stay missing."""
+        if self.levels is not None:
+            return _round_to_levels(values, np.asarray(sorted(self.levels)), towards)
+        if self.step is None:
+            return np.asarray(values, dtype=np.float64)
+        numerator, denominator = map(float, Decimal(str(self.step)).as_integer_ratio())
+        values = np.asarray(values, dtype=np.float64)
+        far = np.abs(values) > LARGEST  # on any grid, and no longer to be multiplied
+        units = np.where(far, 0.0, values) * denominator / numerator
+        nearest = np.rint(units)
+        if towards != "nearest":
+            on_grid = np.isclose(units, nearest, rtol=1e-12, atol=1e-9)
+            nearest = np.where(on_grid, nearest, np.ceil(units) if towards == "up" else np.floor(units))
+        return np.where(far, values, nearest * numerator / denominator)
+
+    def stepped(self, values: Floats, away: Floats) -> Floats:
+        if self.levels is not None:
+            known = np.asarray(sorted(self.levels))
+            at = np.searchsorted(known, np.nan_to_num(values)) + np.sign(away).astype(np.int64)
+            stepped = known[at.clip(0, len(known) - 1)]
+        else:
+            stepped = self.round(values + (self.step or 0.0) * np.sign(away))
+        stays = (away == 0) | (stepped < self.low) | (stepped > self.high) | np.isnan(values)
+        return np.where(stays | np.isin(values, self.marks) | np.isin(stepped, self.marks), values, stepped)
+
+    @property
+    def weights(self) -> int:
+        """(present, missing if it may be, every mark); none if it is always a number."""
+        states = 1 + self.missing + len(self.marks)
+        return states if states > 1 else 0
+
+    def learn(self, values: Floats) -> FittedNumeric:
+        numbers = values[~np.isin(values, self.marks)]
+        return FittedNumeric(self, Scale.fit(numbers if len(numbers) else np.array([self.low, self.high])))
+
+    def layout(self) -> dict[str, tuple[str, Sizes]]:
+        return dict.fromkeys(("scale.{}.raw", "scale.{}.score"), ("F64", (f"knots of {self.name!r}",)))
+
+    def restored(self, arrays: Arrays) -> FittedNumeric:
+        scale = Scale(*(arrays[name] for name in self.layout()))
+        if not scale.increases:
+            raise InputError(f"its scale of {self.name!r} does not increase throughout")
+        return FittedNumeric(self, scale)
+
+
+@dataclass(frozen=True)
+class FittedNumeric(FittedColumn):
+    """Encoded as a number on the scale of the table's numbers and, if it may be something else, a block of weights:
+    present, missing if it may be, every mark. What is no number has the number 0."""
+
+    column: Numeric
+    scale: Scale
+    dtype: Any = None
+
+    def embed(self, values: Floats) -> Floats:
+        state = self.states(values)
+        x = np.zeros((len(values), 1 + self.column.weights))
+        x[:, 0] = np.where(np.isnan(values) | (state > 0), 0.0, self.scale.embed(values))
+        if self.column.weights:
+            x[np.arange(len(values)), 1 + state] = 1.0
+        return x
+
+    def unembed(self, x: Floats) -> Floats:
+        values = self.column.round(self.scale.unembed(x[:, 0]))
+        if not self.column.weights:
+            return values
+        state = state_of_weights(x)
+        values = np.where(np.isin(values, self.column.marks), self.scale.within(values), values)  # it says a number
+        return np.where(state > 0, self.meant(state), values)
+
+    def states(self, values: Floats) -> Positions:
+        """(n,) the place of each cell's weight in the block: 0 for numbers."""
+        state = np.where(np.isnan(values) & self.column.missing, 1, 0)
+        for place, mark in enumerate(self.column.marks, 1 + self.column.missing):
+            state = np.where(values == mark, place, state)
+        return state
+
+    def meant(self, state: Positions) -> Floats:
+        """(n,) the marks at these places of the block; NaN for missing and for numbers."""
+        nameless = [np.nan] * (1 + self.column.missing)
+        return np.array([*nameless, *self.column.marks])[state]
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.scale.ends
+
+    def of_range(self, scores: Floats) -> Floats:
+        return self.scale.of_range(scores)
+
+    def knows(self, values: Floats) -> Flags:
+        return np.asarray((values == self.scale.within(values)) | np.isin(values, self.column.marks))
+
+    def nearest_known(self, values: Floats) -> Floats:
+        return np.where(np.isin(values, self.column.marks), values, self.scale.within(values))
+
+    @property
+    def narrow(self) -> bool:
+        """Whether the rows that are asked about hold it in fewer bits."""
+        return pd.api.types.is_float_dtype(self.dtype) and self.dtype.itemsize < 8
+
+    def held(self, values: Floats, own: Floats | None = None) -> Floats:
+        """The values as the rows' dtype gives them back: the nearest that it has; with `own`, on the way there."""
+        if not self.narrow:
+            return values
+        with np.errstate(over="ignore"):
+            cells = pd.Series(values).astype(self.dtype)
+            found = as_numbers(cells)
+            if own is None:
+                return found
+            narrow = cells.to_numpy(dtype=NARROW[self.dtype.itemsize], na_value=np.nan)
+            next_to_it = np.nextafter(narrow, own.astype(narrow.dtype))
+        return np.where(np.abs(found - own) > np.abs(values - own), as_numbers(pd.Series(next_to_it)), found)
+
+    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, Note]]:
+        (low, high), (bottom, top) = self.scale.raw[[0, -1]], self.ends
+        for i in np.flatnonzero(((values < low) | (values > high)) & ~np.isin(values, self.column.marks)).tolist():
+            far = "outside" if bottom <= values[i] <= top else "far_outside"
+            known = {"value": float(values[i]), "low": float(low), "high": float(high)}
+            yield i, Note(far, (self.column.name,), values=known)
+
+    def arrays(self) -> Arrays:
+        return dict(zip(self.column.layout(), (self.scale.raw, self.scale.score), strict=True))
+
+    def choices(self, own: Floats) -> AllowedInterval:
+        return AllowedInterval(self, own)
+
+
+@dataclass(frozen=True)
+class AllowedInterval(AllowedValues):
+    """For each row the numbers on the grid from a lowest to a highest one, none if the lowest is above the highest; and
+    the marks that may be proposed."""
+
+    learned: FittedNumeric
+    own: Floats
+
+    @cached_property
+    def number(self) -> Floats:
+        """(n,) the rows' own numbers; a mark is none, so that nothing is compared with it."""
+        return np.where(np.isin(self.own, self.learned.column.marks), np.nan, self.own)
+
+    @cached_property
+    def range(self) -> tuple[Floats, Floats]:
+        """The lowest and the highest, (n,) each."""
+        column = self.learned.column
+        low, high = np.full_like(self.own, column.low), np.full_like(self.own, column.high)
+        if column.direction == "increase":
+            low = np.fmax(low, self.number)
+        elif column.direction == "decrease":
+            high = np.fmin(high, self.number)
+        return column.round(low, "up"), column.round(high, "down")
+
+    @cached_property
+    def rounded(self) -> Floats:
+        """(n,) the rows' own numbers on the grid."""
+        return self.learned.column.round(self.number)
+
+    def take(self, at: Flags | Positions) -> Self:
+        part, (low, high) = super().take(at), self.range
+        vars(part).update(number=self.number[at], range=(low[at], high[at]), rounded=self.rounded[at])
+        return part
+
+    def free(self) -> Flags:
+        low, high = self.range
+        another = (self.own[:, None] != np.array(self.learned.column.proposed)).any(axis=1)
+        return np.asarray(another | ((low <= high) & ~((low == high) & (low == self.own))))
+
+    def allows(self, values: Floats) -> Flags:
+        (low, high), column = self.range, self.learned.column
+        proposed = (values >= low) & (values <= high) & (column.round(values) == values)
+        proposed = np.where(np.isin(values, column.marks), np.isin(values, column.proposed), proposed)
+        return np.asarray(proposed & (self.learned.held(values) == values))
+
+    def back(self, values: Floats) -> Floats:
+        """On the grid. Between a number and a mark or a missing value there is nothing."""
+        (low, high), column = self.range, self.learned.column
+        inside = np.clip(values, low, np.maximum(low, high))
+        down = inside > self.number
+        found = np.where(down, column.round(inside, "down"), column.round(inside, "up"))
+        found = self.learned.held(found, self.number)
+        below = (found >= self.number) & (inside <= values)
+        above = (found <= self.number) & (inside >= values)
+        return np.where(np.where(down, below, above) & self.allows(found), found, self.own)
+
+    def snap(self, x: Floats) -> Floats:
+        column = self.learned.column
+        low, high = self.range
+        rounded = column.round(self.learned.scale.unembed(x[:, 0]))
+        snapped = np.clip(rounded, low, np.maximum(low, high))
+        stays = (rounded == self.rounded) | (snapped == self.rounded) | (low > high)
+        if self.learned.narrow:
+            snapped = self.learned.held(snapped)
+            stays |= (snapped != column.round(snapped)) | (snapped < low) | (snapped > high)
+        if not column.weights:
+            return np.where(stays, self.own, snapped)
+        state = state_of_weights(x)
+        mark = self.learned.meant(state)
+        stays |= np.isnan(self.number) & (state > 0)  # the same state, or another one
+        stays = np.where(np.isnan(mark), stays | np.isin(snapped, column.marks), ~self.allows(mark))
+        return np.where(stays, self.own, np.where(np.isnan(mark), snapped, mark))
+
+    def reach(self) -> tuple[Floats, Floats, Flags]:
+        (low, high), scale, column = self.range, self.learned.scale, self.learned.column
+        ends = np.clip([low, high], scale.raw[0], scale.raw[-1])
+        ends[:, low > high] = np.nan  # nothing may be proposed
+        ends = np.where(np.isnan(ends), self.number, ends)
+        ends = np.where(np.isnan(ends), 0.0, scale.embed(ends))
+        weights = np.zeros((len(self.own), max(1, column.weights)), dtype=bool)
+        weights[:, 0] = True
+        weights[:, 1 + column.missing :] = np.isin(column.marks, column.proposed)
+        weights[np.arange(len(self.own)), self.learned.states(self.own)] = True
+        return ends[0][:, None], ends.max(axis=0)[:, None], weights[:, : column.weights]
+
+
+def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
+    """Up from the top level is infinity and down from the bottom one its negative: there is nothing there."""
+    above = np.searchsorted(levels, values, side="left")
+    below = np.searchsorted(levels, values, side="right")
+    if towards == "up":
+        rounded = np.append(levels, np.inf)[above]
+    elif towards == "down":
+        rounded = np.append(-np.inf, levels)[below]
+    else:
+        above, below = above.clip(max=len(levels) - 1), (below - 1).clip(min=0)
+        rounded = np.where(values - levels[below] <= levels[above] - values, levels[below], levels[above])
+    return np.where(np.isnan(values), np.nan, rounded)
+
+
+def state_of_weights(x: Floats) -> Positions:
+    """(n, 1 + weights) -> (n,) the place of the largest weight."""
+    return np.asarray(x[:, 1:].argmax(axis=1))

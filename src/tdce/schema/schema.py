@@ -1,0 +1,237 @@
+"""What is known about each column: its kind, its grid, its range or categories, and what may change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from tdce._core import InputError, Name, check_names, check_number, check_table, check_texts, listing, show
+from tdce.schema.columns import change_column, column_from_entry, infer_column
+from tdce.schema.columns.base import Column
+from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.columns.wording import NONE, Phrase, checked_outcomes, key_of
+from tdce.schema.constraints.discovery import discover_laws
+from tdce.schema.constraints.laws import Law, law_from_entry
+from tdce.schema.constraints.rules import narrow_columns
+from tdce.schema.constraints.rules import parse_rule as read_rule
+from tdce.schema.identifiers import find_pass_through
+
+__all__ = ["Categorical", "Column", "Numeric", "Schema"]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The features of a table, in its own column order, and the laws that hold between them."""
+
+    features: tuple[Column, ...]
+    laws: tuple[Law, ...] = ()  # found in the table
+    rules: tuple[str, ...] = ()  # given
+    costs: Mapping[Name, float] = field(
+        default_factory=dict, hash=False
+    )  # of changing a feature, besides 1 for all others
+    outcomes: Mapping[str, Phrase] = field(default_factory=dict, hash=False)  # words for what the model says
+
+    def __post_init__(self) -> None:
+        if not self.features:
+            raise InputError("there is no feature column; the table needs at least one besides the label")
+        _check_different(self.names)
+        for law in self.laws:
+            law.bound(self.features)  # speaks only of what there is
+        object.__setattr__(self, "rules", check_texts("rules", self.rules))
+        object.__setattr__(self, "costs", self.checked_costs(self.costs))
+        object.__setattr__(self, "outcomes", checked_outcomes(self.outcomes))
+        narrow_columns([read_rule(rule, self.features) for rule in self.rules], self.features)
+
+    @classmethod
+    def infer(
+        cls,
+        frame: pd.DataFrame,
+        label: Name | None = None,
+        *,
+        learn: Iterable[Name] = (),
+        categorical: Iterable[Name] = (),
+    ) -> Self:
+        """Read kinds, grids, ranges, categories and laws off a table.
+
+        The label, row numbers, ids and text that is no category are left out. `learn` names columns to have
+        nevertheless, `categorical` those whose numbers are codes.
+        """
+        check_table(frame)
+        _check_different(frame.columns)
+        if len(frame) == 0:
+            raise InputError("the table has no rows")
+        codes = _named("categorical", categorical, frame, label)
+        out = find_pass_through(frame, label, {*_named("learn", learn, frame, label), *codes})
+        rest = [name for name in frame.columns if name not in out and (label is None or name != label)]
+        schema = cls(tuple(infer_column(frame[name], name in codes) for name in rest))
+        raw = np.stack([column.regular(column.read(frame[column.name])) for column in schema], axis=1)
+        return replace(schema, laws=tuple(discover_laws(schema.features, raw)))
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.features)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, name: Name) -> Column:
+        for feature in self.features:
+            if feature.name == name:
+                return feature
+        raise InputError(f"there is no feature {name!r}; known: {listing(self.names)}")
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        return tuple(f.name for f in self.features)
+
+    @property
+    def immutable(self) -> tuple[Name, ...]:
+        return tuple(f.name for f in self.features if f.immutable)
+
+    def change(self, name: Name, **settings: Any) -> Self:
+        """A copy in which one feature has other settings: `schema.change("age", direction="increase")`.
+
+        `schema.change("SEX", kind="categorical")` takes its numbers for codes; laws that compare them are dropped.
+        """
+        new = change_column(self[name], settings)
+        features = tuple(new if f.name == name else f for f in self.features)
+        laws = self.laws if new.kind == self[name].kind else tuple(law for law in self.laws if _holds(law, features))
+        return replace(self, features=features, laws=laws)
+
+    def freeze(self, *names: Name) -> Self:
+        """A copy in which these features are immutable."""
+        schema = self
+        for name in names:
+            schema = schema.change(name, immutable=True)
+        return schema
+
+    def without_words(self) -> Self:
+        """A copy without words for people."""
+        return replace(
+            self, outcomes={}, features=tuple(replace(f, words=NONE) if f.words != NONE else f for f in self.features)
+        )
+
+    def without_laws(self, *numbers: int) -> Self:
+        """A copy in which these laws are switched off, by their number in `laws`; without a number, all of them."""
+        for which in numbers:
+            if not 0 <= which < len(self.laws):
+                raise InputError(f"there is no law {which}; the schema has {len(self.laws)}, counted from 0")
+        off = numbers or range(len(self.laws))
+        laws = (replace(law, on=False) if i in off else law for i, law in enumerate(self.laws))  # type: ignore[type-var]
+        return replace(self, laws=tuple(laws))
+
+    def with_rules(self, *rules: str, **settings: Any) -> Self:
+        """A copy with these rules besides its own: `schema.with_rules("loan <= 5 * income", "at most 3 changes")`."""
+        return replace(self, rules=(*self.rules, *rules), **settings)
+
+    def with_outcomes(self, outcomes: Mapping[str, Phrase]) -> Self:
+        """A copy with words for what the model says: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
+        return replace(self, outcomes=outcomes)
+
+    def checked_costs(self, costs: Any) -> dict[Name, float]:
+        """What changing a feature costs: 1 unless it says otherwise, 0 for what costs nothing."""
+        if not isinstance(costs, Mapping):
+            raise InputError(f"costs is {show(costs)}; it must be a mapping from features to numbers")
+        for name in costs:
+            self[name]
+        return {name: check_number(f"the cost of {name!r}", cost, 0, 1000) for name, cost in costs.items()}
+
+    def to_json(self) -> str:
+        """Text for a person to read and edit; `from_json` takes it back."""
+        costs = [{"name": name, "cost": cost} for name, cost in self.costs.items()]
+        laws, features = ([each.entry() for each in some] for some in (self.laws, self.features))
+        parts: dict[str, list[Any]] = {"features": features, "laws": laws, "rules": list(self.rules), "costs": costs}
+        parts["outcomes"] = [{"value": value, "words": words} for value, words in self.outcomes.items()]
+        text = [f'  "{name}": [\n    {_lines(some)}\n  ]' for name, some in parts.items() if some]
+        return "{\n" + ",\n".join(['  "tdce_schema": 1', *text]) + "\n}\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        try:
+            content = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InputError(f"the schema is not valid JSON: {error}") from None
+        if not isinstance(content, dict) or content.get("tdce_schema") != 1:
+            raise InputError('the schema must be a JSON object with "tdce_schema": 1 and "features"')
+        parts: dict[str, Any] = {"features": content.get("features")}
+        parts |= {name: content.get(name, []) for name in ("laws", "rules", "costs", "outcomes")}
+        for name, some in parts.items():
+            if not isinstance(some, list):
+                raise InputError(f'the schema\'s "{name}" must be a list')
+        if unknown := sorted(set(content) - {"tdce_schema", *parts}):
+            raise InputError(f"the schema has {show(unknown[0])}, which is not known; known: {listing(parts)}")
+        costs = dict(_cost(entry) for entry in parts["costs"])
+        laws = tuple(map(law_from_entry, parts["laws"]))
+        outcomes = dict(_outcome(entry) for entry in parts["outcomes"])
+        return cls(tuple(map(column_from_entry, parts["features"])), laws, tuple(parts["rules"]), costs, outcomes)
+
+    def describe(self) -> list[tuple[str, str, str, str]]:
+        """One line per feature, for people: column, kind, values, may change."""
+        missing = "; may be missing"
+        return [(str(f.name), f.kind, f.describe() + missing * f.missing, f.may_change) for f in self.features]
+
+    def sentences(self) -> list[str]:
+        """One line per law and rule, for people."""
+        return [*map(_sentence, self.laws), *(f"Rule: {rule}" for rule in self.rules)]
+
+    def __str__(self) -> str:
+        lines = [("column", "kind", "values", "may change"), *self.describe()]
+        widths = [max(len(line[i]) for line in lines) for i in range(3)]
+        columns = ["  ".join([*(c.ljust(w) for c, w in zip(line, widths, strict=False)), line[3]]) for line in lines]
+        return "\n".join([*columns, *self.sentences()])
+
+
+def _check_different(names: Iterable[Name]) -> None:
+    seen: set[Name] = set()
+    for name in names:
+        if name in seen:
+            raise InputError(f"column {name!r} appears twice; rename or drop one of them")
+        seen.add(name)
+
+
+def _named(what: str, columns: Iterable[Name], frame: pd.DataFrame, label: Name | None) -> tuple[Name, ...]:
+    """Columns of a table, none of them the label."""
+    some = check_names(what, columns)
+    for name in some:
+        if name not in frame.columns:
+            raise InputError(f"{what} has {show(name)}, but there is no such column; known: {listing(frame.columns)}")
+        if label is not None and name == label:
+            raise InputError(f"{what} has {name!r}, which is the label and no feature; leave it out")
+    return some
+
+
+def _holds(law: Law, features: tuple[Column, ...]) -> bool:
+    """Whether a law makes sense for columns of these kinds."""
+    try:
+        law.bound(features)
+    except InputError:
+        return False
+    return True
+
+
+def _cost(entry: Any) -> tuple[Name, float]:
+    if not isinstance(entry, dict) or set(entry) != {"name", "cost"}:
+        raise InputError(f"a cost of the schema is {show(entry)}; it needs a name and a cost")
+    return entry["name"], entry["cost"]
+
+
+def _outcome(entry: Any) -> tuple[Any, Any]:
+    if not isinstance(entry, dict) or set(entry) != {"value", "words"}:
+        raise InputError(f"an outcome of the schema is {show(entry)}; it needs a value and words")
+    return key_of(entry["value"]), entry["words"]
+
+
+def _lines(entries: Iterable[Any]) -> str:
+    return ",\n    ".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
+
+
+def _sentence(law: Law) -> str:
+    text = str(law)
+    exceptions = f", but for {law.exceptions:,}" if law.exceptions else ""
+    off = "" if law.on else "; switched off"
+    return f"{text[:1].upper()}{text[1:]} ({law.support:,} rows{exceptions}{off})"

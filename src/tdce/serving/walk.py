@@ -1,0 +1,128 @@
+"""The reverse walk of the diffusion model for one person, frame by frame."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from tdce._core import (
+    LAST_SEED,
+    Floats,
+    Noise,
+    check_integer,
+    check_names,
+    check_number,
+    check_optional,
+    check_texts,
+    pad_rows,
+    round_scores,
+)
+from tdce.diffusion import relaxed
+from tdce.explainer import Explainer, Fitted
+from tdce.methods import Guided
+from tdce.models import Goals, Oracle
+from tdce.report import Catalogue
+from tdce.schema import FeasibleSet, Numeric
+from tdce.serving.json_rows import records
+from tdce.serving.lines import cells_of
+from tdce.serving.what_if import goals_for, typical_of
+
+START = 0.5  # share of T to which the row is noised, if nobody asks for another
+STEPS = 40
+
+Seen = list[tuple[int, Tensor]]  # the time, and the estimate of the clean row (1, width)
+
+
+def reverse_walk(
+    explainer: Explainer,
+    row: pd.DataFrame,
+    words: Catalogue,
+    target: Any = None,
+    immutable: Any = (),
+    rules: Any = (),
+    threshold: Any = None,
+    seed: Any = 0,
+    closeness: Any = None,
+) -> dict[str, Any]:
+    """What the walk believes at each step, from noise to the row that it ends with; features that may not change are
+    the person's own all the way."""
+    fitted = explainer.fitted
+    seed = check_integer("seed", seed, 0, LAST_SEED)
+    start = 1 - check_optional("closeness", closeness, check_number, 0, 1) if closeness is not None else START
+    feasible = FeasibleSet.of(fitted.encoder, row, check_names("immutable", immutable), check_texts("rules", rules))
+    goals = goals_for(fitted, feasible.own, target, threshold)
+    seen, last = (
+        _guided(fitted, feasible, goals, start, seed) if fitted.guide else _told(fitted, feasible, goals, start, seed)
+    )
+    raw = np.concatenate([_on_grid(fitted, feasible, x) for _, x in seen] + [feasible.snap(last)])
+    decision = Oracle(fitted.model)(raw, Goals(goals.kinds, goals.which.repeat(len(raw))))
+    score, typical = round_scores(goals.shown(decision.score)).tolist(), typical_of(fitted, raw, goals, feasible.own)
+    values, x = records(fitted.encoder.write(raw, pd.DataFrame(index=range(len(raw))))), feasible.x
+    places = [_places(fitted, each, x) for each in [x_0 for _, x_0 in seen] + [fitted.encoder.embed(raw[-1:]).float()]]
+    frames = [
+        {"t": t, "score": score[i], "plausibility": typical[i], "values": values[i], "places": places[i]}
+        for i, t in enumerate([t for t, _ in seen] + [0])
+    ]
+    labels = tuple(label for output in fitted.outputs for label in output.labels())
+    return {
+        "algorithm": words.text("studio_walk_guided" if fitted.guide else "studio_walk_told"),
+        "target": cells_of([goals.goal(0).wanted(labels)])[0],
+        "frames": frames[:-1],
+        "returned": frames[-1],
+        "met": bool(decision.met[-1]),
+    }
+
+
+def _guided(fitted: Fitted, feasible: FeasibleSet, goals: Goals, start: float, seed: int) -> tuple[Seen, Tensor]:
+    seen: Seen = []
+    method = Guided(steps=STEPS, watch_=lambda t, x_t, x_0: seen.append((t, x_0[:1].detach().clone())))
+    ready = method.fit(fitted.task(feasible.immutable))
+    whole = pad_rows(torch.zeros(1, dtype=torch.long))  # rows come in blocks, as everywhere
+    x = feasible.x[whole]
+    last = ready.walk(x, goals.take(whole), Noise(x, seed), start)
+    return seen, last[:1].detach()
+
+
+@torch.no_grad()
+def _told(fitted: Fitted, feasible: FeasibleSet, goals: Goals, start: float, seed: int) -> tuple[Seen, Tensor]:
+    """`TabularDiffusion.sample` from the noised row, with what may not change blended in."""
+    diffusion, space = fitted.diffusion, fitted.encoder.space
+    whole = pad_rows(torch.zeros(1, dtype=torch.long))
+    x, y = feasible.x[whole], goals.towards(Oracle(fitted.model).score(feasible.own)).repeat(len(whole))
+    noise, mutable = Noise(x, seed), ~space.mask(feasible.immutable)
+    times, seen = diffusion.schedule.walk(start, STEPS), Seen()
+    x_t = diffusion.noised(x, times[0][0], noise) if times else x
+    for t, s in times:
+        x_0 = diffusion.denoised(x_t, t, y)
+        seen.append((t, x_0[:1].clone()))
+        mu, var, log_pi = diffusion.transition(x_t, x_0, t, s)
+        num = mu + (var**0.5 if s else 0.0) * noise.normal(space.num)
+        cat = relaxed(log_pi, noise.gumbel(space.cat), diffusion.temperature(s), space)
+        x_t = torch.where(mutable, space.join(num, cat), diffusion.noised(x, s, noise))
+    num, cat = space.split(x_t)
+    last = torch.where(mutable, space.join(num, space.one_hot(cat)), x)[:1]
+    return [*seen, (0, last)], last
+
+
+def _on_grid(fitted: Fitted, feasible: FeasibleSet, x_0: Tensor) -> Floats:
+    """(1, features) the estimate as values; on its way it need keep no rule."""
+    return np.where(feasible.frozen, feasible.own, fitted.encoder.unembed(x_0))
+
+
+def _places(fitted: Fitted, x_0: Tensor, x: Tensor) -> dict[str, float]:
+    """Of each feature, one number to draw."""
+    encoder, space = fitted.encoder, fitted.encoder.space
+    below = encoder.of_range(space.split(x_0)[0])[0]
+    found, numbers = {}, 0
+    for column in encoder.schema:
+        columns = list(space.places[column.name])
+        if isinstance(column, Numeric):
+            found[str(column.name)] = round(float(below[numbers]), 4)
+            numbers += 1
+        else:
+            found[str(column.name)] = round(1 - float((x_0 * x)[0, columns].sum()), 4)
+    return found

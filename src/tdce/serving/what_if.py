@@ -1,0 +1,117 @@
+"""“Why not this?”: one row changed by hand, judged as an answer would be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tdce._core import Floats, Name, check_names, check_optional, check_texts, round_scores, same
+from tdce._core import check_number as checked_number
+from tdce.diffusion import rate_plausibility
+from tdce.explainer import Explainer, Fitted
+from tdce.models import STANDOFF, Goals, Oracle, resolve_goals
+from tdce.report import PlainNames, Speaker, SpokenNames, mentions, note_text
+from tdce.schema import ConstraintSet, Encoder, FeasibleSet
+from tdce.serving.descriptions import described
+from tdce.serving.json_rows import number
+from tdce.serving.lines import cells_of, distances, speaker_of
+
+
+def what_if(
+    explainer: Explainer,
+    row: pd.DataFrame,
+    other: pd.DataFrame,
+    target: Any = None,
+    immutable: Any = (),
+    rules: Any = (),
+    threshold: Any = None,
+    audience: Any = "program",
+    language: Any = "en",
+) -> dict[str, Any]:
+    """Score, verdict, plausibility, and what the other values break, of a row that would have them."""
+    speaker, whole = speaker_of(explainer.schema, language, audience), audience == "program"
+    barred = () if whole else [name for name in explainer.schema.names if not speaker.may_name(name)]
+    fitted, rules = explainer.fitted, check_texts("rules", rules)
+    encoder, schema = fitted.encoder, explainer.schema
+    feasible = FeasibleSet.of(encoder, row, check_names("immutable", immutable), rules)
+    own, raw = feasible.own, encoder.read(other)
+    goals, oracle = goals_for(fitted, own, target, threshold), Oracle(fitted.model)
+    decision = oracle(np.concatenate([own, raw]), Goals(goals.kinds, goals.which.repeat(2)))
+    scores = round_scores(goals.shown(decision.score[:1])), round_scores(goals.shown(decision.score[1:]))
+    output = fitted.outputs[0]
+    said = output.classes[int(output.group(decision.score[1:])[0])] if output.classes else float(scores[1][0])
+    hard = [law for law in schema.laws if law.on and law.hard]
+    soft = [law for law in schema.laws if law.on and not law.hard]
+    texts_of = [*map(str, hard), *schema.rules, *rules]
+    return {
+        "score_before": float(scores[0][0]),
+        "score_after": float(scores[1][0]),
+        "met": bool(decision.met[1]),
+        "prediction": cells_of([said])[0],
+        "plausibility": typical_of(fitted, raw, goals, own)[0],
+        "distance": float(distances(encoder, own, raw[:, None])[0, 0]),
+        "broken": _unnamed(_broken(texts_of, feasible.laws, raw, own), barred, speaker),
+        "unusual": _unnamed([*_broken([*map(str, soft)], ConstraintSet.soft(schema.laws, schema.features), raw, own),
+                             *_unfamiliar(encoder, raw, speaker, whole)], barred, speaker),
+        "not_allowed": _not_allowed(feasible, raw, speaker, whole),
+        "changed": [str(schema.names[i]) for i in np.flatnonzero(~same(raw, own)[0])
+                    if schema.names[i] not in barred],
+    }  # fmt: skip
+
+
+def goals_for(fitted: Fitted, own: Floats, target: Any, threshold: Any) -> Goals:
+    """As `Explainer.explain` understands them."""
+    threshold = check_optional("threshold", threshold, checked_number, 0, 1 - 2 * STANDOFF, above=True)
+    return resolve_goals(
+        target, threshold, fitted.favourable, fitted.outputs, len(own), lambda: Oracle(fitted.model).score(own)
+    )
+
+
+def typical_of(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[float | None]:
+    """How plausible rows are in the class that is wanted for one person."""
+    if len(fitted.typical) == 0:
+        return [None] * len(raw)
+    towards = goals.towards(Oracle(fitted.model).score(own)).repeat(len(raw))
+    return [number(p) for p in rate_plausibility(fitted.encoder, fitted.diffusion, fitted.typical, raw, towards)]
+
+
+def _unnamed(sentences: list[str], barred: Iterable[Name], speaker: Speaker) -> list[str]:
+    """Laws and rules, without those that name what must not be named; that there are some is said."""
+    kept = [text for text in sentences if not any(mentions(text, str(name)) for name in barred)]
+    return kept if len(kept) == len(sentences) else [*kept, speaker.text("unnamed_rule")]
+
+
+def _unfamiliar(encoder: Encoder, raw: Floats, speaker: Speaker, whole: bool) -> list[str]:
+    """Values that were never learned: to a program by the names of the columns."""
+    notes = encoder.unfamiliar(raw)[0]
+    if whole:
+        return [note_text((note,), speaker.messages, PlainNames(())) for note in notes]
+    return [text for note in notes if (text := note_text((note,), speaker.messages, SpokenNames(speaker)))]
+
+
+def _broken(sentences: list[str], laws: ConstraintSet, raw: Floats, own: Floats) -> list[str]:
+    return [text for text, broken in zip(sentences, laws.broken(raw, own)[0], strict=True) if broken]
+
+
+def _not_allowed(feasible: FeasibleSet, raw: Floats, speaker: Speaker, whole: bool) -> list[str]:
+    """Which of the changed values no answer would have."""
+    said, hidden = [], False
+    for i, (choices, learned) in enumerate(zip(feasible.choices, feasible.columns, strict=True)):
+        column, own = learned.column, feasible.own[:, i]
+        if same(raw[:, i], own)[0] or not (column.immutable or not choices.allows(raw[:, i])[0]):
+            continue
+        if not (whole or speaker.may_name(column.name)):
+            hidden = True
+            continue
+        name, value = column.name if whole else speaker.title(column.name), column.cells(raw[:, i])[0]
+        places = {"column": name, "known": described(column, speaker)}
+        if column.immutable:
+            said.append(speaker.text("studio_may_not_change", column=name))
+        elif value is None:
+            said.append(speaker.text("studio_may_not_be_missing", **places))
+        else:
+            said.append(speaker.text("studio_may_not_be", value=speaker.value(column.name, value), **places))
+    return [*said, speaker.text("unnamed_rule")] if hidden else said

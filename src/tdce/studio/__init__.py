@@ -1,1 +1,0 @@
-"""The studio and the HTTP API: one explainer in memory, asked over HTTP by pages and by programs."""

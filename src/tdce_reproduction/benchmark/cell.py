@@ -1,0 +1,171 @@
+"""One data set and seed: fit once, then every method, masked and not, on the same rows, by the same yardstick."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+
+from tdce._core import Floats, InputError, Name, Progress
+from tdce.datasets import Dataset, load, make_folder
+from tdce.diffusion import TabularDiffusion
+from tdce.explainer import Explainer, Fitted, MetricReference, learned_diffusion
+from tdce.methods import Explanation, Method, Question, Status, Task, explain
+from tdce.models import Class, Goals, Oracle
+from tdce.schema import ConstraintSet, FeasibleSet
+from tdce_reproduction.benchmark.fingerprint import of_fit
+from tdce_reproduction.benchmark.settings import PRESETS, columns, tuned_method
+
+
+class Cell(NamedTuple):
+    """One method on one data set, masked or not, with one seed."""
+
+    data: str
+    method: str
+    masked: str  # yes or no
+    seed: int
+
+
+class Measured(NamedTuple):
+    cell: Cell
+    metrics: dict[str, float]
+    valid: Floats  # (rows,) 1 where the row was valid
+    l2: Floats  # (rows,) squared distance over standardised numbers
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Everything that the methods share on one data set with one seed."""
+
+    name: str
+    seed: int
+    rows: int  # queries at most
+    cache: Path | None = None  # where fitted explainers are kept
+    part: Literal["validation", "test"] = "test"
+
+    @cached_property
+    def data(self) -> Dataset:
+        return load(self.name, PRESETS.get(self.name, "full"), self.seed)
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        name = f"{self.name}-{self.seed}-{of_fit(self.name, self.explainer)}.tdce"
+        path = None if self.cache is None else self.cache / name
+        if path is not None and path.exists():
+            with suppress(InputError):  # damaged or of another format: made again
+                return Explainer.load(path, progress="silent").fitted_
+        explainer = self.explainer
+        explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, columns(self.name))
+        if path is not None:
+            make_folder(path.parent)
+            explainer.save(path)
+        return explainer.fitted_
+
+    @property
+    def explainer(self) -> Explainer:
+        """Not yet fitted: with its default settings; some methods and all metrics need the rows."""
+        return Explainer(seed=self.seed, keep_rows=True, progress="silent")
+
+    @cached_property
+    def target(self) -> int:
+        return self.fitted.classes.index(self.data.favourable)
+
+    @cached_property
+    def queries(self) -> pd.DataFrame:
+        """The unfavourable rows: those that the classifier does not put in the favourable class."""
+        frame = self.data.part(self.part)
+        said = Oracle(self.fitted.model).predict(self.fitted.encoder.read(frame))
+        refused: pd.DataFrame = frame[(said != self.target).numpy()]
+        return refused.head(self.rows)
+
+    @cached_property
+    def held(self) -> pd.DataFrame:
+        """Rows that nothing was learned from and that are not asked about; without test rows until these are asked."""
+        unseen = self.data.part("validation")
+        if self.part == "test":
+            unseen = pd.concat([unseen, self.data.part("test")])
+        return unseen.drop(index=self.queries.index)
+
+    @cached_property
+    def yardstick(self) -> MetricReference:
+        fitted, held = self.fitted, self.held
+        wanted = (held[self.data.label] == self.data.favourable).to_numpy(dtype=bool)
+        return MetricReference.fit(
+            fitted.encoder, fitted.raw, (fitted.y == self.target).numpy(), self.seed, fitted.encoder.read(held), wanted
+        )
+
+    @cached_property
+    def near(self) -> pd.DataFrame:
+        raw = self.yardstick.neighbours(self.fitted.encoder.read(self.queries), Oracle(self.fitted.model))
+        return self.yardstick.frame(raw)
+
+    def immutable(self, masked: str) -> tuple[Name, ...]:
+        return (self.data.mask,) if masked == "yes" else ()
+
+    def task(self, masked: str) -> Task:
+        return self.fitted.task(self.immutable(masked))
+
+    def explanation(self, method: Method, masked: str, frame: pd.DataFrame) -> tuple[Explanation, FeasibleSet]:
+        feasible = FeasibleSet.of(self.fitted.encoder, frame, self.immutable(masked))
+        return explain(method, feasible, self.question(len(frame))), feasible
+
+    def question(self, rows: int, options: int = 1) -> Question:
+        return Question(Goals.all(Class(self.target), rows), options, self.seed)
+
+    def diffusion(self, tau: float) -> TabularDiffusion:
+        """The table's diffusion model trained again, with one temperature at all times."""
+        frame, settings = self.data.part("train"), self.explainer
+        x, y = self.fitted.encoder.encode(frame).float(), torch.from_numpy(self.fitted.class_numbers(frame))
+        return learned_diffusion(
+            self.fitted.encoder.space, x, y, settings.hidden, (tau, tau), settings.steps, self.seed, Progress("silent")
+        )[0]
+
+    def measure(self, cell: Cell, method: Method | None = None, task: Task | None = None) -> Measured:
+        """Fit the method, explain the queries and their neighbours, and take every metric."""
+        made = (method or tuned_method(cell.method, cell.data)).fit(task or self.task(cell.masked))
+        began = time.perf_counter()
+        found, feasible = self.explanation(made, cell.masked, self.queries)
+        seconds = time.perf_counter() - began
+        found_near, near = self.explanation(made, cell.masked, self.near)
+        values = self.yardstick.measure(feasible, found, near.own, found_near)
+        values |= {
+            "rows": len(self.queries),
+            "seconds": seconds,
+            "contradictions": self.contradictions(feasible, found),
+        }
+        moved = self.yardstick.standardised(found.raw[:, 0]) - self.yardstick.standardised(feasible.own)
+        valid = (found.status[:, 0] == Status.VALID).astype(np.float64)
+        return Measured(cell, values, valid, moved.square().sum(dim=1).numpy())
+
+    def contradictions(self, feasible: FeasibleSet, found: Explanation) -> float:
+        """The share of answers that break a law of the table, of which nothing here was told."""
+        laws = ConstraintSet.hard(self.data.schema.laws, self.data.schema.features)
+        return float(laws.broken(found.raw[:, 0], feasible.own).any(axis=1).mean())
+
+    def seconds(self, method: Method, rows: int, repeats: int = 3) -> float:
+        """Best of three after a warm-up, for `rows` queries, on the calling process's threads."""
+        made = method.fit(self.task("no"))
+        frame = pd.concat([self.queries] * (-(-rows // len(self.queries)))).head(rows)
+        self.explanation(made, "no", frame)
+        return min(self._timed(made, frame) for _ in range(repeats))
+
+    def _timed(self, made: Method, frame: pd.DataFrame) -> float:
+        began = time.perf_counter()
+        self.explanation(made, "no", frame)
+        return time.perf_counter() - began
+
+
+def work(data: str, seed: int, rows: int, cells: list[Cell], cache: Path) -> Iterator[Measured]:
+    """The cells of one data set and seed, one after another, on one thread."""
+    torch.set_num_threads(1)
+    bench = Bench(data, seed, rows, cache)
+    for cell in cells:
+        yield bench.measure(cell)

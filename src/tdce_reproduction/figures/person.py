@@ -1,0 +1,129 @@
+"""Figure 6: one person's way through the reverse steps of the paper's algorithm."""
+
+from __future__ import annotations
+
+from textwrap import fill
+from typing import Any
+
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from tdce.datasets import load
+from tdce.explainer import Explainer, Fitted
+from tdce.methods import Guided, GuidedLiteral
+from tdce.report import spoken_name
+from tdce.schema import Numeric
+from tdce_reproduction.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, new
+from tdce_reproduction.figures.work import Work
+
+METHODS = {
+    "guided": "Algorithm 1, our reading (guided)",
+    "guided_literal": "Algorithm 1, as printed (guided_literal)",
+}
+MAKE = {"guided": Guided, "guided_literal": GuidedLiteral}
+RETURNED = -1  # the time after the last: what is given to the person
+COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
+STYLES = ("-", "--", "-.", ":")
+PANELS = {
+    "probability": "the model's probability of a yes",
+    "number": "numbers: change (standard deviations)",
+    "category": "categories: weight of others than the own",
+}
+
+
+def measure(work: Work) -> pd.DataFrame:
+    """One line per method, step and feature, for the first refused test applicant of the German credit data.
+
+    On the way it is the estimate of the clean row, at the end what is returned: a number's distance from the person's
+    own value, the weight of all categories but the person's own, and the model's probability.
+    """
+    data = load("german")
+    explainer = Explainer(progress="silent").fit(data.part("train"), data.label, data.favourable, data.schema)
+    people = data.part("test")
+    person = people[explainer.predict(people) != data.favourable].head(1)
+    return pd.concat([way(explainer.fitted_, person, name) for name in METHODS], ignore_index=True)
+
+
+def way(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
+    """What a method's walk showed on the way to the answer for one row."""
+    seen: list[tuple[int, Tensor]] = []
+
+    def watch(t: int, x_t: Tensor, x_0: Tensor) -> None:
+        seen.append((t, x_0[:1].detach().clone()))
+
+    explainer = Explainer(MAKE[name](watch_=watch), progress="silent")
+    explainer.fitted_ = fitted
+    answer = explainer.explain(person)
+    changed = {feature: f"{before} → {after}" for feature, before, after in answer.lines[0][0].changes}
+    x = fitted.encoder.encode(person).float()
+    seen.append((RETURNED, fitted.encoder.encode(answer.to_frame()).float()))
+    target = fitted.classes.index(answer.lines[0][0].target)
+    lines: list[dict[str, Any]] = []
+    for step, (t, x_0) in enumerate(seen):
+        key = {"method": name, "step": step, "t": t}
+        with torch.no_grad():
+            assert fitted.classifier is not None
+            p = fitted.classifier(x_0).softmax(dim=1)[0, target].item()
+        lines.append(key | {"kind": "probability", "feature": "", "value": p, "change": ""})
+        for feature in fitted.encoder.schema:
+            columns = list(fitted.encoder.space.places[feature.name])
+            if isinstance(feature, Numeric):
+                kind, value = "number", (x_0 - x)[0, columns[0]].item()
+            else:
+                kind, value = "category", 1 - (x_0 * x)[0, columns].sum().item()
+            if not feature.immutable:
+                change = changed.get(feature.name, "")
+                lines.append(key | {"kind": kind, "feature": feature.name, "value": value, "change": change})
+    return pd.DataFrame(lines)
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """One row per method; what its answer changes is coloured and named, the rest is grey."""
+    figure = new(17, 14)
+    table = table.fillna({"feature": "", "change": ""})
+    halves = figure.subfigures(len(METHODS), 1, hspace=0.04, squeeze=False)[:, 0]
+    for half, (method, title) in zip(halves, METHODS.items(), strict=True):
+        half.suptitle(title, x=0.01, ha="left", fontsize=17)
+        part = table[table["method"] == method]
+        part = part.assign(walk=(part["t"].diff() > 0).cumsum().where(part["t"] != RETURNED, RETURNED))
+        gap = part["step"].max() / 8  # between two walks, and before the answer
+        walks = part.loc[part["t"] != RETURNED, "walk"].max()
+        part["x"] = part["step"] + gap * part["walk"].replace(RETURNED, walks + 1)
+        for axes, (kind, label) in zip(half.subplots(1, 3), PANELS.items(), strict=True):
+            _lines(axes, part[part["kind"] == kind])
+            axes.set_title(label, loc="left")
+            _time(axes, part.drop_duplicates("step"))
+            if kind == "probability":
+                axes.axhline(0.5, color="0.7", linewidth=1, zorder=0)
+            if kind != "number":
+                axes.set_ylim(-0.03, 1.03)
+    return figure
+
+
+def _lines(axes: Axes, part: pd.DataFrame) -> None:
+    """One line per feature, through each walk; a point at what is returned."""
+    looks = iter([(colour, style) for style in STYLES for colour in COLOURS])
+    for feature, own in part.groupby("feature", sort=False):
+        change = str(own["change"].iloc[0])
+        named = bool(change) or not feature
+        colour, style = (next(looks) if feature else (BLACK, "-")) if named else ("0.8", "-")
+        label = fill(f"{spoken_name(feature)}: {change}", 52, subsequent_indent="   ") if change else None
+        for walk, way in own.groupby("walk"):
+            mark = "o" if walk == RETURNED else None
+            axes.plot(way["x"], way["value"], color=colour, linestyle=style, marker=mark, markersize=9,
+                      label=label if walk == 0 else None, zorder=2 + named)  # fmt: skip
+    if (part["change"] != "").any():
+        axes.legend(loc="upper left", bbox_to_anchor=(-0.05, -0.16), fontsize=13)
+
+
+def _time(axes: Axes, steps: pd.DataFrame) -> None:
+    """Ticks where a walk begins, half-way, where it ends, and at the answer."""
+    ticks = {}
+    for walk, way in steps.groupby("walk"):
+        for i in (0, len(way) // 2, len(way) - 1):
+            ticks[way["x"].iloc[i]] = "answer" if walk == RETURNED else str(way["t"].iloc[i])
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.set_xlabel("time t (of 1,000)")

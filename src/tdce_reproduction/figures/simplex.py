@@ -1,0 +1,121 @@
+"""Figure 2: the reverse process of one variable with three classes, on the simplex, without and with guidance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pandas as pd
+import torch
+from matplotlib.animation import FuncAnimation, PillowWriter
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from tdce._core import Noise, Plan, Progress
+from tdce.datasets import write_whole
+from tdce.diffusion import TabularDiffusion
+from tdce.methods import Guided, Task
+from tdce.models import Class, Goals, NetworkModel, Oracle
+from tdce.schema import Encoder
+from tdce_reproduction.figures.style import BLUE, GREY, VERMILION, bare, new
+from tdce_reproduction.figures.work import Work
+
+SHARES = (0.5, 0.3, 0.2)  # of the classes A, B, C in the data
+YES = (0.1, 0.5, 0.9)  # the classifier's probability of the target for each class
+POINTS, STRIDES, SEED = 200, 50, 0
+CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
+OFFSETS = ((0.0, -0.1), (0.0, -0.1), (0.0, 0.09))  # of the corners' names
+SHOWN = (1000, 800, 600, 400, 200, 0)
+TITLES = {0: "without guidance", 1: "with guidance"}
+
+
+def measure(work: Work) -> pd.DataFrame:
+    """One line per point and time: Algorithm 1 from pure noise, with weight 0 and 1 of the classifier's gradient."""
+    task = _task()
+    x, goals = torch.eye(3)[torch.arange(POINTS) % 3], Goals.all(Class(1), POINTS)
+    lines: list[pd.DataFrame] = []
+    for guided in TITLES:
+
+        def watch(t: int, x_t: Tensor, x_0: Tensor, guided: int = guided) -> None:
+            at = pd.DataFrame(x_t.double().numpy().round(4), columns=["a", "b", "c"])
+            lines.append(at.assign(guided=guided, t=t, point=np.arange(POINTS)))
+
+        method = Guided(start=1.0, steps=STRIDES, guidance=guided, proximity=0.0, cat_scale="lambda", watch_=watch).fit(
+            task
+        )
+        method.walk(x, goals, Noise(torch.arange(POINTS)[:, None].float(), SEED), method.start)
+    return pd.concat(lines)[["guided", "t", "point", "a", "b", "c"]]
+
+
+def _task() -> Task:
+    """A table of one column: its diffusion model is trained, its classifier is known."""
+    counts = (torch.tensor(SHARES) * 2000).round().long()
+    rows = torch.eye(3).repeat_interleave(counts, dim=0)
+    encoder = Encoder.fit(pd.DataFrame({"class": np.repeat(["A", "B", "C"], counts)}))
+    diffusion = TabularDiffusion(encoder.space, hidden=32, blocks=2, seed=SEED)
+    diffusion.fit(rows, rows, Plan(steps=400, batch=512, rate=4e-3), SEED, Progress("silent"))
+    odds = torch.logit(torch.tensor(YES))
+
+    def classify(x: Tensor) -> Tensor:
+        return torch.stack([torch.zeros(len(x)), x @ odds], dim=1)
+
+    oracle = Oracle(NetworkModel(classify, encoder.embed, ("no", "yes")))
+    return Task(encoder, oracle, classify, diffusion, torch.ones(3, dtype=torch.bool), rows, rows.argmax(dim=1))
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """Two rows of six triangles."""
+    figure = new(15, 5.6)
+    panels = figure.subplots(2, len(SHOWN))
+    for row, (guided, title) in zip(panels, TITLES.items(), strict=True):
+        for axes, t in zip(row, SHOWN, strict=True):
+            _triangle(axes, f"t = {t:,}")
+            _put(axes, table, guided, t)
+        row[0].text(-0.3, 0.43, title, rotation=90, ha="center", va="center", fontsize=16)
+    return figure
+
+
+def animate(table: pd.DataFrame, folder: Path) -> Path:
+    """simplex.gif: every time, both processes side by side."""
+    figure = Figure(figsize=(9, 4.8))
+    panels = figure.subplots(1, 2)
+    figure.subplots_adjust(0.03, 0.04, 0.97, 0.84, 0.1)
+    times = sorted(table["t"].unique(), reverse=True)[::2]
+
+    def frame(i: int) -> list[Axes]:
+        t = times[min(i, len(times) - 1)]
+        for axes, (guided, title) in zip(panels, TITLES.items(), strict=True):
+            axes.clear()
+            _triangle(axes, title)
+            _put(axes, table, guided, t)
+        figure.suptitle(f"t = {t:,}")
+        return list(panels)
+
+    made = FuncAnimation(figure, frame, frames=len(times) + 8)  # it rests on the last
+    path = folder / "simplex.gif"
+    with TemporaryDirectory() as draft:
+        made.save(Path(draft) / path.name, writer=PillowWriter(fps=6), dpi=80)
+        write_whole(path, (Path(draft) / path.name).read_bytes())
+    return path
+
+
+def _put(axes: Axes, table: pd.DataFrame, guided: int, t: int) -> None:
+    """The points, and at each corner the share of those that are nearest to it."""
+    part = table.loc[(table["guided"] == guided) & (table["t"] == t), ["a", "b", "c"]].to_numpy()
+    x = part @ CORNERS
+    axes.scatter(x[:, 0], x[:, 1], s=22, color=VERMILION if guided else BLUE, alpha=0.35, linewidths=0)
+    shares = np.bincount(part.argmax(axis=1), minlength=3) / len(part)
+    for name, share, (left, top), (dx, dy) in zip("ABC", shares, CORNERS, OFFSETS, strict=True):
+        axes.text(left + dx, top + dy, f"{name} {100 * share:.0f} %", ha="center", va="center", fontsize=12)
+
+
+def _triangle(axes: Axes, title: str) -> None:
+    bare(axes)
+    outline = np.vstack([CORNERS, CORNERS[:1]])
+    axes.plot(outline[:, 0], outline[:, 1], color=GREY, linewidth=1)
+    axes.set_xlim(-0.22, 1.22)
+    axes.set_ylim(-0.16, 1.0)
+    axes.set_aspect("equal")
+    axes.set_title(title)

@@ -1,0 +1,97 @@
+"""Figure 5: what the temperature of the relaxed categories does to the counterfactuals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import torch
+from matplotlib.figure import Figure
+
+from tdce.methods import Guided
+from tdce_reproduction.benchmark.cell import Bench, Cell
+from tdce_reproduction.benchmark.settings import tuned_method
+from tdce_reproduction.benchmark.summary import TITLES
+from tdce_reproduction.figures.style import BLUE, ORANGE, VERMILION, new
+from tdce_reproduction.figures.work import Work
+from tdce_reproduction.parallel import stream
+
+TAUS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0)
+METHODS = {
+    "guided": "guided, argmax in Bayes' rule",
+    "tdce_paper_soft": "guided, soft vector in Bayes' rule",
+    "search": "search",
+}
+METRICS = {
+    "im1": "IM1, lower is better",
+    "im2": "IM2, lower is better",
+    "js": "JS divergence (bits), lower is better",
+    "validity": "validity (share of rows), higher is better",
+}
+COLUMNS = ["data", "rows", "seed", "tau", "method", "metric", "value"]
+CHUNK = 3  # temperatures that one process measures before it makes room
+
+
+def todo(work: Work) -> list[tuple[int, float]]:
+    """The seeds and temperatures that are not measured yet."""
+    table = work.have("tau", COLUMNS)
+    done = set(zip(table["seed"], table["tau"], strict=True))
+    return [(seed, tau) for seed in range(work.seeds) for tau in TAUS if (seed, tau) not in done]
+
+
+def measure(work: Work) -> pd.DataFrame:
+    """One line per temperature, seed, method and metric. The diffusion model is trained again at each temperature,
+    which is the same at all times and in sampling; the classifier, the queries and the autoencoders stay the same."""
+    table, left, jobs = work.have("tau", COLUMNS), todo(work), []
+    for seed in range(work.seeds):
+        taus = [tau for s, tau in left if s == seed]
+        jobs += [(work.bench(seed), taus[i : i + CHUNK]) for i in range(0, len(taus), CHUNK)]
+    with work.progress.bar("temperatures", len(left)) as bar:
+        for lines in stream(measured, jobs, work.workers):
+            table = work.more(table, lines)
+            work.keep("tau", table)
+            bar.advance(f"seed {lines[0]['seed']}, tau {lines[0]['tau']}")
+    return table
+
+
+def measured(bench: Bench, taus: list[float]) -> Iterator[list[dict[str, Any]]]:
+    """The lines of one temperature after another, on one thread."""
+    torch.set_num_threads(1)
+    for tau in taus:
+        task = replace(bench.task("no"), diffusion=bench.diffusion(tau))
+        lines = []
+        for method in METHODS:
+            made = Guided(soft_posterior=True) if method == "tdce_paper_soft" else tuned_method(method, bench.name)
+            found = bench.measure(Cell(bench.name, method, "no", bench.seed), made, task).metrics
+            key = {"seed": bench.seed, "tau": tau, "method": method}
+            lines += [key | {"metric": metric, "value": found[metric]} for metric in METRICS if metric in found]
+        yield lines
+
+
+def draw(table: pd.DataFrame) -> Figure:
+    """One panel per metric: means over the seeds, with a band from the lowest to the highest seed."""
+    figure = new(13, 9)
+    panels = figure.subplots(2, 2, sharex=True)
+    looks = zip(METHODS.items(), ((VERMILION, "s"), (ORANGE, "^"), (BLUE, "o")), strict=True)
+    for (method, label), (colour, mark) in looks:
+        part = table[table["method"] == method]
+        for axes, (metric, title) in zip(panels.flat, METRICS.items(), strict=True):
+            values = part[part["metric"] == metric].groupby("tau")["value"]
+            mean = values.mean()
+            axes.plot(mean.index, mean, color=colour, marker=mark, label=label)
+            axes.fill_between(mean.index, values.min(), values.max(), color=colour, alpha=0.2, linewidth=0)
+            axes.set_title(title, loc="left")
+    for axes in panels.flat:
+        axes.set_ylim(bottom=0)
+        axes.set_xscale("log")
+        axes.set_xticks([0.1, 0.2, 0.5, 1, 2, 5], ["0.1", "0.2", "0.5", "1", "2", "5"])
+        axes.minorticks_off()
+    panels[1, 1].set_ylim(0, 1.03)
+    for axes in panels[1]:
+        axes.set_xlabel("temperature τ, in training and sampling")
+    seeds = table["seed"].nunique()
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3,
+                  title=f"{TITLES[str(table['data'].iloc[0])]}: mean and range of {seeds} seeds")  # fmt: skip
+    return figure
