@@ -86,14 +86,14 @@ class NoWhole(DiffusionSearch):
 
 def variants(task: Task) -> dict[str, tuple[Method, Task]]:
     task = replace(task, typical=torch.zeros(0))  # no plausibility, which would need the real model
-    parrot, untold = Parrot(task.diffusion, task.people), Untold(task.diffusion, task.people)
+    parrot, untold = Parrot(task.diffusion, task.synthetic), Untold(task.diffusion, task.synthetic)
     return {
         "full": (DiffusionSearch(), task),
         "energy weight 0": (DiffusionSearch(closeness=1.0), task),
         "random row": (DiffusionSearch(), replace(task, diffusion=parrot)),
         "random row, as few changes": (DiffusionSearch(), replace(task, diffusion=parrot)),
         "class not told": (DiffusionSearch(), replace(task, diffusion=untold)),
-        "real people": (DiffusionSearch(), replace(task, people=task.x)),
+        "real people": (DiffusionSearch(), replace(task, synthetic=task.x)),
         "no single changes": (NoSingle(), task),
         "no parts": (NoParts(), task),
         "no whole people": (NoWhole(), task),

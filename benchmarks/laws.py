@@ -37,9 +37,9 @@ def with_laws(fitted: Fitted, schema: Schema) -> Fitted:
     """The same networks; the synthetic people keep the laws, as `fit` would have drawn them."""
     encoder = replace(fitted.encoder, known=replace(fitted.encoder.schema, laws=schema.laws))
     people = ConstraintSet.hard(schema.laws, schema.features).lawful(
-        fitted.people, lambda i, values: encoder.columns[i].knows(values)
+        fitted.synthetic, lambda i, values: encoder.columns[i].knows(values)
     )
-    return replace(fitted, encoder=encoder, people=people)
+    return replace(fitted, encoder=encoder, synthetic=people)
 
 
 def asked(bench: Bench, fitted: Fitted, method: str) -> tuple[Explanation, float]:

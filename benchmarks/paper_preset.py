@@ -43,7 +43,7 @@ def main(names: list[str]) -> None:
         explainer.progress = "silent"
         for title, method in SETTINGS.items():
             explainer.method = method
-            found = explainer.explain(refused).found
+            found = explainer.explain(refused).explanation
             moved = np.nan_to_num((found.raw[:, 0][:, numeric] - own) / deviation)
             valid, l2 = (found.status == "valid").mean(), np.square(moved).sum(axis=1).mean()
             print(f"| {name} | {len(refused)} | {title} | {valid:.3f} | {l2:.2f} |")

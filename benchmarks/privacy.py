@@ -38,7 +38,7 @@ def beside_training_rows(bench: Bench) -> list[str]:
     valid = found.status[:, 0] == Status.VALID
     rows, times = whole(fitted.raw), Counter(keys(fitted.raw))
     for title, raw in (
-        ("synthetic people", fitted.people),
+        ("synthetic people", fitted.synthetic),
         ("answers", found.raw[valid, 0]),
         ("held-out rows", held_out(bench)[0]),
     ):
@@ -62,7 +62,7 @@ def attacks(bench: Bench) -> str:
     raw = np.concatenate([fitted.raw[own.numpy()], held[other.numpy()]])
     y, member = torch.cat([fitted.y[own], y_held[other]]), np.repeat([1, 0], size)
     strange = (
-        nearest_rows(whole(raw), whole(fitted.people))[0][:, 0].numpy(),
+        nearest_rows(whole(raw), whole(fitted.synthetic))[0][:, 0].numpy(),
         energy(fitted, raw, raw, y, draws=DRAWS),
         energy(fitted, raw, raw, y, WORST, DRAWS),
     )

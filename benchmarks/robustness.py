@@ -75,7 +75,7 @@ class Case:
         began = time.process_time()
         answer = explainer.explain(self.queries, robust=self.ensemble if method.endswith("robust") else None)
         seconds = 100 * (time.process_time() - began) / len(self.queries)
-        found = answer.found
+        found = answer.explanation
         feasible = FeasibleSet.of(explainer.fitted.encoder, self.queries)
         values = self.yardstick.measure(feasible, found, feasible.own, found)
         valid = torch.from_numpy(found.status[:, 0] == "valid")

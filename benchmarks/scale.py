@@ -51,7 +51,7 @@ from pyspark.sql import SparkSession
 artefact, rows, out, workers = sys.argv[1:]
 spark = SparkSession.builder.master(f"local[{workers}]").config("spark.driver.host", "127.0.0.1").getOrCreate()
 table = spark.read.parquet(rows).repartition(4 * int(workers))
-tdce.spark.explain(table, artefact).write.mode("overwrite").parquet(out)
+tdce.batch.spark.explain(table, artefact).write.mode("overwrite").parquet(out)
 """
 
 
@@ -107,7 +107,7 @@ def parts(artefact: Path, rows: Path) -> dict[str, float]:
     work = {
         "answering": lambda: explain_block(explainer, frame, asked).to_frame(),
         "  of which plausibility": lambda: rate_plausibility(
-            fitted.encoder, fitted.diffusion, fitted.typical, feasible.own, wanted
+            fitted.encoder, fitted.diffusion, fitted.energy_quantiles, feasible.own, wanted
         ),
         "  of which the model": lambda: Oracle(fitted.model).score(feasible.own),
         "evidence, if it is asked for": lambda: list(block_lines(replace(answer))),  # whose lines are not made yet

@@ -50,12 +50,12 @@ def many(answer: Answer, count: int) -> Answer:
     base, options = len(answer.rows), answer.options
     at = np.arange(count) % base
     lines = (at[:, None] * options + np.arange(options)).reshape(-1)
-    found, round_of = answer.found.take(at), np.arange(count) // base
+    found, round_of = answer.explanation.take(at), np.arange(count) // base
     labels = pd.Index([f"person {i:05}" for i in range(count)])
     rows, written = answer.rows.iloc[at].set_axis(labels), answer.written.iloc[lines].set_axis(labels.repeat(options))
     own, raw = found.own.copy(), found.raw.copy()
     for i, column in enumerate(answer.schema):
-        if column.numbers and len(np.unique(answer.found.own[:, i])) > 20:
+        if column.numbers and len(np.unique(answer.explanation.own[:, i])) > 20:
             shift = round_of * (getattr(column, "step", None) or 0.01)
             own[:, i] += shift
             raw[:, :, i] += shift[:, None]

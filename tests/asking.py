@@ -31,7 +31,7 @@ def proposed(method: Method, x: Tensor, goals: Goals, seed: int = 0, option: int
 def query_of(task: Task, x: Tensor, goals: Goals, closeness=None, options: int = 1) -> Query:
     """What a method is asked about encoded rows."""
     feasible = limits_of(task, x)
-    return Query(x, task.oracle.alone(feasible.own, goals), goals, feasible.reach(), closeness, options)
+    return Query(x, task.oracle.decide_alone(feasible.own, goals), goals, feasible.encoded_bounds(), closeness, options)
 
 
 def driven(talk: Dialogue, task: Task, x: Tensor, goals: Goals):

@@ -53,7 +53,7 @@ def table(rows: int = 80, seed: int = 0) -> pd.DataFrame:
 
 
 def explainer(**settings: Any) -> tdce.Explainer:
-    method = DiffusionSearch(people=4, beam=2)  # short searches: thousands of mutants are asked
+    method = DiffusionSearch(exemplars=4, beam=2)  # short searches: thousands of mutants are asked
     made = tdce.Explainer(method, hidden=16, steps=20, progress="silent", **settings)
     return made.fit(table(), label="decision", favourable="yes")
 
@@ -219,9 +219,9 @@ TENSOR_EDITS: dict[str, TensorEdit] = {
     "added": lambda t, a, b, rng: t | {rng.choice(["x", f"{a}.x", "rows.z", ""]): t[b]},
     "without rows": lambda t, a, b, rng: t | {"rows.raw": t["rows.raw"][:0], "rows.y": t["rows.y"][:0]},
     "one row": lambda t, a, b, rng: t | {"rows.raw": t["rows.raw"][:1], "rows.y": t["rows.y"][:1]},
-    "nobody": lambda t, a, b, rng: t | {"people.raw": t["people.raw"][:0]},
-    "one person": lambda t, a, b, rng: t | {"people.raw": t["people.raw"][:1]},
-    "one energy": lambda t, a, b, rng: t | {"typical": t["typical"] * 0 + 1},
+    "nobody": lambda t, a, b, rng: t | {"synthetic.raw": t["synthetic.raw"][:0]},
+    "one person": lambda t, a, b, rng: t | {"synthetic.raw": t["synthetic.raw"][:1]},
+    "one energy": lambda t, a, b, rng: t | {"energy_quantiles": t["energy_quantiles"] * 0 + 1},
     "one class": lambda t, a, b, rng: t | {"rows.y": t["rows.y"] * 0},
 }
 

@@ -167,7 +167,7 @@ FORGED = [
     ("label", "income", "label 'income' is also a feature"),
     ("label", None, "it has a classifier and no label"),
     ("label", 1.5, "label is 1.5, not text or a whole number"),
-    ("method name", "magic", "method name is 'magic', not one of tdce"),
+    ("method name", "magic", "method name is 'magic', not one of search"),
     ("method settings", {}, "method search has no 'closeness'"),
     ("method settings closeness", 2, "closeness is 2; it must be a number from 0 to 1"),
     ("method settings closeness", "far", "closeness is 'far'; it must be a number"),
@@ -243,13 +243,21 @@ def first(tensor: torch.Tensor, value: float) -> torch.Tensor:
         ("rows.y", lambda t: t[1:].clone(), "'rows.y' is I64"),
         ("rows.raw", lambda t: first(t, 1e9), "a value of 'income' that was never learned"),
         ("rows.raw", lambda t: first(t.flip(1), 5.0).flip(1), "a value of 'phone' that was never learned"),
-        ("people.raw", lambda t: first(t, 1e9), "synthetic people have a value of 'income' that was never learned"),
-        ("people.raw", lambda t: t[:0].clone(), "it has no synthetic people"),
-        ("people.raw", lambda t: t[:, 1:].clone(), "'people.raw' is F64"),
-        ("typical", lambda t: t.flip(1), "'typical' does not increase"),
-        ("typical", lambda t: first(t, torch.nan), "'typical' does not increase, or has a value that is not a number"),
-        ("typical", lambda t: first(t, -torch.inf), "'typical' does not increase, or has a value that is not a number"),
-        ("typical", lambda t: t[1:].clone(), "'typical' is F64 [1, 129], not F64 [2, 129]"),
+        ("synthetic.raw", lambda t: first(t, 1e9), "synthetic people have a value of 'income' that was never learned"),
+        ("synthetic.raw", lambda t: t[:0].clone(), "it has no synthetic people"),
+        ("synthetic.raw", lambda t: t[:, 1:].clone(), "'synthetic.raw' is F64"),
+        ("energy_quantiles", lambda t: t.flip(1), "'energy_quantiles' does not increase"),
+        (
+            "energy_quantiles",
+            lambda t: first(t, torch.nan),
+            "'energy_quantiles' does not increase, or has a value that is not a number",
+        ),
+        (
+            "energy_quantiles",
+            lambda t: first(t, -torch.inf),
+            "'energy_quantiles' does not increase, or has a value that is not a number",
+        ),
+        ("energy_quantiles", lambda t: t[1:].clone(), "'energy_quantiles' is F64 [1, 129], not F64 [2, 129]"),
     ],
 )
 def test_forged_tensors_are_named(whole, tmp_path, name, change, words):
@@ -338,7 +346,7 @@ def test_without_rows_the_metrics_compare_with_the_synthetic_people(without, peo
     made = tdce.Explainer.load(without, progress="silent")
     answer = made.explain(people)
     fitted = made.fitted_
-    frame = fitted.encoder.write(fitted.people, pd.DataFrame(index=range(len(fitted.people))))
+    frame = fitted.encoder.write(fitted.synthetic, pd.DataFrame(index=range(len(fitted.synthetic))))
     table = frame.assign(decision=made.predict(frame))
     by_hand = tdce.evaluate(made, answer, table)
     of_held_out = ("held_out_distance", "coherence", "two_sample")  # a table of another length is held out as well

@@ -233,7 +233,7 @@ def test_changes_are_the_cells_that_differ(asked: Asked) -> None:
 
 def test_a_typical_answer_is_an_answer_too(asked: Asked) -> None:
     """With every part of the typical row in use, on tables of numbers or of categories alone, with three classes."""
-    made = tdce.Explainer(DiffusionSearch(closeness=0.0, people=5, beam=2), progress="silent")
+    made = tdce.Explainer(DiffusionSearch(closeness=0.0, exemplars=5, beam=2), progress="silent")
     made.fitted_ = asked.explainer.fitted_
     answer = made.explain(asked.rows, target=asked.target, immutable=asked.immutable)
     assert set(answer.to_frame().iloc[:, -len(ADDED) :].set_axis(ADDED, axis=1)["status"]) <= {"valid", "already"}
@@ -252,7 +252,7 @@ def test_along_the_dial_cost_falls_and_energy_rises(asked: Asked) -> None:
     found = []
     for closeness in (0.0, 0.25, 0.5, 0.75, 1.0):
         answer = explainer.explain(asked.rows, target=asked.target, immutable=asked.immutable, closeness=closeness)
-        x_cf = fitted.encoder.embed(answer.found.raw[:, 0]).float()
+        x_cf = fitted.encoder.embed(answer.explanation.raw[:, 0]).float()
         everyone = torch.arange(len(x))
         found.append((aim.cost(x_cf, everyone).sum().item(), aim.energy(x_cf, everyone).sum().item()))
     cost, energy = np.array(found).T

@@ -50,7 +50,7 @@ def tidy(*rows: tuple[str, str, str, int, str, float]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["data", "method", "masked", "seed", "metric", "value"])
 
 
-RUNNING = import_module("tdce.paper.benchmark.run")  # the package has its function under this name
+RUNNING = import_module("tdce_reproduction.benchmark.run")  # the package has its function under this name
 
 
 def small(bench: Bench) -> Explainer:
@@ -178,9 +178,9 @@ def test_a_cell_is_measured_again_where_anything_that_it_depends_on_has_changed(
     elif what == "explainer":
         monkeypatch.setattr(Bench, "explainer", property(lambda self: tdce.Explainer(steps=7, seed=self.seed)))
     elif what == "fit":
-        monkeypatch.setattr("tdce.fitting.EDITION", 99)
+        monkeypatch.setattr("tdce.explainer.fitting.EDITION", 99)
     elif what == "metrics":
-        monkeypatch.setattr("tdce.evaluation.EDITION", 99)
+        monkeypatch.setattr("tdce.explainer.evaluation.EDITION", 99)
     elif what == "preset":
         monkeypatch.setitem(PRESETS, "german", "paper")
         monkeypatch.setattr(Bench, "data", None)
@@ -236,7 +236,7 @@ def test_a_fitted_explainer_of_other_settings_is_not_used_again(tmp_path, monkey
     with monkeypatch.context() as patch:
         patch.setattr(Bench, "explainer", small)
         _ = Bench("german", 0, 20, tmp_path).fitted
-    monkeypatch.setattr("tdce.fitting.EDITION", 99)
+    monkeypatch.setattr("tdce.explainer.fitting.EDITION", 99)
     _ = Bench("german", 0, 20, tmp_path).fitted
     assert fitted == [1600, 7, 1600]
     assert len(list(tmp_path.iterdir())) == 3
@@ -531,7 +531,7 @@ def test_an_answer_can_be_measured(explainer):
     found = evaluate(explainer, answer)
     others = ("option_spread", "held_out_distance", "coherence", "two_sample", "retrained")  # need more than this
     assert list(found) == [name for name in MEANING if name not in others]
-    valid = answer.found.status[:, 0] == "valid"
+    valid = answer.explanation.status[:, 0] == "valid"
     assert found["validity"] == pytest.approx(valid.mean())
     assert found["violations"] == 0
     changed = answer.changes()["row"].isin(people.index[valid]).sum() / valid.sum()

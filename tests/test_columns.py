@@ -119,14 +119,14 @@ class OneGrade(AllowedValues):
     def snap(self, x: Floats) -> Floats:
         return self.learned.unembed(x).clip(self.own - 1, self.own + 1)
 
-    def reach(self) -> tuple[Floats, Floats, Flags]:
+    def encoded_bounds(self) -> tuple[Floats, Floats, Flags]:
         low, high = (self.learned.embed((self.own + d).clip(*self.learned.ends)) for d in (-1, 1))
         return low, high, np.zeros((len(self.own), 0), dtype=bool)
 
 
 @pytest.fixture(autouse=True)
 def third_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tdce.columns.KINDS", (Graded, *KINDS))
+    monkeypatch.setattr("tdce.schema.columns.KINDS", (Graded, *KINDS))
 
 
 def table() -> pd.DataFrame:
@@ -174,8 +174,8 @@ def test_limits_hold() -> None:
     assert feasible.kept(np.column_stack([own[:, 0], [2, 2, 0, 3], own[:, 2]])).tolist() == [False, True, False, True]
     places, low, high = [0, 1, 2, 3], [0, 0, 1, 2], [1, 2, 3, 3]
     at = dict(zip(places, feasible.x[:, 1].tolist(), strict=True))
-    assert feasible.reach().low[:, 1].tolist() == [at[p] for p in low]
-    assert feasible.reach().high[:, 1].tolist() == [at[p] for p in high]
+    assert feasible.encoded_bounds().low[:, 1].tolist() == [at[p] for p in low]
+    assert feasible.encoded_bounds().high[:, 1].tolist() == [at[p] for p in high]
     assert feasible.free()[:, 1].all()
     frozen = FeasibleSet.of(encoder, frame, ["grade"])
     assert frozen.snap(best)[:, 1].tolist() == [0, 1, 2, 3]

@@ -42,7 +42,7 @@ class Mean:
 
 @pytest.fixture
 def yardstick(monkeypatch) -> MetricReference:
-    monkeypatch.setattr("tdce.evaluation.Autoencoder", Mean)
+    monkeypatch.setattr("tdce.explainer.evaluation.Autoencoder", Mean)
     frame = pd.DataFrame({"amount": TRAINED[:, 0], "housing": np.where(TRAINED[:, 1] == RENT, "rent", "own")})
     return MetricReference.fit(Encoder.fit(frame), TRAINED, TARGET, 0, HELD, HELD_TARGET)
 
@@ -75,7 +75,7 @@ def test_each_autoencoder_learns_its_own_rows(yardstick):
 
 @pytest.mark.parametrize(("features", "bottleneck"), [(1, 1), (2, 1), (3, 1), (6, 3)])
 def test_the_bottleneck_is_half_of_the_features(monkeypatch, features, bottleneck):
-    monkeypatch.setattr("tdce.evaluation.Autoencoder", Mean)
+    monkeypatch.setattr("tdce.explainer.evaluation.Autoencoder", Mean)
     raw = np.arange(8.0)[:, None] + np.arange(features)
     frame = pd.DataFrame(raw, columns=[f"n{i}" for i in range(features)])
     found = MetricReference.fit(Encoder.fit(frame), raw, TARGET, seed=7)
@@ -238,9 +238,9 @@ def test_the_neighbours_are_asked_the_same_question_within_the_same_limits(monke
     monkeypatch.setattr(evaluation, "explain", explain)
     assert evaluation.evaluate(explainer, answer)["violations"] == 0
     assert seen == [(("age",), 0.3, 4, 1)]
-    older = answer.found.raw.copy()
+    older = answer.explanation.raw.copy()
     older[:, :, answer.features.index("age")] += 1
-    broken = replace(answer, found=replace(answer.found, raw=older))
+    broken = replace(answer, found=replace(answer.explanation, raw=older))
     assert evaluation.evaluate(explainer, broken)["violations"] == 1
 
 

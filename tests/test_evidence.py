@@ -156,7 +156,7 @@ def test_a_record_says_what_the_answer_says(case):
 
 @pytest.mark.parametrize("private", [False, True])
 def test_every_record_is_as_the_schema_says(case, private):
-    schema = json.loads((files("tdce.evidence") / "schema.json").read_text("utf-8"))
+    schema = json.loads((files("tdce.audit") / "schema.json").read_text("utf-8"))
     check = jsonschema.Draft202012Validator(schema)
     for line in case.lines(private):
         check.validate(json.loads(line))
@@ -165,7 +165,7 @@ def test_every_record_is_as_the_schema_says(case, private):
 @pytest.mark.parametrize("private", [False, True])
 def test_the_schema_and_the_reader_refuse_the_same(case, private):
     """Each field with a value of another kind, and each field left out."""
-    schema = json.loads((files("tdce.evidence") / "schema.json").read_text("utf-8"))
+    schema = json.loads((files("tdce.audit") / "schema.json").read_text("utf-8"))
     check = jsonschema.Draft202012Validator(schema)
     for number, line in enumerate(case.lines(private)):
         record = json.loads(line)
@@ -557,7 +557,7 @@ def test_budgets_that_do_not_add_up_are_found(case, tmp_path):
 def test_each_field_of_a_block_is_as_the_schema_says_and_hangs_in_the_chain(case, tmp_path):
     case.explainer.explain(case.rows, max_model_rows=60).to_evidence(tmp_path / "e.jsonl")
     lines = (tmp_path / "e.jsonl").read_text("utf-8").splitlines(keepends=True)
-    schema = json.loads((files("tdce.evidence") / "schema.json").read_text("utf-8"))
+    schema = json.loads((files("tdce.audit") / "schema.json").read_text("utf-8"))
     jsonschema.Draft202012Validator(schema).validate(json.loads(lines[1]))
     fields = set()
     for way, record in altered(json.loads(lines[1])):

@@ -73,7 +73,7 @@ def test_a_row_is_found_again_in_its_code(vae, rows):
 
 @pytest.fixture
 def few_steps(monkeypatch):
-    monkeypatch.setattr("tdce.methods.vae.STEPS", 10)
+    monkeypatch.setattr("tdce.methods.baselines.vae.STEPS", 10)
 
 
 def test_training_is_seeded(task, few_steps):

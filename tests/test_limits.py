@@ -395,7 +395,7 @@ def test_what_follows_from_some_rows_is_what_follows_from_all_of_them(case: Case
     at = np.array([7, 2, 2, 11])
     assert torch.equal(feasible.take(at).x, feasible.x[at])
     np.testing.assert_array_equal(feasible.take(at).free(), feasible.free()[at])
-    for some, all_of_them in zip(feasible.take(at).reach(), feasible.reach(), strict=True):
+    for some, all_of_them in zip(feasible.take(at).encoded_bounds(), feasible.encoded_bounds(), strict=True):
         assert torch.equal(some, all_of_them[at])
 
 

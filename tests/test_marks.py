@@ -194,7 +194,7 @@ def test_the_table_has_a_mark(explainer: tdce.Explainer):
     column = explainer.schema["days"]
     assert isinstance(column, Numeric)
     assert (column.marks, column.low) == ((-1,), 1)
-    people = explainer.fitted.people[:, 0]
+    people = explainer.fitted.synthetic[:, 0]
     assert 0.3 < (people == -1).mean() < 0.5  # synthetic people have it as often as others
     assert ((people == -1) | (people >= 1)).all()
 

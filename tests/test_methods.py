@@ -104,23 +104,23 @@ def test_what_it_says_of_itself_is_true(explainer, fitted, name):
             asking.explain(people, closeness=0.5)
     else:
         assert len(asking.explain(people, closeness=0.5)) == 20
-    found = asking.explain(people, n=2).found.raw
+    found = asking.explain(people, n=2).explanation.raw
     assert (fitted.random or name == "search") == bool((found[:, :1] != found[:, 1:]).any())  # tdce has several at once
 
 
 def test_what_is_kept_is_kept_for_its_model_and_rows(scene):
     task, _, _ = scene
     task = replace(task, memo={})
-    made = [task.once("key", object), task.once("key", object)]
+    made = [task.memoise("key", object), task.memoise("key", object)]
     assert made[0] is made[1]
     others = [replace(task, x=task.x.clone()), replace(task, guide=None), explainer_task(task)]
     assert all(other.once("key", object) is not made[0] for other in others)
-    assert task.once("key", object) is made[0]
+    assert task.memoise("key", object) is made[0]
 
 
 def explainer_task(task):
     """The same with a judge of another model."""
-    return replace(task, oracle=tdce.oracle.Judge(copy.copy(task.oracle.model)))
+    return replace(task, oracle=tdce.models.Oracle(copy.copy(task.oracle.model)))
 
 
 @pytest.mark.parametrize("method", ["search", "wachter", "revise", "clue", "cchvae", "face", "nice"])

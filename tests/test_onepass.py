@@ -56,9 +56,9 @@ def same(one: tdce.Answer, other: tdce.Answer) -> bool:
 def test_nearly_everybody_is_answered_for_a_tenth_of_the_models_rows_with_much_the_same_changes(fast, slow):
     people = lending.refused(fast, 300)
     quick, usual = fast.explain(people), slow.explain(people)
-    assert set(quick.found.status[:, 0]) == {"valid"}
+    assert set(quick.explanation.status[:, 0]) == {"valid"}
     assert quick.model_rows < usual.model_rows / 10
-    changed = [(found.raw[:, 0] != found.own).sum(axis=1) for found in (quick.found, usual.found)]
+    changed = [(found.raw[:, 0] != found.own).sum(axis=1) for found in (quick.explanation, usual.explanation)]
     assert abs(changed[0].mean() - changed[1].mean()) < 0.3
     assert (changed[0] == changed[1]).mean() > 0.7
 
@@ -66,7 +66,7 @@ def test_nearly_everybody_is_answered_for_a_tenth_of_the_models_rows_with_much_t
 def test_limits_rules_and_immutable_features_are_kept(fast):
     people = lending.refused(fast, 100)
     answer = fast.explain(people, immutable=["debt"], rules=["income <= 4000"])
-    found = answer.found
+    found = answer.explanation
     names = list(fast.schema.names)
     assert (found.raw[:, 0, names.index("debt")] == found.own[:, names.index("debt")]).all()
     changed = found.raw[:, 0, names.index("income")] != found.own[:, names.index("income")]

@@ -51,7 +51,7 @@ def sleeping(started: str) -> Iterator[int]:
 PARENT = """
 import sys
 from test_parallel import sleeping
-from tdce.paper.parallel import stream
+from tdce_reproduction.parallel import stream
 if __name__ == "__main__":
     list(stream(sleeping, [(sys.argv[1],)], workers=1))
 """

@@ -33,13 +33,13 @@ def test_there_are_two_for_each_row_in_whole_parts(monkeypatch, rows, count):
 
 def test_their_values_are_on_the_grid_and_known_to_the_columns(explainer):
     fitted = explainer.fitted
-    assert fitted.people.shape == (512, 4)
-    for learned, values in zip(fitted.encoder.columns, fitted.people.T, strict=True):
+    assert fitted.synthetic.shape == (512, 4)
+    for learned, values in zip(fitted.encoder.columns, fitted.synthetic.T, strict=True):
         assert learned.knows(values).all()
-    frame = fitted.encoder.write(fitted.people, lending.table(512).drop(columns="decision"))
+    frame = fitted.encoder.write(fitted.synthetic, lending.table(512).drop(columns="decision"))
     assert (frame["income"] % 10 == 0).all()
     np.testing.assert_array_equal(frame["debt"], frame["debt"].round(2))
-    torch.testing.assert_close(fitted.task().people, fitted.encoder.embed(fitted.people).float(), rtol=0, atol=0)
+    torch.testing.assert_close(fitted.task().people, fitted.encoder.embed(fitted.synthetic).float(), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("step", [None, 1000.0])
@@ -64,7 +64,7 @@ def test_they_may_have_missing_cells_where_the_table_has_and_nowhere_else():
 
 
 def test_they_look_like_the_table(explainer):
-    frame, raw = lending.table(), explainer.fitted.people
+    frame, raw = lending.table(), explainer.fitted.synthetic
     income, debt = raw[:, 0], raw[:, 1]
     assert abs(income.mean() - frame["income"].mean()) < 0.3 * frame["income"].std()
     assert abs(debt.mean() - frame["debt"].mean()) < 0.3 * frame["debt"].std()

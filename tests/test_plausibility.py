@@ -38,7 +38,7 @@ def real(explainer: tdce.Explainer, label: str, count: int, seed: int) -> Floats
 
 def plausible(explainer: tdce.Explainer, raw: Floats, k: int = YES, typical: torch.Tensor | None = None) -> Floats:
     fitted = explainer.fitted
-    known = fitted.typical if typical is None else typical
+    known = fitted.energy_quantiles if typical is None else typical
     return plausibility.rate_plausibility(fitted.encoder, fitted.diffusion, known, raw, torch.full((len(raw),), k))
 
 
@@ -123,9 +123,9 @@ def test_the_reference_is_the_quantiles_of_the_held_out_people(explainer):
     held = frame.iloc[parts(1200, 0)[1].numpy()]
     for k, label in ((NO, "no"), (YES, "yes")):
         energy = energies(explainer, fitted.encoder.read(held[held["decision"] == label]), k)
-        np.testing.assert_array_equal(fitted.typical[k], np.quantile(energy, np.linspace(0, 1, 129)))
-    assert fitted.typical.shape == (2, 129)
-    assert fitted.typical.dtype == torch.float64
+        np.testing.assert_array_equal(fitted.energy_quantiles[k], np.quantile(energy, np.linspace(0, 1, 129)))
+    assert fitted.energy_quantiles.shape == (2, 129)
+    assert fitted.energy_quantiles.dtype == torch.float64
 
 
 def test_a_class_with_few_held_out_people_is_compared_with_synthetic_ones(explainer):

@@ -78,14 +78,16 @@ def test_robust_answers_are_accepted_by_nearly_all_and_hold_more_often_with_mode
     shares = []
     for answer in (usual, robust):
         assert answer.counts() == {"valid": len(people)}
-        shares.append(unseen.accepting(answer.found.raw[:, 0], answer.question.goals).double().mean() / MODELS)
-    assert (ensemble.accepting(robust.found.raw[:, 0], robust.question.goals) >= ensemble.needed).double().mean() > 0.9
+        shares.append(unseen.accepting(answer.explanation.raw[:, 0], answer.question.goals).double().mean() / MODELS)
+    assert (
+        ensemble.accepting(robust.explanation.raw[:, 0], robust.question.goals) >= ensemble.needed
+    ).double().mean() > 0.9
     assert shares[1] > shares[0] + 0.04
     assert (explainer.predict(robust.to_frame()[list(people.columns)]) == "yes").all()
 
 
 def test_the_note_says_how_many_accept_it(ensemble, robust):
-    counts = ensemble.accepting(robust.found.raw[:, 0], robust.question.goals)
+    counts = ensemble.accepting(robust.explanation.raw[:, 0], robust.question.goals)
     for note, count in zip(robust.to_frame()["note"], counts.tolist(), strict=True):
         assert note.endswith(f"{count} of {MODELS} models that were trained again accept it as well")
     line = robust.lines[0][0]
@@ -131,7 +133,7 @@ def test_an_estimator_is_cloned_and_trained_again_with_its_own_encoders():
     ensemble = own.retrain(brought.table(), 3)
     assert len({model.score(own.fitted_.encoder.read(people)).tobytes() for model in ensemble.models}) == 3
     answer = own.explain(people, robust=ensemble)
-    assert (answer.found.status == "valid").all()
+    assert (answer.explanation.status == "valid").all()
     given = own.explain(people, robust=[model.models[0].own for model in ensemble.models])
     assert given.to_frame().equals(answer.to_frame())
 

@@ -145,29 +145,31 @@ def test_decimals_of_32_bits_do_not_cross_a_border_by_rounding():
 @pytest.mark.parametrize("count", [1, 2])
 def test_at_most_so_many_features_change(explainer, people, count):
     answer = explainer.explain(people, rules=[f"at most {count} changes"], closeness=0.2)
-    changed = (answer.found.raw[:, 0] != answer.found.own).sum(axis=1)
+    changed = (answer.explanation.raw[:, 0] != answer.explanation.own).sum(axis=1)
     assert changed.max() == count
-    assert (answer.found.status == "valid").mean() > 0.9
-    assert (explainer.explain(people, closeness=0.2).found.raw[:, 0] != answer.found.own).sum(axis=1).max() > count
+    assert (answer.explanation.status == "valid").mean() > 0.9
+    assert (explainer.explain(people, closeness=0.2).found.raw[:, 0] != answer.explanation.own).sum(
+        axis=1
+    ).max() > count
 
 
 def test_features_that_exclude_each_other_and_features_that_go_together(explainer, people):
     answer = explainer.explain(people, rules=["at most 1 change of income, debt"], closeness=0.2)
-    changed = answer.found.raw[:, 0] != answer.found.own
+    changed = answer.explanation.raw[:, 0] != answer.explanation.own
     assert not (changed[:, 0] & changed[:, 1]).any()
     answer = explainer.explain(people, rules=["income, debt together"])
-    changed = answer.found.raw[:, 0] != answer.found.own
+    changed = answer.explanation.raw[:, 0] != answer.explanation.own
     assert (changed[:, 0] == changed[:, 1]).all()
     assert changed[:, 0].any()
 
 
 def test_costs_say_what_is_preferred(explainer, people):
     def share(**costs: float) -> float:
-        found = explainer.explain(people, costs=costs).found
+        found = explainer.explain(people, costs=costs).explanation
         return float((found.raw[:, 0, 0] != found.own[:, 0]).mean())
 
     assert share(income=5) < share() < share(debt=5)
-    free = explainer.explain(people, costs=dict.fromkeys(people.columns, 0), closeness=1).found
+    free = explainer.explain(people, costs=dict.fromkeys(people.columns, 0), closeness=1).explanation
     assert (free.status == "valid").all()
 
 

@@ -138,7 +138,7 @@ def test_no_ticket_is_lost_while_others_are_taken(explainer):
     quick = lending.explainer()
     quick.explain = lambda frame, **question: replace(  # type: ignore[method-assign]
         answer, rows=frame, written=pd.concat([answer.written] * len(frame)),
-        found=answer.found.take(np.zeros(len(frame), dtype=np.int64)),
+        found=answer.explanation.take(np.zeros(len(frame), dtype=np.int64)),
         target=answer.target.repeat(len(frame)), wanted=answer.wanted.repeat(len(frame)),
         question=replace(answer.question, goals=answer.question.goals.take(torch.zeros(len(frame), dtype=torch.long))),
     )  # fmt: skip
@@ -535,7 +535,7 @@ def test_a_server_beyond_this_machine_knows_only_its_own_names():
 def test_nothing_of_anybody_is_logged_unless_asked_for(explainer, caplog):
     (row,) = studio.people(explainer, 1)
     secret = row | {"memo": "secret-memo"}
-    caplog.set_level(logging.INFO, "tdce.studio")
+    caplog.set_level(logging.INFO, "tdce.serving")
     with studio.asked(explainer) as client:
         client.post("/predict", json={"rows": [secret]})
         client.post("/explain?who=secret-memo", json={"rows": [secret | {"housing": "secret-memo"}]})
@@ -569,7 +569,7 @@ def sent(client, content: bytes, kind: str = "text/csv", **question):
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
 def test_a_file_is_explained_as_the_command_line_does_it(client, explainer, tmp_path, ending, monkeypatch):
-    monkeypatch.setattr("tdce.studio.jobs.BLOCK", 4)
+    monkeypatch.setattr("tdce.serving.jobs.BLOCK", 4)
     path, out = tmp_path / f"rows{ending}", tmp_path / "out.csv"
     from tdce.datasets.files import write_table
 
@@ -590,7 +590,7 @@ def test_a_file_is_explained_as_the_command_line_does_it(client, explainer, tmp_
 
 
 def test_a_job_can_be_stopped_between_blocks(explainer, monkeypatch):
-    monkeypatch.setattr("tdce.studio.jobs.BLOCK", 2)
+    monkeypatch.setattr("tdce.serving.jobs.BLOCK", 2)
     with studio.asked(explainer) as client:
         jobs, state = client.app.app.state.jobs, client.app.app.state
         free = held(client)

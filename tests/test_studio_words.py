@@ -17,7 +17,7 @@ from tdce.schema.columns.numeric import Numeric
 from tdce.serving.descriptions import described, usual
 from tdce.serving.i18n import preferred, words_of
 
-STUDIO = files("tdce.studio")
+STUDIO = files("tdce.serving")
 SCRIPTS = {path.name: path.read_text("utf-8") for path in STUDIO.joinpath("static").iterdir() if path.suffix == ".js"}
 SAME = {  # in both languages
     "studio_name", "studio_person", "studio_page_person", "studio_person_number", "studio_wanted_number",

@@ -425,7 +425,7 @@ def test_a_file_is_written_without_touching_the_mask_that_all_threads_share(
 
 def test_what_a_killed_writer_left_is_swept_by_the_next_write(tmp_path: Path) -> None:
     killed = (
-        "import os, sys, pathlib, tdce.tables as tables\n"
+        "import os, sys, pathlib, tdce.datasets.files as tables\n"
         "os.replace = lambda draft, path: os.kill(os.getpid(), 9)\n"
         "tables.write_whole(pathlib.Path(sys.argv[1]), b'half')\n"
     )

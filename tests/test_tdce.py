@@ -129,7 +129,7 @@ def test_what_several_ways_lead_to_is_weighed_once(scene, monkeypatch):
 def test_rows_with_cells_of_others_have_more_energy(explainer, scene):
     """Their debt goes up by two and a half deviations."""
     task, _, _ = scene
-    accepted_rows = task.people[task.oracle.predict(task.encoder.unembed(task.people)) == 1][:256]
+    accepted_rows = task.synthetic[task.oracle.predict(task.encoder.unembed(task.synthetic)) == 1][:256]
     query = SimpleNamespace(x=accepted_rows, costs=torch.ones(()))
     aim = Objective(task, query, Noise(accepted_rows, 0), 0.8, torch.ones(256, dtype=torch.long))
     spoilt = accepted_rows.clone()
@@ -153,8 +153,8 @@ def test_along_the_dial_cost_falls_and_energy_rises(explainer, scene):
     found = []
     for closeness in (0.0, 0.3, 0.6, 0.8, 1.0):
         answer = explainer.explain(people, closeness=closeness)
-        x_cf = task.encoder.embed(answer.found.raw[:, 0]).float()
-        assert (answer.found.status == "valid").all()
+        x_cf = task.encoder.embed(answer.explanation.raw[:, 0]).float()
+        assert (answer.explanation.status == "valid").all()
         everyone = torch.arange(200)
         found.append((aim.cost(x_cf, everyone).mean().item(), aim.energy(x_cf, everyone).mean().item()))
     cost, energy = zip(*found, strict=True)
@@ -170,9 +170,9 @@ def test_along_the_dial_cost_falls_and_energy_rises(explainer, scene):
 def test_the_crowd_are_those_whom_the_model_accepts(scene):
     task, _, goals = scene
     pool = ExemplarPool.of(task, goals.kinds[0])
-    yes = task.oracle.predict(task.encoder.unembed(task.people)) == 1
-    assert 0 < len(pool.x) < len(task.people)
-    assert torch.equal(pool.x, task.people[yes])
+    yes = task.oracle.predict(task.encoder.unembed(task.synthetic)) == 1
+    assert 0 < len(pool.x) < len(task.synthetic)
+    assert torch.equal(pool.x, task.synthetic[yes])
 
 
 def test_the_nearest_people_are_those_of_a_search_by_hand_and_agree_on_what_cannot_change(scene):
@@ -215,7 +215,7 @@ def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(
     """The second route: one category and one number, by the model's probabilities in float64."""
     task, _, goals = scene
     values = ValueEffects.of(task, goals.kinds[0])
-    refused = task.people[task.oracle.predict(task.encoder.unembed(task.people)) == 0][:SAMPLE].clone()
+    refused = task.synthetic[task.oracle.predict(task.encoder.unembed(task.synthetic)) == 0][:SAMPLE].clone()
     for name in ("housing", "debt"):
         columns = list(task.space.places[name])
         of = list(task.encoder.schema.names).index(name)
@@ -235,7 +235,7 @@ def test_a_number_that_may_be_missing_is_measured_where_it_is_there():
     encoder = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0, np.nan]}))
     task = toys.task(encoder, lambda x: torch.stack([torch.zeros(len(x)), x[:, 0]], dim=1), torch.zeros(1, 3))
     people = torch.tensor([[1.0, 1, 0], [2.0, 1, 0], [-1.0, 1, 0], [0.0, 0, 1]])
-    values = ValueEffects.of(replace(task, people=people), Class(1))
+    values = ValueEffects.of(replace(task, synthetic=people), Class(1))
     assert values.rows[:, 1:].tolist() == [[1, 0]] * 7  # present, at each of seven quantiles
 
 
@@ -246,7 +246,7 @@ def test_a_margin_beyond_ten_counts_as_ten():
         return torch.stack([torch.zeros(len(x)), 99 * x[:, 0] + 500 * x[:, 1] - 300], dim=1)
 
     task = toys.task(toys.encoder("ab"), classify, torch.zeros(1, 2))
-    values = ValueEffects.of(replace(task, people=torch.tensor([[1.0, 1.0], [-1.0, -1.0]])), Class(1))
+    values = ValueEffects.of(replace(task, synthetic=torch.tensor([[1.0, 1.0], [-1.0, -1.0]])), Class(1))
     assert values.effect.tolist() == [-FAR, FAR]  # one accepted person, so one value of each
 
 
@@ -378,7 +378,7 @@ def five() -> Task:
 
     mutable = [True, True, True, False, True]
     task = toys.task(toys.encoder("abcde"), classify, torch.tensor([ROW]), mutable, classes=(0, 1, 2))
-    return replace(task, people=torch.tensor([PERSON, OTHER, PERSON, OTHER, ROW]))
+    return replace(task, synthetic=torch.tensor([PERSON, OTHER, PERSON, OTHER, ROW]))
 
 
 def test_what_a_persons_values_gain_and_cost():
@@ -392,7 +392,7 @@ def test_what_a_persons_values_gain_and_cost():
 
 
 def test_where_nobody_is_refused_no_value_has_an_effect():
-    task = replace(five(), people=torch.tensor([PERSON, OTHER]))
+    task = replace(five(), synthetic=torch.tensor([PERSON, OTHER]))
     assert ExemplarPool.of(task, Class(1)).effect.tolist() == [[0] * 5] * 2
 
 
@@ -420,7 +420,7 @@ def test_parts_are_the_same_however_many_rows_are_compared_at_a_time(scene, monk
         return torch.cat([ask.x[:, 0], ask.at[:, None]], dim=1)
 
     at_once = asked()
-    monkeypatch.setattr("tdce.methods.tdce.ROWS", 5)
+    monkeypatch.setattr("tdce.methods.search.ROWS", 5)
     assert torch.equal(asked(), at_once)
     assert len(at_once) > 64
 
@@ -428,11 +428,11 @@ def test_parts_are_the_same_however_many_rows_are_compared_at_a_time(scene, monk
 def test_the_person_is_chosen_of_whom_the_least_should_be_enough():
     """For a row that lacks 5: a = 2 alone, before two changes, and before a c of 5 that goes further."""
     far = [0.0, 0.0, 5.0, 1.0, 0.0]
-    task = replace(five(), people=torch.tensor([PERSON, far, [2.0, 0.0, 0.0, 0.0, 0.0], ROW]))
+    task = replace(five(), synthetic=torch.tensor([PERSON, far, [2.0, 0.0, 0.0, 0.0, 0.0], ROW]))
     x = torch.tensor([ROW])
     query = query_of(task, x, towards(1, x))
     ask = next(
-        DiffusionSearch(people=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0]), slice(1))
+        DiffusionSearch(exemplars=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0]), slice(1))
     )
     assert ask.x[:, 0].tolist() == [[2, 0, 0, 0, 0]] * 3  # enough, one more, the first alone
 
@@ -473,7 +473,7 @@ def test_no_change_can_be_undone_with_a_better_objective(explainer, scene):
     x = task.encoder.encode(people).float()
     query = query_of(task, x, towards(1, x))
     aim = Objective(task, query, Noise(x, 0), DiffusionSearch().closeness, torch.ones(100, dtype=torch.long))
-    raw = explainer.explain(people, n=3).found.raw
+    raw = explainer.explain(people, n=3).explanation.raw
     several = 0
     for option in range(3):
         x_cf = task.encoder.embed(raw[:, option]).float()
@@ -515,7 +515,7 @@ def test_where_no_person_will_do_people_are_drawn_with_what_cannot_change(scene)
     assert able.sum() > 0
     rows = x[able][torch.arange(64) % int(able.sum())]
     frozen = task.space.mask(["income", "debt"])
-    lone = replace(task, people=task.people[:0], mutable=~frozen, memo={})
+    lone = replace(task, synthetic=task.synthetic[:0], mutable=~frozen, memo={})
     goals = towards(1, rows)
     found = driven(DiffusionSearch().fit(lone).search(query_of(lone, rows, goals), Noise(rows, 0)), lone, rows, goals)
     assert accepted(lone, found, goals).float().mean() > 0.7
@@ -532,9 +532,9 @@ def test_where_nobody_nearer_will_do_people_further_away_are_asked_about(scene):
 
 def test_people_who_are_drawn_are_of_the_class_that_is_wanted(scene, monkeypatch):
     """One draw for each row, of a table in which little more than half are accepted."""
-    monkeypatch.setattr("tdce.methods.tdce.DRAWN", 1)
+    monkeypatch.setattr("tdce.methods.search.DRAWN", 1)
     task, x, goals = scene
-    lone = replace(task, people=task.people[:0], memo={})
+    lone = replace(task, synthetic=task.synthetic[:0], memo={})
     query = query_of(lone, x, goals)
     asked = Candidates(query, aim_of(scene))
     driven(DiffusionSearch().fit(lone).last_resort(query, asked.lacking(), asked, Noise(x, 0)), lone, x, goals)
@@ -590,7 +590,9 @@ def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
     assert torch.equal(settled[:, -1], x[:, block[-1]])
 
 
-@pytest.mark.parametrize("wrong", [{"closeness": 2.0}, {"people": 0}, {"people": 2.5}, {"beam": 0}, {"beam": True}])
+@pytest.mark.parametrize(
+    "wrong", [{"closeness": 2.0}, {"exemplars": 0}, {"exemplars": 2.5}, {"beam": 0}, {"beam": True}]
+)
 def test_a_setting_that_makes_no_sense_is_named(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         DiffusionSearch(**wrong)

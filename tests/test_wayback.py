@@ -28,7 +28,7 @@ def explainer() -> tdce.Explainer:
 def answers(explainer, method, people):
     asking = copy.copy(explainer)
     asking.method = method
-    return asking.explain(people).found
+    return asking.explain(people).explanation
 
 
 @pytest.mark.parametrize("name", ["wachter", "cchvae", "face", "counternet", "guided", "nice"])
@@ -69,7 +69,7 @@ def test_the_dial_is_heeded(explainer):
 def test_where_there_is_nobody_people_are_drawn(explainer):
     """For a method that gives the row back: Algorithm 1 without a step."""
     task = replace(explainer.fitted_.task(), memo={})
-    lone = replace(task, people=task.people[:0])
+    lone = replace(task, synthetic=task.synthetic[:0])
     x = task.encoder.encode(lending.refused(explainer, 4)).float()
     goals = towards(1, x)
     search = Refined(Guided(start=0.0)).fit(lone).search(query_of(lone, x, goals), Noise(x, 0))

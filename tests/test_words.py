@@ -327,7 +327,7 @@ def test_where_one_thing_changed_the_model_is_not_asked_again(explainer, monkeyp
     people = lending.refused(explainer, 20)
     single = explainer.explain(people, rules=["at most 1 changes"])
     with monkeypatch.context() as patch:
-        patch.setattr("tdce.explaining.losses", lambda *_: None)
+        patch.setattr("tdce.methods.driver.change_losses", lambda *_: None)
         without = explainer.explain(people, rules=["at most 1 changes"])
     assert (single.model_calls, single.model_rows) == (without.model_calls, without.model_rows)
     assert len(single.reasons()) > 10
@@ -624,12 +624,12 @@ def test_every_language_has_the_same_messages_with_the_same_places(language):
 
 
 def test_another_language_is_a_file(tmp_path, monkeypatch):
-    english = resources.files("tdce.words").joinpath("en.toml").read_text(encoding="utf-8")
+    english = resources.files("tdce.report.language").joinpath("en.toml").read_text(encoding="utf-8")
     french = english.replace('"en_GB"', '"fr_FR"').replace(
         '"{after} instead of {before}"', '"{after} au lieu de {before}"'
     )
     (tmp_path / "fr.toml").write_text(french, encoding="utf-8")
-    monkeypatch.setattr("tdce.words.catalogue.FOLDER", tmp_path)
+    monkeypatch.setattr("tdce.report.language.catalogue.FOLDER", tmp_path)
     assert languages() == ("fr",)
     spaced = speaker("fr").bullet("amount", 4800, 3200.5).replace("\u202f", " ")
     assert spaced == "amount: 3 200,50 € au lieu de 4 800 €"  # the schema has no French: English

@@ -34,7 +34,7 @@ class Answered(Protocol):
     @property
     def question(self) -> Question: ...
     @property
-    def found(self) -> Explanation: ...
+    def explanation(self) -> Explanation: ...
     @property
     def provenance(self) -> Provenance | None: ...
     @property
@@ -104,7 +104,7 @@ def origin(answer: Answered) -> Provenance:
 def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
     """One per line of the answer, without its place in a chain. With a secret, no value of the row or of the answer
     is in them, only keyed hashes."""
-    schema, found = answer.schema, answer.found
+    schema, found = answer.schema, answer.explanation
     rows, options, features = found.raw.shape
     own = json_cells(schema, found.own)
     asked = row_hashes(schema, own, secret)

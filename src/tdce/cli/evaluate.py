@@ -81,7 +81,7 @@ def evaluate(
     fitted = explainer.fitted
     if real is None and len(fitted.raw) == 0:
         Console(stderr=json).print(
-            f"{artefact} holds no training row: measured against its {len(fitted.people):,} synthetic people; "
+            f"{artefact} holds no training row: measured against its {len(fitted.synthetic):,} synthetic people; "
             "--table FILE measures against real ones.",
             highlight=False, soft_wrap=True,
         )  # fmt: skip

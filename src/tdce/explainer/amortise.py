@@ -49,8 +49,8 @@ def search_answers(fitted: Fitted, method: Method, seed: int, progress: Progress
 def _refused(fitted: Fitted, seed: int, progress: Progress) -> Floats:
     """(at most PUPILS, features) synthetic people who do not meet the goal: those that there are, and more of their
     kind."""
-    found = _without(fitted, fitted.people)
-    lacking, share = PUPILS - len(found), len(found) / max(1, len(fitted.people))
+    found = _without(fitted, fitted.synthetic)
+    lacking, share = PUPILS - len(found), len(found) / max(1, len(fitted.synthetic))
     count = min(MOST_DRAWN, round(lacking / max(share, lacking / MOST_DRAWN))) if lacking > 0 else 0
     if count > 0:
         which = torch.randint(len(fitted.y), (count,), generator=torch.Generator().manual_seed(seed + 1))

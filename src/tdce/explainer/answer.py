@@ -33,7 +33,7 @@ class Answer:
     schema: Schema
     immutable: tuple[Name, ...]
     question: Question
-    found: Explanation
+    explanation: Explanation
     target: NDArray[Any]  # (rows,) what is wanted, as people read it
     wanted: NDArray[Any]  # (rows,) the same as tuples of `TargetPart`
     model_calls: int  # how often the model was asked
@@ -47,7 +47,7 @@ class Answer:
         rows: pd.DataFrame,
         feasible: FeasibleSet,
         question: Question,
-        found: Explanation,
+        explanation: Explanation,
         classes: Sequence[Value],
         oracle: Oracle,
         context: Context | None = None,
@@ -55,14 +55,14 @@ class Answer:
     ) -> Self:
         schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.options)
         written = feasible.encoder.write(
-            found.raw.reshape(len(repeated), len(schema)), rows.iloc[repeated], found.own[repeated]
+            explanation.raw.reshape(len(repeated), len(schema)), rows.iloc[repeated], explanation.own[repeated]
         )
         target, wanted = np.empty((2, len(question.goals.kinds)), dtype=object)
         for i, goal in enumerate(question.goals.kinds):
             target[i], wanted[i] = goal.wanted(classes), goal.asks(classes)
         which = question.goals.which.numpy()
         return cls(
-            rows.copy(), written, schema, feasible.immutable, question, found, target[which], wanted[which],
+            rows.copy(), written, schema, feasible.immutable, question, explanation, target[which], wanted[which],
             oracle.calls, oracle.rows, context, provenance,
         )  # fmt: skip
 
@@ -75,7 +75,7 @@ class Answer:
         return self.question.options
 
     def __len__(self) -> int:
-        return int(self.found.status.size)
+        return int(self.explanation.status.size)
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count} {status}" for status, count in self.counts().items())
@@ -83,7 +83,7 @@ class Answer:
 
     def counts(self) -> dict[str, int]:
         """How many lines have which status."""
-        names, counts = np.unique(self.found.status, return_counts=True)
+        names, counts = np.unique(self.explanation.status, return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def to_frame(self) -> pd.DataFrame:
@@ -92,7 +92,7 @@ class Answer:
         Added at the end: row, option, status, score_before, score_after, plausibility, note (with `tdce_` before a
         name that the table already uses).
         """
-        found, n, frame = self.found, self.options, self.written
+        found, n, frame = self.explanation, self.options, self.written
         added = {
             "row": _labels(frame.index),
             "option": np.tile(np.arange(n), len(self.rows)),
@@ -123,7 +123,7 @@ class Answer:
     @cached_property
     def lines(self) -> list[list[Line]]:
         """By row, then by option."""
-        found, n, names, notes = self.found, self.options, self.features, self._notes
+        found, n, names, notes = self.explanation, self.options, self.features, self._notes
         before, after = ({name: frame[name].array for name in names} for frame in (self.rows, self.written))
         changed: dict[tuple[int, int], list[tuple[Name, Any, Any]]] = {}
         for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):
@@ -199,7 +199,7 @@ class Answer:
         beside = self.context.population if population is None and self.context is not None else population
         barred = frozenset(name for name in self.features if not speaker.may_name(name))
         view = View(
-            self.rows, self.written, self.schema, self.question, self.found, self.immutable, self.context, beside,
+            self.rows, self.written, self.schema, self.question, self.explanation, self.immutable, self.context, beside,
             barred, (self.model_calls, self.model_rows),
         )  # fmt: skip
         write_whole(where, render_page(view, self.lines, speaker, title, metrics).encode())
@@ -231,8 +231,8 @@ class Answer:
     def _notes(self) -> NDArray[np.object_]:
         """(rows, options) for scripts."""
         english, namer = catalogue("en"), PlainNames(column.name for column in self.schema if not column.words.named)
-        texts = np.full(self.found.notes.shape, "", dtype=object)
-        for at, notes in np.ndenumerate(self.found.notes):
+        texts = np.full(self.explanation.notes.shape, "", dtype=object)
+        for at, notes in np.ndenumerate(self.explanation.notes):
             if notes:
                 texts[at] = note_text(notes, english, namer)
         return texts
@@ -242,7 +242,7 @@ class Answer:
         """By row and option, where something that may be named has changed."""
         named = [column.words.named for column in self.schema]
         found: dict[tuple[int, int], list[tuple[Name, float]]] = {}
-        losses = np.full(self.found.raw.shape, np.nan) if self.found.loss is None else self.found.loss
+        losses = np.full(self.explanation.raw.shape, np.nan) if self.explanation.loss is None else self.explanation.loss
         for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):
             if named[c]:
                 found.setdefault((r, o), []).append((self.features[c], float(losses[r, o, c])))
@@ -251,7 +251,7 @@ class Answer:
     @cached_property
     def _changed(self) -> tuple[Positions, ...]:
         """Positions (row, option, feature) of all that changed, in this order."""
-        return np.nonzero(~same(self.found.raw, self.found.own[:, None]))
+        return np.nonzero(~same(self.explanation.raw, self.explanation.own[:, None]))
 
 
 def _unused(name: str, taken: pd.Index[Any]) -> str:

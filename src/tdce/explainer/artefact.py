@@ -175,9 +175,9 @@ def _read(whole: bytes) -> Saved:
     _check_weights(tensors)
     encoder = _encoder(schema, tensors)
     raw, y = tensors["rows.raw"].numpy(), tensors["rows.y"]
-    people, typical = tensors["people.raw"].numpy(), tensors["typical"]
+    synthetic, quantiles = tensors["synthetic.raw"].numpy(), tensors["energy_quantiles"]
     _check_rows(content, encoder, raw, y, outputs[0].groups)
-    _check_people(encoder, people, typical)
+    _check_synthetic(encoder, synthetic, quantiles)
 
     tau = tuple(content["diffusion"]["tau"])
     proposer = _proposer(content, encoder.space, tensors) if fast else None
@@ -190,7 +190,7 @@ def _read(whole: bytes) -> Saved:
     fitted = Fitted(
         encoder, content["label"], favourable_of(content["favourable"]), classifier,
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
-        raw, y, people, typical, decides, content["report"], scored=tensors.get("people.score"),
+        raw, y, synthetic, quantiles, decides, content["report"], synthetic_scores=tensors.get("synthetic.score"),
         proposer=proposer,
     )  # fmt: skip
     return Saved(fitted, method, **content["settings"] | {"tau": tuple(content["settings"]["tau"]), "fast": fast})
@@ -207,7 +207,7 @@ def _content(saved: Saved) -> Content:
         "favourable": favourable_entry(fitted.favourable),
         "outputs": outputs_entry(fitted.outputs),
         "classifier": fitted.classifier and fitted.classifier.settings,
-        "model": model_entry(fitted.decides, fitted.scored),
+        "model": model_entry(fitted.decides, fitted.synthetic_scores),
         "diffusion": fitted.diffusion.settings,
         "settings": {name: getattr(saved, name) for name in ("hidden", "tau", "steps", "seed", "keep_rows")},
         "method": {"name": name, "settings": {key: getattr(method, key) for key in setting_types(METHODS[name])}},
@@ -219,7 +219,7 @@ def _tensors(saved: Saved) -> Tensors:
     fitted = saved.fitted
     kept = len(fitted.raw) if saved.keep_rows else 0
     tensors = {"rows.raw": torch.from_numpy(fitted.raw[:kept]), "rows.y": fitted.y[:kept]}
-    tensors |= {"people.raw": torch.from_numpy(fitted.people), "typical": fitted.typical}
+    tensors |= {"synthetic.raw": torch.from_numpy(fitted.synthetic), "energy_quantiles": fitted.energy_quantiles}
     for i, learned in enumerate(fitted.encoder.columns):
         tensors |= {name.format(i): torch.from_numpy(array) for name, array in learned.arrays().items()}
     proposer = fitted.proposer if saved.fast else None
@@ -227,19 +227,22 @@ def _tensors(saved: Saved) -> Tensors:
     for name, module in modules.items():
         state = {} if module is None else module.state_dict()
         tensors |= {f"{name}.{key}": tensor for key, tensor in state.items()}
-    return tensors if fitted.scored is None else tensors | {"people.score": fitted.scored}
+    return tensors if fitted.synthetic_scores is None else tensors | {"synthetic.score": fitted.synthetic_scores}
 
 
 def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast: bool) -> dict[str, tuple[str, Sizes]]:
     """The dtype and shape of every tensor, by its name; those of a column carry its position."""
     space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
     layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
-    layout |= {"people.raw": ("F64", ("people", len(schema))), "typical": ("F64", (outputs[0].groups, KNOTS))}
+    layout |= {
+        "synthetic.raw": ("F64", ("synthetic", len(schema))),
+        "energy_quantiles": ("F64", (outputs[0].groups, KNOTS)),
+    }
     for i, column in enumerate(schema):
         layout |= {name.format(i): shape for name, shape in column.layout().items()}
     weights: dict[str, Sizes] = {"diffusion.low": (space.num,), "diffusion.high": (space.num,)}
     if classifier is None:
-        layout["people.score"] = "F64", ("people", sum(output.columns for output in outputs))
+        layout["synthetic.score"] = "F64", ("synthetic", sum(output.columns for output in outputs))
     else:
         size, blocks = classifier["hidden"], classifier["blocks"]
         weights |= _weights("classifier.network", space.width, len(outputs[0].classes), size, blocks)
@@ -350,13 +353,13 @@ def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor, clas
         raise InputError(f"it has {len(raw)} training rows, more than the {content['report']['rows']} of its table")
 
 
-def _check_people(encoder: Encoder, people: Floats, typical: Tensor) -> None:
-    """Some people, of values that each column knows; quantiles in their order."""
-    _check_values(encoder, people, "synthetic people")
-    if len(people) == 0:
-        raise InputError("it has no synthetic people")
-    if not ((typical.abs() <= LARGEST).all() and (typical.diff(dim=1) >= 0).all()):  # nor is NaN
-        raise InputError("its tensor 'typical' does not increase, or has a value that is not a number")
+def _check_synthetic(encoder: Encoder, synthetic: Floats, quantiles: Tensor) -> None:
+    """Some synthetic, of values that each column knows; quantiles in their order."""
+    _check_values(encoder, synthetic, "synthetic synthetic")
+    if len(synthetic) == 0:
+        raise InputError("it has no synthetic synthetic")
+    if not ((quantiles.abs() <= LARGEST).all() and (quantiles.diff(dim=1) >= 0).all()):  # nor is NaN
+        raise InputError("its tensor 'energy_quantiles' does not increase, or has a value that is not a number")
 
 
 def _check_values(encoder: Encoder, raw: Floats, whose: str) -> None:

@@ -81,13 +81,13 @@ def evaluate(
         beside = yardstick.frame(yardstick.neighbours(feasible.own[at], task.oracle))
         near = FeasibleSet.of(fitted.encoder, beside, answer.immutable, question.rules)
         again = replace(question, goals=question.goals.take(of_target), options=1)
-        found, found_near = answer.found.take(at), explain(method, near, again)
+        found, found_near = answer.explanation.take(at), explain(method, near, again)
         groups.append((found, yardstick.measure(feasible.take(at), found, near.own, found_near)))
     measured = _together(groups)
-    valid = answer.found.status[:, 0] == Status.VALID
+    valid = answer.explanation.status[:, 0] == Status.VALID
     if retrain and table is not None and valid.any():
         ensemble = explainer.retrain(table, retrain, UNSEEN_SEED)
-        accepting = ensemble.accepting(answer.found.raw[valid, 0], question.goals.take(torch.from_numpy(valid)))
+        accepting = ensemble.accepting(answer.explanation.raw[valid, 0], question.goals.take(torch.from_numpy(valid)))
         measured["retrained"] = float(accepting.double().mean()) / retrain
     return measured
 
@@ -108,7 +108,7 @@ def _rows_of(explainer: BlockWorker, table: pd.DataFrame | None) -> Rows:
     if table is None:
         raw, y = fitted.raw, fitted.y.numpy()
         if len(raw) == 0:
-            raw, y = fitted.people, Oracle(fitted.model).predict(fitted.people).numpy()
+            raw, y = fitted.synthetic, Oracle(fitted.model).predict(fitted.synthetic).numpy()
         return Rows(raw, y, raw[:0], y[:0])
     raw = fitted.encoder.read(table)
     y = Oracle(fitted.model).predict(raw).numpy() if fitted.classifier is None else fitted.class_numbers(table)

@@ -359,11 +359,11 @@ class Explainer:
             )
         real = self.keep_rows and len(fitted.raw) > 0
         if (key := ("population", real)) not in fitted.memo:
-            raw = fitted.raw if real else fitted.people
+            raw = fitted.raw if real else fitted.synthetic
             if fitted.classifier is not None:
                 y = Oracle(fitted.model).predict(raw)
             else:  # what a model of the user's said when it was asked
-                y = fitted.y if fitted.scored is None or real else output.group(fitted.scored)
+                y = fitted.y if fitted.synthetic_scores is None or real else output.group(fitted.synthetic_scores)
             fitted.memo[key] = Population.of(fitted.encoder, raw, y.numpy(), answers_of(output), real)
         made: Population = fitted.memo[key]
         return made

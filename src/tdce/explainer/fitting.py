@@ -74,12 +74,12 @@ class Fitted:
     diffusion: TabularDiffusion
     raw: Floats  # (rows, features) that were learned, for methods that search among them; none if loaded without
     y: Tensor  # (rows,) their class numbers, or the groups of a number that the model says
-    people: Floats  # (people, features) synthetic ones
-    typical: Tensor  # (classes, knots) see `plausibility.reference`
+    synthetic: Floats  # (synthetic rows, features)
+    energy_quantiles: Tensor  # (classes, knots) see `plausibility.reference`
     decides: Model  # what is explained
     report: dict[str, Any]  # rows, accuracy, losses, versions; seconds and date too unless it was loaded
     hints: tuple[str, ...] = ()  # what a careful person would notice about the columns; none if it was loaded
-    scored: Tensor | None = None  # (people, columns) what a given model says of the synthetic people
+    synthetic_scores: Tensor | None = None  # (people, columns) what a given model says of the synthetic people
     proposer: Proposer | None = None  # for answers in one pass, see `distilling`
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
 
@@ -88,8 +88,8 @@ class Fitted:
         return self.encoder.embed(self.raw).float()
 
     @cached_property
-    def x_people(self) -> Tensor:
-        return self.encoder.embed(self.people).float()
+    def x_synthetic(self) -> Tensor:
+        return self.encoder.embed(self.synthetic).float()
 
     @property
     def model(self) -> Model:
@@ -100,9 +100,11 @@ class Fitted:
 
     def with_model(self, models: Mapping[str, ModelAdapter]) -> Fitted:
         """With the model that it was made for, which a file does not hold."""
-        if not isinstance(self.decides, MissingModel) or self.scored is None:
+        if not isinstance(self.decides, MissingModel) or self.synthetic_scores is None:
             raise InputError("this explainer has a classifier of its own; leave model out")
-        return replace(self, decides=reattach(self.decides, models, self.encoder, self.people, self.scored))
+        return replace(
+            self, decides=reattach(self.decides, models, self.encoder, self.synthetic, self.synthetic_scores)
+        )
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -155,7 +157,7 @@ class Fitted:
         mutable, oracle = ~self.encoder.space.mask(immutable), Oracle(self.model, budget, ensemble)
         return Task(
             self.encoder, oracle, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
-            self.x_people, self.typical, self.memo, self.scored,
+            self.x_synthetic, self.energy_quantiles, self.memo, self.synthetic_scores,
             self.proposals if fast else None,
         )  # fmt: skip
 
@@ -221,7 +223,7 @@ def fit(
         progress.say(f"Hint: {hint}")
     groups = decides.outputs[0].groups
     diffusion, walk = learned_diffusion(encoder.space, x, y, hidden, tau, steps, seed, progress, groups)
-    people = draw_synthetic(encoder, diffusion, classes_to_draw(y[train], seed), seed, progress)
+    synthetic = draw_synthetic(encoder, diffusion, classes_to_draw(y[train], seed), seed, progress)
     unseen = raw[held_out.numpy()], y[held_out]
     typical = reference(encoder, diffusion, *unseen, groups, seed, progress)
 
@@ -241,9 +243,9 @@ def fit(
         "versions": {"python": platform.python_version()}
         | {name: version(name) for name in ("tdce", "torch", "numpy", "pandas")},
     }
-    scored = None if models is None else torch.from_numpy(decides.score(people))
+    scored = None if models is None else torch.from_numpy(decides.score(synthetic))
     return Fitted(
-        encoder, label, favourable, classifier, diffusion, raw[train.numpy()], y[train], people, typical, decides,
+        encoder, label, favourable, classifier, diffusion, raw[train.numpy()], y[train], synthetic, typical, decides,
         report, noticed, scored,
     )  # fmt: skip
 

@@ -54,7 +54,7 @@ def _own_version() -> str:
 
 
 def _models(fitted: Fitted) -> tuple[Mapping[str, Any], ...]:
-    entry = model_entry(fitted.decides, fitted.scored)
+    entry = model_entry(fitted.decides, fitted.synthetic_scores)
     if entry is None:
         digest = "" if fitted.classifier is None else _weights(fitted.classifier)
         return ({"output": "", "kind": "tdce", "name": "classifier", "digest": digest, "versions": {}},)

@@ -1,7 +1,16 @@
+from tdce.methods.algorithm1 import GUIDED as GUIDED
+from tdce.methods.algorithm1 import GUIDED_LITERAL as GUIDED_LITERAL
 from tdce.methods.algorithm1 import Guided as Guided
 from tdce.methods.algorithm1 import GuidedLiteral as GuidedLiteral
 from tdce.methods.attribution import MOST_REASONS as MOST_REASONS
 from tdce.methods.attribution import rank_reasons as rank_reasons
+from tdce.methods.baselines.cchvae import CCHVAE as CCHVAE
+from tdce.methods.baselines.counternet import CounterNet as CounterNet
+from tdce.methods.baselines.face import FACE as FACE
+from tdce.methods.baselines.latent import Clue as Clue
+from tdce.methods.baselines.latent import Revise as Revise
+from tdce.methods.baselines.nice import NICE as NICE
+from tdce.methods.baselines.wachter import Wachter as Wachter
 from tdce.methods.conflicts import explain_conflicts as explain_conflicts
 from tdce.methods.driver import explain as explain
 from tdce.methods.explanation import Explanation as Explanation
@@ -12,6 +21,8 @@ from tdce.methods.proposer import Proposals as Proposals
 from tdce.methods.proposer import Proposer as Proposer
 from tdce.methods.protocol import Guide as Guide
 from tdce.methods.protocol import Method as Method
+from tdce.methods.protocol import Query as Query
+from tdce.methods.protocol import Search as Search
 from tdce.methods.protocol import Task as Task
 from tdce.methods.protocol import task_of as task_of
 from tdce.methods.refine import Refined as Refined

@@ -47,7 +47,7 @@ class Guided:
         check_settings(self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), proximity=(0, 1e3), tau=TAU_RANGE)
 
     def fit(self, task: Task) -> Self:
-        task.lead("Algorithm 1")
+        task.require_guide("Algorithm 1")
         return replace(self, task_=task)
 
     def search(self, query: Query, noise: Noise) -> Search:
@@ -96,7 +96,7 @@ class Guided:
     def gradients(self, x_t: Tensor, t: int, x: Tensor, goals: Goals) -> Gradients:
         """The denoised row and the guided direction: g_num = unit(grad log p) - proximity * unit(grad d)."""
         task = task_of(self)
-        space, diffusion, guide = task.space, task.diffusion, task.lead("Algorithm 1")
+        space, diffusion, guide = task.space, task.diffusion, task.require_guide("Algorithm 1")
         with torch.enable_grad():
             at = x_t.detach().requires_grad_()
             if self.through_denoiser:

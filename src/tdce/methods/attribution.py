@@ -36,7 +36,7 @@ def change_losses(
     lost[alone] = after[row, option] - before[row]
     several = changed & ~alone
     row, option, feature = np.nonzero(several)
-    if 0 < len(row) <= oracle.left:
+    if 0 < len(row) <= oracle.remaining:
         back = raw[row, option]
         back[np.arange(len(row)), feature] = own[row, feature]
         lost[several] = after[row, option] - shown_margin(oracle.score(back), goals.take(torch.from_numpy(row))).numpy()

@@ -73,11 +73,11 @@ def explain(
     `reasons`, the model is also asked what each change is worth."""
     task, own, goals = task_of(method), feasible.own, question.goals
     oracle = task.oracle
-    first = oracle.alone(own, goals)
+    first = oracle.decide_alone(own, goals)
     before, already = round_scores(goals.shown(first.score)).numpy(), first.met.numpy()
     chance = round_scores(goals.chance(first.score)).numpy()
     free = np.zeros(len(own), dtype=bool)
-    oracle.kept = len(own) * question.options * (draws_for(question.options) if method.random else 1)
+    oracle.reserved = len(own) * question.options * (draws_for(question.options) if method.random else 1)
     for at in _parts(np.arange(len(own)), BLOCK):
         free[at] = feasible.take(at).free().any(axis=1)
 
@@ -105,9 +105,9 @@ def explain(
     status[already] = Status.ALREADY
     status[~already & ~free] = Status.INFEASIBLE
     plausible = _plausible(task, raw, goals.towards(first.score))
-    oracle.kept = 0
+    oracle.reserved = 0
     notes = _remarks(feasible, goals, raw, status, before, after)
-    if oracle.short:
+    if oracle.exhausted:
         spent = Note("budget", values={"rows": oracle.budget})
         for i, j in np.argwhere(status == Status.BEST_EFFORT).tolist():
             notes[i, j] = (*notes[i, j], spent)
@@ -175,7 +175,9 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
     """The answers for one block of rows: all that the method has at once, or those chosen from several draws."""
     feasible, goals, own, draws = block.feasible, block.goals, start.own, []
     costs = torch.tensor([question.costs.get(name, 1.0) for name in feasible.encoder.schema.names], dtype=torch.float)
-    query = Query(feasible.x, start.decision, goals, feasible.reach(), question.closeness, question.options, costs)
+    query = Query(
+        feasible.x, start.decision, goals, feasible.encoded_bounds(), question.closeness, question.options, costs
+    )
     for option in range(draws_for(question.options) if method.random else 1):
         x_cf = yield from method.search(query, Noise(feasible.x, question.seed, option))
         if not torch.isfinite(x_cf).all():
@@ -205,10 +207,10 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
 def _plausible(task: Task, raw: Floats, towards: Tensor) -> Floats:
     """(rows, options) how plausible each is in the class that was wanted for its row."""
     rows, options, features = raw.shape
-    if len(task.typical) == 0:
+    if len(task.energy_quantiles) == 0:
         return np.full((rows, options), np.nan)
     wanted = towards.repeat_interleave(options)
-    flat = rate_plausibility(task.encoder, task.diffusion, task.typical, raw.reshape(-1, features), wanted)
+    flat = rate_plausibility(task.encoder, task.diffusion, task.energy_quantiles, raw.reshape(-1, features), wanted)
     return flat.reshape(rows, options)
 
 

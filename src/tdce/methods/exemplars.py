@@ -37,11 +37,11 @@ class ExemplarPool:
     @classmethod
     def of(cls, task: Task, goal: Goal) -> ExemplarPool:
         def make() -> ExemplarPool:
-            x = task.people[exemplars_meeting(task, goal)]
+            x = task.synthetic[exemplars_meeting(task, goal)]
             return cls(goal, x, places(task.encoder, x), values.effects(task.space, x), values)
 
         values = ValueEffects.of(task, goal)
-        return task.once(("crowd", goal, len(values.rows), values.sample), make)
+        return task.memoise(("crowd", goal, len(values.rows), values.sample), make)
 
     def nearest(self, x: Tensor, mutable: Tensor, count: int) -> Tensor:
         """(n, k) positions of the nearest people, those first that agree on the immutable columns."""
@@ -65,7 +65,7 @@ class ExemplarPool:
     def energy(self, task: Task, y: Tensor) -> Tensor:
         """(n, p) of all people as members of each row's class, each person with noise of its own."""
         classes = sorted(set(y.tolist()))
-        each = torch.stack([task.once(("energy", self.goal, k), partial(self._energy, task, k)) for k in classes])
+        each = torch.stack([task.memoise(("energy", self.goal, k), partial(self._energy, task, k)) for k in classes])
         return each[torch.tensor([classes.index(k) for k in y.tolist()])]
 
     def _energy(self, task: Task, k: int) -> Tensor:
@@ -105,14 +105,14 @@ class ValueEffects:
         """Measured once; a part of the budget is spent on it, if there is one."""
         family, oracle = goal.family, task.oracle
         accepted = exemplars_meeting(task, family)  # paid for by every question
-        some = task.once(("chosen", family), lambda: cls._chosen(task, task.people[accepted]))
+        some = task.memoise(("chosen", family), lambda: cls._chosen(task, task.synthetic[accepted]))
         sample = SAMPLE if oracle.budget is None else min(SAMPLE, int(SHARE * oracle.budget) // max(1, len(some.rows)))
 
         def known() -> ValueEffects:
-            refused = task.people[~accepted][:sample]
-            return task.once(("values", family, sample), lambda: some._measured(task, family, refused))
+            refused = task.synthetic[~accepted][:sample]
+            return task.memoise(("values", family, sample), lambda: some._measured(task, family, refused))
 
-        return oracle.pay(("values", family), sample * len(some.rows), known)
+        return oracle.charge(("values", family), sample * len(some.rows), known)
 
     @classmethod
     def _chosen(cls, task: Task, accepted: Tensor) -> ValueEffects:
@@ -171,12 +171,12 @@ def _levels(values: Tensor) -> Tensor:
 
 def exemplars_meeting(task: Task, goal: Goal) -> Tensor:
     """(p,) which synthetic people meet the goal."""
-    if len(task.people) == 0:
+    if len(task.synthetic) == 0:
         return torch.zeros(0, dtype=torch.bool)
-    if task.scored is not None:
-        return goal.met(task.scored)
+    if task.synthetic_scores is not None:
+        return goal.met(task.synthetic_scores)
 
     def known() -> Tensor:
-        return task.once("scores of people", lambda: task.oracle.score(task.encoder.unembed(task.people)))
+        return task.memoise("scores of people", lambda: task.oracle.score(task.encoder.unembed(task.synthetic)))
 
-    return goal.met(task.oracle.pay("people", len(task.people), known))
+    return goal.met(task.oracle.charge("people", len(task.synthetic), known))

@@ -41,10 +41,12 @@ class Task:
     x: Tensor  # (m, width) the rows that were learned; m = 0 if the explainer was loaded without them
     y: Tensor  # (m,) their class numbers
     seed: int = 0  # of whatever the method trains
-    people: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (p, width) synthetic ones
-    typical: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (classes, knots) for `plausibility`
-    memo: dict[Hashable, Any] = field(default_factory=dict)  # see `once`
-    scored: Tensor | None = None  # (p, columns) what the model says of the synthetic people, if that is known already
+    synthetic: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (p, width) synthetic ones
+    energy_quantiles: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (classes, knots) for `plausibility`
+    memo: dict[Hashable, Any] = field(default_factory=dict)  # see `memoise`
+    synthetic_scores: Tensor | None = (
+        None  # (p, columns) what the model says of the synthetic people, if that is known already
+    )
     proposals: Proposals | None = None  # for answers in one pass
 
     @property
@@ -69,15 +71,15 @@ class Task:
                 "(Explainer(keep_rows=True), or `tdce fit --keep-rows`), or use the method search, which needs none"
             )
 
-    def lead(self, who: str) -> Guide:
+    def require_guide(self, who: str) -> Guide:
         """The guide, or an error with the remedy."""
         if self.guide is None:
             raise InputError(f"{who} needs a model with gradients, but this one has none; use cchvae, face or nice")
         return self.guide
 
-    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+    def memoise(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What was made earlier under this key for the same rows and models; otherwise made now and kept."""
-        made_for = (self.x, self.people, self.diffusion, self.oracle.model, self.guide)
+        made_for = (self.x, self.synthetic, self.diffusion, self.oracle.model, self.guide)
         whole = (key, *map(id, made_for))  # kept with them, so that no other object takes over an id
         if whole not in self.memo:
             self.memo[whole] = made_for, make()
@@ -128,7 +130,7 @@ class Query:
     x: Tensor  # (n, width) rows, of which none meets its goal
     own: Decision  # on the rows as they are
     goals: Goals  # one per row
-    reach: EncodedBounds  # how far each row may go
+    bounds: EncodedBounds  # how far each row may go
     closeness: float | None  # from 0, typical of what is wanted, to 1, near to the row; None: the method's own
     options: int = 1  # how many answers are wanted
     costs: Tensor = field(default_factory=lambda: torch.ones(()))  # (features,) of changing each, or () of any

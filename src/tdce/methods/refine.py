@@ -26,7 +26,7 @@ class Refined:
 
     def fit(self, task: Task) -> Self:
         made = self.method.fit(task)
-        return replace(self, method=made, task_=replace(task_of(made), people=task.people))
+        return replace(self, method=made, task_=replace(task_of(made), synthetic=task.synthetic))
 
     @torch.no_grad()
     def search(self, query: Query, noise: Noise) -> Search:

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from tdce.methods.algorithm1 import GUIDED, GUIDED_LITERAL, Guided, GuidedLiteral
+from tdce.methods.algorithm1 import Guided, GuidedLiteral
 from tdce.methods.baselines.cchvae import CCHVAE
 from tdce.methods.baselines.counternet import CounterNet
 from tdce.methods.baselines.face import FACE
 from tdce.methods.baselines.latent import Clue, Revise
 from tdce.methods.baselines.nice import NICE
 from tdce.methods.baselines.wachter import Wachter
-from tdce.methods.protocol import Method, Query, Search, Task
+from tdce.methods.protocol import Method
 from tdce.methods.search import DiffusionSearch
 
 METHODS: dict[str, Callable[..., Method]] = {
@@ -24,23 +24,3 @@ METHODS: dict[str, Callable[..., Method]] = {
     "counternet": CounterNet,
     "nice": NICE,
 }
-
-__all__ = [
-    "CCHVAE",
-    "FACE",
-    "GUIDED",
-    "GUIDED_LITERAL",
-    "METHODS",
-    "NICE",
-    "Clue",
-    "CounterNet",
-    "DiffusionSearch",
-    "Guided",
-    "GuidedLiteral",
-    "Method",
-    "Query",
-    "Revise",
-    "Search",
-    "Task",
-    "Wachter",
-]

@@ -42,12 +42,12 @@ class DiffusionSearch:
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
     closeness: float = 0.75  # the dial: 0 is most likely by the diffusion model, 1 as close as possible
-    people: int = 8  # accepted people of whom a row may take over a part; and whom it is asked about as a whole
+    exemplars: int = 8  # accepted people of whom a row may take over a part; and whom it is asked about as a whole
     beam: int = 4  # candidates of either kind that are brought nearer
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_settings(self, closeness=(0, 1), people=(1, WIDE), beam=(1, LARGEST_COUNT))
+        check_settings(self, closeness=(0, 1), exemplars=(1, WIDE), beam=(1, LARGEST_COUNT))
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
@@ -57,7 +57,7 @@ class DiffusionSearch:
         closeness = self.closeness if query.closeness is None else query.closeness
         aim = Objective(task_of(self), query, noise, closeness, query.goals.towards(query.own.score))
         single, parts, whole = (Candidates(query, aim) for _ in range(3))
-        yield from self.asked(query, single, parts, whole, slice(self.people))
+        yield from self.asked(query, single, parts, whole, slice(self.exemplars))
         yield from self.last_resort(query, single.lacking() & parts.lacking() & whole.lacking(), whole, noise)
         some = single.cheapest(self.beam).joined(parts.cheapest(WEIGHED))
         starts = some.best(self.beam).joined(whole.best(self.beam))
@@ -65,7 +65,7 @@ class DiffusionSearch:
         answer = near.first()
         if query.options == 1:
             return answer
-        yield from self.asked(query, single, parts, whole, slice(self.people, OTHERS * self.people))
+        yield from self.asked(query, single, parts, whole, slice(self.exemplars, OTHERS * self.exemplars))
         different = partial(Candidates.different, count=3 * query.options, begin=answer)
         starts = single.cheapest(OTHERS * WEIGHED).joined(parts.cheapest(OTHERS * WEIGHED)).joined(whole)
         others = yield from self.refine(query, different(starts), different)

@@ -31,24 +31,24 @@ class Oracle:
         self.model = model
         self.ensemble = ensemble  # models that are to say the same, nearly all of them
         self.budget = budget  # of rows that are paid for; None: no end
-        self.kept = 0  # of the budget, for verdicts on what is returned
-        self.short = False  # whether something was not asked because the budget was used up
+        self.reserved = 0  # of the budget, for verdicts on what is returned
+        self.exhausted = False  # whether something was not asked because the budget was used up
         self.calls = 0
         self.rows = 0  # different ones that were asked about, over all calls
         self._spent = 0
         self._paid: set[Hashable] = set()
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """How many rows it may still ask about, besides those that it keeps some of the budget for."""
-        return inf if self.budget is None else max(0, self.budget - self._spent - self.kept)
+        return inf if self.budget is None else max(0, self.budget - self._spent - self.reserved)
 
     def __call__(self, raw: Floats, goals: Goals, turn: Positions | None = None) -> Decision:
         """Of raw rows (n, features), each by its own goal. With `turn` they may be too many for the budget: those with
         a later turn are then refused unasked."""
-        if turn is not None and len(raw) > self.left:
+        if turn is not None and len(raw) > self.remaining:
             return self._some(raw, goals, turn)
-        decision = self.alone(raw, goals)
+        decision = self.decide_alone(raw, goals)
         if self.ensemble is None or not decision.met.any():
             return decision
         at = decision.met.nonzero().squeeze(1)
@@ -56,7 +56,7 @@ class Oracle:
         margin = decision.margin.index_copy(0, at, torch.minimum(decision.margin[at], theirs))
         return Decision(decision.score, margin >= 0, margin)
 
-    def alone(self, raw: Floats, goals: Goals) -> Decision:
+    def decide_alone(self, raw: Floats, goals: Goals) -> Decision:
         """By the model itself, whatever a committee says."""
         p = self.score(raw)
         return Decision(p, goals.met(p), goals.margin(p))
@@ -69,10 +69,10 @@ class Oracle:
         self._spent += len(first)
         return torch.from_numpy(self.model.score(raw[first]))[place]
 
-    def pay(self, what: Hashable, rows: int, known: Callable[[], Made]) -> Made:
+    def charge(self, what: Hashable, rows: int, measure: Callable[[], Made]) -> Made:
         """Something that is measured once and remembered: it costs every question the same, known or not."""
         before = self._spent
-        made = known()
+        made = measure()
         self._spent = before + (0 if what in self._paid else rows)
         self._paid.add(what)
         return made
@@ -82,8 +82,8 @@ class Oracle:
         order = np.lexsort((first, turn[first]))
         number = np.empty(len(first), dtype=np.int64)  # of each different row in that order
         number[order] = np.arange(len(first))
-        asked = number[place] < self.left
-        self.short |= not asked.all()
+        asked = number[place] < self.remaining
+        self.exhausted |= not asked.all()
         p = torch.zeros(len(raw), sum(output.columns for output in self.model.outputs), dtype=torch.double)
         met, margin = torch.zeros(len(raw), dtype=torch.bool), torch.full((len(raw),), -inf, dtype=torch.double)
         if asked.any():

@@ -22,7 +22,7 @@ STATUSES = tuple(status.value for status in Status)
 def person_cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> dict[str, Any]:
     """All that cards show, sort and search; a value is the number of its text in its column."""
     flat = [line for options in lines for line in options]
-    found = view.found
+    found = view.explanation
     features, changes = [], [list[tuple[int, int]]() for _ in flat]
     for place, (i, column) in enumerate(view.shown):
         feature, after, where = _feature(view, i, column, speaker)
@@ -75,7 +75,7 @@ def _feature(view: View, i: int, column: Column, speaker: Speaker) -> tuple[dict
     """A feature's texts and everybody's own value; the new values, and the lines that they belong to."""
     where = np.flatnonzero(view.changed[:, :, i].reshape(-1))
     cells = [*view.rows[column.name], *view.written[column.name].iloc[where]]
-    raw = np.concatenate([view.found.own[:, i], view.found.raw[:, :, i].reshape(-1)[where]])
+    raw = np.concatenate([view.explanation.own[:, i], view.explanation.raw[:, :, i].reshape(-1)[where]])
     _, first, codes = np.unique(raw, return_index=True, return_inverse=True)  # missing ones are equal
     texts = [speaker.value(column.name, cells[at]) for at in first.tolist()]
     rows = len(view.rows)
@@ -127,7 +127,7 @@ def _scale(view: View, number: bool) -> tuple[float, float]:
     if not number:
         return 0.0, 1.0
     wanted = [border for goal in view.question.goals.kinds for border in borders(goal, _classes(view))]
-    every = np.concatenate([view.found.score_before, view.found.score_after.reshape(-1), wanted])
+    every = np.concatenate([view.explanation.score_before, view.explanation.score_after.reshape(-1), wanted])
     low, high = float(every.min()), float(every.max())
     room = 0.05 * (high - low) or 1.0
     return low - room, high + room

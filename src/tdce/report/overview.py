@@ -83,14 +83,14 @@ def _amount(column: Column, number: float, speaker: Speaker) -> str:
 def _measures(view: View, who: Flags) -> dict[str, Any]:
     """Of some people; what cannot be said is None."""
     asked, valid = who & view.asked, who & view.valid
-    plausible = view.found.plausibility[valid, 0]
+    plausible = view.explanation.plausibility[valid, 0]
     return {
         "people": int(who.sum()),
         "already": int((who & ~view.asked).sum()),
         "asked": int(asked.sum()),
         "valid": int(valid.sum()),
-        "best_effort": int((who & (view.found.status[:, 0] == Status.BEST_EFFORT)).sum()),
-        "infeasible": int((who & (view.found.status[:, 0] == Status.INFEASIBLE)).sum()),
+        "best_effort": int((who & (view.explanation.status[:, 0] == Status.BEST_EFFORT)).sum()),
+        "infeasible": int((who & (view.explanation.status[:, 0] == Status.INFEASIBLE)).sum()),
         "validity": valid.sum() / asked.sum() if asked.any() else None,
         "changes": view.changed[valid, 0].sum(axis=1).mean() if valid.any() else None,
         "effort": view.effort[valid, 0].mean() if valid.any() else None,
@@ -100,7 +100,7 @@ def _measures(view: View, who: Flags) -> dict[str, Any]:
 
 def _how(view: View, i: int, column: Column, who: Flags, speaker: Speaker) -> str:
     """The median step of a number, up and down; the most common new category."""
-    own, new = view.found.own[who, i], view.found.raw[who, 0, i]
+    own, new = view.explanation.own[who, i], view.explanation.raw[who, 0, i]
     if column.numbers and not np.isin(np.concatenate([own, new]), column.marks).any():
         step = new - own
         said = []

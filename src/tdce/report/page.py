@@ -215,7 +215,7 @@ def _facts(
     size = {"rows": figures.count(len(view.rows)), "columns": view.rows.shape[1], "options": question.options}
     fact("rows", speaker.text("report_rows", **size))
     fact("wanted", ", ".join(dict.fromkeys(speaker.target(options[0]) for options in lines)))
-    counts = {status: int((view.found.status == status).sum()) for status in STATUSES}
+    counts = {status: int((view.explanation.status == status).sum()) for status in STATUSES}
     fact("status", ", ".join(f"{figures.count(n)} {speaker.status(s)}" for s, n in counts.items() if n))
     settings = {} if context is None else dict(context.settings)
     closeness = settings.pop("closeness", None) if question.closeness is None else question.closeness
@@ -258,7 +258,7 @@ def _plane(view: View, speaker: Speaker, figures: Figures) -> dict[str, Any]:
     """The map, and the same in figures."""
     from markupsafe import Markup
 
-    effort, plausible = view.effort[view.valid, 0], view.found.plausibility[view.valid, 0]
+    effort, plausible = view.effort[view.valid, 0], view.explanation.plausibility[view.valid, 0]
     if not len(effort) or np.isnan(plausible).any():
         return {"plane": "", "plane_table": {}}
     across, upwards = speaker.text("report_across"), speaker.text("report_upwards")

@@ -25,7 +25,7 @@ class View:
     written: pd.DataFrame  # one line per row and option
     schema: Schema
     question: Question
-    found: Explanation
+    explanation: Explanation
     immutable: tuple[Name, ...]
     context: Context | None
     population: Population | None
@@ -40,24 +40,24 @@ class View:
     @cached_property
     def changed(self) -> Flags:
         """(rows, options, features)"""
-        return ~same(self.found.raw, self.found.own[:, None])
+        return ~same(self.explanation.raw, self.explanation.own[:, None])
 
     @property
     def asked(self) -> Flags:
         """(rows,) who is not there already."""
-        return np.asarray(self.found.status[:, 0] != Status.ALREADY)
+        return np.asarray(self.explanation.status[:, 0] != Status.ALREADY)
 
     @property
     def valid(self) -> Flags:
         """(rows,) whose first option is accepted."""
-        return np.asarray(self.found.status[:, 0] == Status.VALID)
+        return np.asarray(self.explanation.status[:, 0] == Status.VALID)
 
     @cached_property
     def moved(self) -> Floats:
         """(rows, options, features) how far each went, from 0 to 1: a category all the way, a number by its share of
         the range from the 5 % to the 95 % quantile, as in Gower's distance."""
         numeric = np.array([column.numbers > 0 for column in self.schema])
-        own, raw = self._unmarked(self.found.own)[:, None], self._unmarked(self.found.raw)
+        own, raw = self._unmarked(self.explanation.own)[:, None], self._unmarked(self.explanation.raw)
         share = np.abs(raw - own) / self._spans
         graded = numeric & ~np.isnan(share)
         return np.where(self.changed, np.where(graded, np.minimum(share, 1.0), 1.0), 0.0)
@@ -71,7 +71,7 @@ class View:
     @property
     def _spans(self) -> Floats:
         if self.population is None:
-            return spans(self._unmarked(self.found.own))
+            return spans(self._unmarked(self.explanation.own))
         return np.array([self.population[name].span for name in self.schema.names])
 
     def _unmarked(self, raw: Floats) -> Floats:

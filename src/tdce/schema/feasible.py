@@ -89,9 +89,9 @@ class FeasibleSet:
         raw = np.where(self.encoder.same(x_cf, self.x) | self.frozen, self.own, raw)
         return self.laws.kept(raw, self.own, self)
 
-    def reach(self) -> EncodedBounds:
+    def encoded_bounds(self) -> EncodedBounds:
         """How far the encoded rows may go: the lowest and highest numbers, and which category weights may be 1."""
-        parts = zip(*(choices.reach() for choices in self.choices), strict=True)
+        parts = zip(*(choices.encoded_bounds() for choices in self.choices), strict=True)
         low, high, allowed = (torch.from_numpy(np.concatenate(each, axis=1)) for each in parts)
         return EncodedBounds(low.float(), high.float(), allowed)
 

@@ -263,7 +263,7 @@ def _schema(explainer: Explainer, speaker: Speaker) -> dict[str, Any]:
         "may_change": {str(column.name): column.may_change for column in columns},
         "described": {str(column.name): described(column, speaker) for column in columns},
         "spoken": {str(column.name): spoken(column, speaker) for column in columns},
-        "usual": usual(fitted.people, columns),
+        "usual": usual(fitted.synthetic, columns),
         "said": {key: speaker.chosen(said) for key, said in explainer.schema.outcomes.items()},
     }  # fmt: skip
 

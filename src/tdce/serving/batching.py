@@ -32,7 +32,7 @@ def _part(answer: Answer, at: Positions, rows: pd.DataFrame) -> Answer:
         rows=rows,
         written=answer.written.iloc[lines].set_axis(rows.index.repeat(answer.options), axis=0),
         question=replace(answer.question, goals=answer.question.goals.take(torch.from_numpy(at))),
-        found=answer.found.take(at),
+        explanation=answer.explanation.take(at),
         target=answer.target[at],
         wanted=answer.wanted[at],
     )
@@ -44,13 +44,13 @@ def joined(answers: list[Answer]) -> Answer:
     if not others:
         return first
     goals = Goals.of([answer.question.goals.goal(i) for answer in answers for i in range(len(answer.rows))])
-    found = (_stacked([getattr(answer.found, field.name) for answer in answers]) for field in fields(Explanation))
+    found = (_stacked([getattr(answer.explanation, field.name) for answer in answers]) for field in fields(Explanation))
     return replace(
         first,
         rows=pd.concat([answer.rows for answer in answers]),
         written=pd.concat([answer.written for answer in answers]),
         question=replace(first.question, goals=goals),
-        found=Explanation(*found),
+        explanation=Explanation(*found),
         target=_stacked([answer.target for answer in answers]),
         wanted=_stacked([answer.wanted for answer in answers]),
         model_calls=sum(answer.model_calls for answer in answers),

@@ -88,7 +88,7 @@ class Jobs:
             raise InputError("max_model_rows is for a single call; a job is many: leave it out")
         if isinstance(question.get("target"), list):
             raise InputError("target has one goal per row, which is for a single call; give a job one goal")
-        empty = self.explainer.fitted.encoder.write(self.explainer.fitted.people[:0], pd.DataFrame(index=range(0)))
+        empty = self.explainer.fitted.encoder.write(self.explainer.fitted.synthetic[:0], pd.DataFrame(index=range(0)))
         self.explainer.explain(empty, **question)
 
     def new(self, question: dict[str, Any], dialect: Dialect, language: str = "en") -> Job:

@@ -28,7 +28,7 @@ def lines_of(
 ) -> list[dict[str, Any]]:
     """One line per row and option; `rows` as they were sent. A program gets all columns, as from `Answer.to_frame` and
     `Answer.changes`; people get only what may be named to them."""
-    found, n, whole = answer.found, answer.options, audience == "program"
+    found, n, whole = answer.explanation, answer.options, audience == "program"
     shown = [name for name in answer.features if whole or speaker.may_name(name)]
     values, far = records(answer.written[shown]), distances(encoder, found.own, found.raw)
     carried, wanted = [others(row, encoder) for row in rows], cells_of(answer.target)

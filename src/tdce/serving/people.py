@@ -31,7 +31,9 @@ class People:
     def of(cls, explainer: Explainer, rows: pd.DataFrame | None) -> People:
         fitted = explainer.fitted
         if rows is None:
-            raw = fitted.people[np.linspace(0, len(fitted.people) - 1, min(SYNTHETIC, len(fitted.people))).astype(int)]
+            raw = fitted.synthetic[
+                np.linspace(0, len(fitted.synthetic) - 1, min(SYNTHETIC, len(fitted.synthetic))).astype(int)
+            ]
             rows, source = fitted.encoder.write(raw, pd.DataFrame(index=range(len(raw)))), "synthetic"
         else:
             raw, source = fitted.encoder.read(rows), "rows"

@@ -72,10 +72,12 @@ def goals_for(fitted: Fitted, own: Floats, target: Any, threshold: Any) -> Goals
 
 def typical_of(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[float | None]:
     """How plausible rows are in the class that is wanted for one person."""
-    if len(fitted.typical) == 0:
+    if len(fitted.energy_quantiles) == 0:
         return [None] * len(raw)
     towards = goals.towards(Oracle(fitted.model).score(own)).repeat(len(raw))
-    return [number(p) for p in rate_plausibility(fitted.encoder, fitted.diffusion, fitted.typical, raw, towards)]
+    return [
+        number(p) for p in rate_plausibility(fitted.encoder, fitted.diffusion, fitted.energy_quantiles, raw, towards)
+    ]
 
 
 def _unnamed(sentences: list[str], barred: Iterable[Name], speaker: Speaker) -> list[str]:

@@ -60,7 +60,7 @@ class CounterNet:
     def fit(self, task: Task) -> Self:
         task.require_rows("CounterNet")
         key = (replace(self, task_=None, network_=None), tuple(task.mutable.tolist()), task.seed)
-        network = task.once(key, lambda: self._trained(task))
+        network = task.memoise(key, lambda: self._trained(task))
         classes = task.oracle.model.outputs[0].classes  # of which some may be missing in y
         oracle = Oracle(NetworkModel(network.predictor, task.encoder.embed, classes))
         return replace(self, task_=replace(task, oracle=oracle, guide=network.predictor), network_=network)

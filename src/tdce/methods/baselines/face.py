@@ -52,7 +52,7 @@ class FACE:
             return replace(self, task_=task)  # nowhere to go, so no graph
         key = (replace(self, task_=None, graph_=None), tuple(task.mutable.tolist()), task.seed)
         nodes = min(self.rows, len(task.x))
-        graph = task.oracle.pay(key, nodes, lambda: task.once(key, lambda: self._graph(task)))
+        graph = task.oracle.charge(key, nodes, lambda: task.memoise(key, lambda: self._graph(task)))
         return replace(self, task_=task, graph_=graph)
 
     def _graph(self, task: Task) -> Graph:

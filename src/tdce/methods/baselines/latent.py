@@ -45,7 +45,7 @@ class Revise:
         )  # fmt: skip
 
     def fit(self, task: Task) -> Self:
-        task.lead(type(self).__name__)
+        task.require_guide(type(self).__name__)
         return replace(self, task_=task, vae_=VAE.of(task, self.latent, self.hidden))
 
     def loss(self, logits: Tensor, miss: Tensor, away: Tensor, weight: Tensor) -> Tensor:
@@ -57,7 +57,7 @@ class Revise:
         `noise` goes unused: the search is deterministic."""
         assert self.vae_ is not None, "call fit first"
         task, vae, x = task_of(self), self.vae_, query.x
-        guide = task.lead(type(self).__name__)
+        guide = task.require_guide(type(self).__name__)
 
         def row(z: Tensor) -> Tensor:
             return torch.where(task.mutable, vae.decode(z, x), x)

@@ -74,7 +74,7 @@ class NICE:
                 return task.x[met]
             return task.x[round_scores(goal.chance(score)).argsort(descending=True, stable=True)[: self.candidates]]
 
-        return task.once(("nice", goal, self.candidates), make)
+        return task.memoise(("nice", goal, self.candidates), make)
 
     def way_back(self, query: Query, x_cf: Tensor, valid: Tensor) -> Dialogue[Tensor]:
         """(n, starts, width): each valid start gives back to the query the one feature whose return leaves the largest

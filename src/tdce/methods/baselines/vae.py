@@ -40,7 +40,7 @@ class VAE(nn.Module):
         task.require_rows("a variational autoencoder (cchvae, revise, clue)")
         condition = None if given is None or not given.any() else tuple(given.tolist())
         key = (cls, latent, hidden, condition, task.seed)
-        return task.once(key, lambda: cls._trained(task, latent, hidden, given))
+        return task.memoise(key, lambda: cls._trained(task, latent, hidden, given))
 
     @classmethod
     def _trained(cls, task: Task, latent: int, hidden: int, given: Tensor | None) -> Self:

@@ -48,7 +48,7 @@ class Wachter:
         )  # fmt: skip
 
     def fit(self, task: Task) -> Self:
-        task.lead("wachter")
+        task.require_guide("wachter")
         if self.distance == "l2":
             return replace(self, task_=task)
         task.require_rows("Wachter's distance l1_mad")
@@ -57,7 +57,7 @@ class Wachter:
     def search(self, query: Query, noise: Noise) -> Search:
         """`noise` goes unused: the search is deterministic."""
         task, x = task_of(self), query.x
-        space, guide = task.space, task.lead("wachter")
+        space, guide = task.space, task.require_guide("wachter")
         num, cat = space.split(x)
         start = space.join(num, ((1 - self.soften) * cat + self.soften * space.uniform).log())
 

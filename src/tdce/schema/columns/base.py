@@ -201,7 +201,9 @@ class AllowedValues(Protocol):
     def free(self) -> Flags: ...  # (n,) whether there is any but the row's own value
     def allows(self, values: Floats) -> Flags: ...  # (n,) whether these are among them
     def snap(self, x: Floats) -> Floats: ...  # (n, numbers + weights) -> (n,): one of them, or the row's own value
-    def reach(self) -> tuple[Floats, Floats, Flags]: ...  # lowest, highest (n, numbers); which weights may be 1
+    def encoded_bounds(
+        self,
+    ) -> tuple[Floats, Floats, Flags]: ...  # lowest, highest (n, numbers); which weights may be 1
 
     def take(self, at: Flags | Positions) -> Self:
         """Of some of the rows; a column whose choices take time to find hands on what it has found."""

@@ -253,7 +253,7 @@ class AllowedCategories(AllowedValues):
         values = _largest(np.where(self.allowed, x, -np.inf), len(self.learned.shares))
         return np.where(self.allowed.any(axis=1), values, self.own)
 
-    def reach(self) -> tuple[Floats, Floats, Flags]:
+    def encoded_bounds(self) -> tuple[Floats, Floats, Flags]:
         none = np.zeros((len(self.own), 0))
         return none, none, self.allowed
 

@@ -386,7 +386,7 @@ class AllowedInterval(AllowedValues):
         stays = np.where(np.isnan(mark), stays | np.isin(snapped, column.marks), ~self.allows(mark))
         return np.where(stays, self.own, np.where(np.isnan(mark), snapped, mark))
 
-    def reach(self) -> tuple[Floats, Floats, Flags]:
+    def encoded_bounds(self) -> tuple[Floats, Floats, Flags]:
         (low, high), scale, column = self.range, self.learned.scale, self.learned.column
         ends = np.clip([low, high], scale.raw[0], scale.raw[-1])
         ends[:, low > high] = np.nan  # nothing may be proposed
