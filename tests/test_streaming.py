@@ -22,7 +22,7 @@ import pytest
 import tdce
 from tdce import cli
 from tdce._core.errors import InputError
-from tdce._core.extras import require_engine
+from tdce._core.extras import require_extra
 from tdce._core.progress import Progress, Rate, duration
 from tdce.batch import checkpoint as journal
 from tdce.batch import run as overnight
@@ -572,10 +572,10 @@ def test_the_block_function_is_explain(explainer):
 
 
 def test_a_missing_engine_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("tdce.errors.find_spec", lambda name: None)
+    monkeypatch.setattr("tdce._core.extras.find_spec", lambda name: None)
     for module, extra in (("ray", "ray"), ("pyspark", "spark")):
-        with pytest.raises(InputError, match=rf"needs {module}; install it with `pip install 'tdce\[{extra}\]'`"):
-            require_engine(module)
+        with pytest.raises(InputError, match=rf"explain needs {module}; install it with `pip install 'tdce\[{extra}\]'`"):
+            require_extra("explain", extra, module)
 
 
 def test_flags_beside_missing_cells_are_one_dtype_in_every_block(tmp_path):

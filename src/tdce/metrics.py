@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce._core import Flags, Floats, require_paper, same
+from tdce._core import Flags, Floats, require_extra, same
 from tdce.methods import overlap
 from tdce.schema import Space
 
@@ -210,7 +210,7 @@ def eta(number: Floats, category: Floats) -> float:
 def two_sample(x_cf: Tensor, held: Tensor, seed: int = 0) -> float:
     """How well a boosted classifier tells counterfactuals from held-out rows of the target class: its mean AUC over 5
     folds, with as many rows of each side (drawn by the seed). 0.5 is best: they cannot be told apart."""
-    require_paper("two_sample", "sklearn")
+    require_extra("two_sample", "paper", "sklearn")
     from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
     from sklearn.model_selection import StratifiedKFold, cross_val_score  # type: ignore[import-untyped]
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # comes with scikit-learn

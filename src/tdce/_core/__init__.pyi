@@ -17,9 +17,7 @@ from tdce._core.deterministic import pad_rows as pad_rows
 from tdce._core.errors import InputError as InputError
 from tdce._core.errors import listing as listing
 from tdce._core.errors import show as show
-from tdce._core.extras import require_engine as require_engine
-from tdce._core.extras import require_paper as require_paper
-from tdce._core.extras import require_studio as require_studio
+from tdce._core.extras import require_extra as require_extra
 from tdce._core.identity import ByIdentity as ByIdentity
 from tdce._core.json_rules import FLAG as FLAG
 from tdce._core.json_rules import LIST as LIST
@@ -44,6 +42,7 @@ from tdce._core.processes import exit_with_parent as exit_with_parent
 from tdce._core.processes import ignore_sigint as ignore_sigint
 from tdce._core.progress import Mode as Mode
 from tdce._core.progress import Progress as Progress
+from tdce._core.rows import rank_within as rank_within
 from tdce._core.rows import round_scores as round_scores
 from tdce._core.rows import unique_rows as unique_rows
 from tdce._core.selftest import description as description

@@ -1,8 +1,9 @@
-"""Rows as arrays: which are the same, and scores as they are shown."""
+"""Rows as arrays: equal rows, ranks within groups, and scores as they are shown."""
 
 from __future__ import annotations
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from tdce._core.values import Floats, Positions
@@ -19,3 +20,12 @@ def unique_rows(raw: Floats) -> tuple[Positions, Positions]:
     width, numbers = raw.shape[1] * raw.itemsize, dict[bytes, int]()
     place = [numbers.setdefault(whole[i : i + width], len(numbers)) for i in range(0, len(whole), width)]
     return np.unique(place, return_index=True)[1], np.array(place, dtype=np.int64)
+
+
+def rank_within(groups: Tensor) -> Tensor:
+    """(m,) the rank of each element among those of the same group (m,), in their order: 0 for the first."""
+    order = groups.argsort(stable=True)
+    ordered = groups[order]
+    rank = torch.empty_like(order)
+    rank[order] = torch.arange(len(groups)) - torch.searchsorted(ordered, ordered)
+    return rank

@@ -15,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 
-from tdce._core import InputError, Progress, require_engine
+from tdce._core import InputError, Progress, require_extra
 from tdce.audit import ABOUT, block_lines, relabelled
 from tdce.batch.blocks import ADDED, Asked, BlockCheck, arrow_of, block_of, explain_block, explainer_of, unused_name
 from tdce.batch.checkpoint import BlockRecord, Checkpoint
@@ -67,7 +67,7 @@ def explain(
     for `Explainer.explain`.
 
     An engine's table has no order, so there is no column `row`: the table's own columns say who is who."""
-    require_engine("ray")
+    require_extra("explaining with Ray", "ray", "ray")
     return _answered(rows, workers, Path(artefact).read_bytes(), model, Asked(**asked), robust)
 
 
@@ -84,7 +84,7 @@ def _answered(rows: Dataset, workers: int, *settings: Any) -> Dataset:
 def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: Ensemble | None = None) -> BlockRecord:
     """`tdce explain --engine ray`: reads parquet from any place that Ray can read (a file, a folder, `s3://…`), and
     writes what one process would write, the evidence too."""
-    require_engine("ray")
+    require_extra("--engine ray", "ray", "ray")
     if rows.lower().endswith((".csv", ".csv.gz")):
         raise InputError(f"{rows}: --engine ray reads parquet, whose columns have types; leave --engine out, or "
                          "convert the table")  # fmt: skip

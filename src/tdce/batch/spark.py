@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tdce._core import require_engine
+from tdce._core import require_extra
 from tdce.batch.blocks import ADDED, Asked, explain_arrow, explain_block, explainer_of, unused_name
 from tdce.datasets import chunks as streams
 from tdce.models import Ensemble
@@ -32,7 +32,7 @@ def explain(
     An engine's table has no order, so there is no column `row`: the table's own columns say who is who.
 
     By way of Arrow, because in Spark's pandas frames a whole number beside a missing one becomes a float."""
-    require_engine("pyspark")
+    require_extra("explaining with Spark", "spark", "pyspark")
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 import tdce
-from tdce._core import InputError, Progress, require_engine
+from tdce._core import InputError, Progress, require_extra
 from tdce.batch import BlockRecord, check_folder
 from tdce.cli.shared import (
     PAGE,
@@ -116,7 +116,7 @@ def explain(
         threshold,
     )
     if engine == "ray":
-        require_engine("ray")
+        require_extra("--engine ray", "ray", "ray")
         if page:
             raise InputError("--engine ray writes tables, not a page; name a file that ends with .csv, for instance")
         if max_model_rows is not None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from tdce._core import InputError, Progress, require_paper
+from tdce._core import InputError, Progress, require_extra
 from tdce.cli.shared import progress_mode, words_of
 
 RESULTS = Path("results")
@@ -25,7 +25,7 @@ def bench(
     workers: Annotated[int, typer.Option(min=1, help="Number of processes, one thread each")] = 2,
 ) -> None:
     """Run the paper's experiment and write benchmark.csv, tables.md and environment.json."""
-    require_paper("tdce bench", "sklearn")
+    require_extra("tdce bench", "paper", "sklearn")
     from tdce_reproduction.benchmark.run import BenchmarkSettings, run
 
     if masked not in ("both", "yes", "no"):
@@ -58,7 +58,7 @@ def figures(
 
     Earlier measurements for correlations and tau, in the folder itself or in RESULTS/figures, are used again.
     """
-    require_paper("tdce figures", "matplotlib", "sklearn")
+    require_extra("tdce figures", "paper", "matplotlib", "sklearn")
     from tdce_reproduction.figures import FIGURES, make
     from tdce_reproduction.figures.work import Work
 

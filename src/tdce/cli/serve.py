@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tdce
-from tdce._core import require_studio
+from tdce._core import require_extra
 from tdce.cli.shared import Decider, Decimal, ModelPath, Sep
 from tdce.datasets import Dialect, read_table
 
@@ -36,7 +36,7 @@ def serve(
     decimal: Decimal = ".",
 ) -> None:
     """Open the studio and the HTTP API: pages for people, JSON for programs."""
-    require_studio("tdce serve")
+    require_extra("tdce serve", "studio", "fastapi", "uvicorn", "prometheus_client")
     from tdce.serving import ServerSettings
     from tdce.serving import serve as answer
 

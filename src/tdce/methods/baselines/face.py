@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from tdce._core import LARGEST_COUNT, Floats, Noise, Positions, require_paper
+from tdce._core import LARGEST_COUNT, Floats, Noise, Positions, require_extra
 from tdce.methods.protocol import Query, Search, Task, task_of
 from tdce.methods.settings import LEAST, check_settings
 from tdce.models import Goal, Goals
@@ -47,7 +47,7 @@ class FACE:
 
     def fit(self, task: Task) -> Self:
         task.require_rows("FACE")
-        require_paper("FACE", "sklearn")
+        require_extra("FACE", "paper", "sklearn")
         if not task.mutable.any():
             return replace(self, task_=task)  # nowhere to go, so no graph
         key = (replace(self, task_=None, graph_=None), tuple(task.mutable.tolist()), task.seed)
