@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tdce._core import rank_within
 from tdce.methods.objective import Objective
 from tdce.methods.protocol import Query, Reply
 from tdce.schema import Space
@@ -106,7 +107,7 @@ class Candidates:
         again = torch.zeros(len(at), dtype=torch.bool)
         again[1:] = (at[1:] == at[:-1]) & (x[1:] == x[:-1]).all(dim=1)
         order = order[~again]
-        return self._taken(order[_turns(self.at[order]) < count])
+        return self._taken(order[rank_within(self.at[order]) < count])
 
     def _taken(self, which: Tensor) -> Candidates:
         taken = Candidates(self.query, self.aim)
@@ -119,9 +120,9 @@ class Candidates:
         have changed already; and whether there was one left."""
         n, space = len(self.query.x), self.aim.space
         order = _ordered(self.total, self.at)
-        turn = _turns(self.at[order])
-        table = torch.full((n, int(turn.max()) + 1 if len(turn) else 1), -1)
-        table[self.at[order], turn] = order  # (n, k) the candidates of each row
+        rank = rank_within(self.at[order])
+        table = torch.full((n, int(rank.max()) + 1 if len(rank) else 1), -1)
+        table[self.at[order], rank] = order  # (n, k) the candidates of each row
         total = torch.where(table >= 0, torch.cat([self.total, torch.zeros(1)])[table], torch.inf)
         x = torch.cat([self.x, self.query.x[:1]])[table]  # (n, k, width)
         rows = torch.arange(n)[:, None].expand_as(table)
@@ -146,12 +147,7 @@ def _ordered(key: Tensor, at: Tensor) -> Tensor:
 
 def _heads(at: Tensor) -> Tensor:
     """(m,) where a row begins among rows in order."""
-    return _turns(at) == 0
-
-
-def _turns(at: Tensor) -> Tensor:
-    """(m,) the place of each among its row's, for rows in order."""
-    return torch.arange(len(at)) - torch.searchsorted(at, at)
+    return rank_within(at) == 0
 
 
 def _overlap(changed: Tensor, others: Tensor) -> Tensor:

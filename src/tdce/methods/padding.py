@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tdce._core import unique_rows
+from tdce._core import rank_within, unique_rows
 
 
 def first_copies(x: Tensor) -> Tensor:
@@ -21,10 +21,8 @@ def without_copies(x: Tensor, at: Tensor, twin: Tensor) -> tuple[Tensor, Tensor]
     own = everything[twin[at] == at]
     if len(own) == len(at):
         return everything, everything
-    order = at.argsort(stable=True)
-    turn = torch.empty_like(order)
-    turn[order] = everything - torch.searchsorted(at[order], at[order])  # among those of the same row
-    key = twin[at] * (int(turn.max()) + 1) + turn
+    rank = rank_within(at)
+    key = twin[at] * (int(rank.max()) + 1) + rank
     table = torch.full((int(key.max()) + 1,), -1)
     table[key[own]] = torch.arange(len(own))
     place = table[key]
