@@ -21,7 +21,7 @@ from tdce_reproduction.parallel import stream
 TAUS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0)
 METHODS = {
     "guided": "guided, argmax in Bayes' rule",
-    "tdce_paper_soft": "guided, soft vector in Bayes' rule",
+    "guided_soft": "guided, soft vector in Bayes' rule",
     "search": "search",
 }
 METRICS = {
@@ -63,7 +63,7 @@ def measured(bench: Bench, taus: list[float]) -> Iterator[list[dict[str, Any]]]:
         task = replace(bench.task("no"), diffusion=bench.diffusion(tau))
         lines = []
         for method in METHODS:
-            made = Guided(soft_posterior=True) if method == "tdce_paper_soft" else tuned_method(method, bench.name)
+            made = Guided(soft_posterior=True) if method == "guided_soft" else tuned_method(method, bench.name)
             found = bench.measure(Cell(bench.name, method, "no", bench.seed), made, task).metrics
             key = {"seed": bench.seed, "tau": tau, "method": method}
             lines += [key | {"metric": metric, "value": found[metric]} for metric in METRICS if metric in found]
