@@ -45,7 +45,7 @@ class Parrot:
         space, a = self.real.space, self.real.schedule.alpha_bar[t]
         which = (normal.abs().sum(dim=1) * 1e4 + gumbel.abs().sum(dim=1) * 1e4).long() % len(self.people)
         (num, cat), (other, other_cat) = space.split(x), space.split(self.people[which])
-        eps = gaussian.noise(gaussian.noised(num, a, normal), other, a)
+        eps = gaussian.implied_noise(gaussian.add_noise(num, a, normal), other, a)
         surprise = -(cat * (0.99 * other_cat + 0.01 * space.uniform).log())
         return space.gathered(space.join((eps - normal).square(), surprise))
 
@@ -136,7 +136,7 @@ def main() -> None:
 def measured(bench: Bench, method: Method) -> dict[str, float]:
     """All metrics but the instability, which would need the answers of other rows."""
     found, feasible = bench.explanation(method, "no", bench.queries)
-    return bench.yardstick.measure(feasible, found, feasible.own, found)
+    return bench.reference.measure(feasible, found, feasible.own, found)
 
 
 def markdown(rows: pd.DataFrame) -> str:

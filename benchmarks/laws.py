@@ -47,7 +47,7 @@ def asked(bench: Bench, fitted: Fitted, method: str) -> tuple[Explanation, float
     task = replace(fitted.task(), typical=torch.zeros(0))
     made = tuned_method(method, bench.name).fit(task)
     feasible = FeasibleSet.of(fitted.encoder, bench.queries)
-    goal = Class(bench.data.favourable).numbered(fitted.classes.index)
+    goal = Class(bench.data.favourable).with_class_number(fitted.classes.index)
     question = Question(Goals.all(goal, len(feasible.own)))
     seconds = []
     for _ in range(TURNS):
@@ -71,7 +71,7 @@ def main() -> None:
     print(f"| {' | '.join(HEAD)} |\n{'|---' * len(HEAD)}|")
     for name in arguments.data.split(","):
         bench = Bench(name, 0, arguments.rows, arguments.cache)
-        schema, yardstick = bench.data.schema, bench.yardstick
+        schema, yardstick = bench.data.schema, bench.reference
         hard, soft = (make(schema.laws, schema.features) for make in (ConstraintSet.hard, ConstraintSet.soft))
         held = yardstick.whole(yardstick.held[yardstick.held_target])
         for method in arguments.methods.split(","):

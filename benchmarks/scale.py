@@ -103,7 +103,7 @@ def parts(artefact: Path, rows: Path) -> dict[str, float]:
     frame = frame[(explainer.predict(frame) == fitted.favourable).to_numpy()].head(1024)
     answer = explain_block(explainer, frame, asked)
     feasible = FeasibleSet.of(fitted.encoder, frame)
-    wanted = answer.question.goals.towards(Oracle(fitted.model).score(feasible.own))
+    wanted = answer.question.goals.target_class(Oracle(fitted.model).score(feasible.own))
     work = {
         "answering": lambda: explain_block(explainer, frame, asked).to_frame(),
         "  of which plausibility": lambda: rate_plausibility(

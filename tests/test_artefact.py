@@ -163,7 +163,7 @@ FORGED = [
     ("classifier", None, "it has a classifier as well as a model, or neither"),
     ("favourable", "maybe", "favourable 'maybe' is not a value of the label; known: no, yes"),
     ("favourable", [1], "favourable is [1], not a class, a range or null"),
-    ("favourable", {"range": [1, 2]}, "favourable Range(low=1, high=2"),
+    ("favourable", {"range": [1, 2]}, "favourable Range(1, 2)"),
     ("label", "income", "label 'income' is also a feature"),
     ("label", None, "it has a classifier and no label"),
     ("label", 1.5, "label is 1.5, not text or a whole number"),

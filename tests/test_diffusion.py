@@ -70,17 +70,17 @@ def test_a_wrong_walk_is_named(start, steps, word):
 def test_moments_of_the_noised_numbers():
     a = SCHEDULE.alpha_bar[300]
     x = torch.full((200_000, 1), 2.0, dtype=torch.float64)
-    x_t = gaussian.noised(x, a, draws(200_000, 1))
+    x_t = gaussian.add_noise(x, a, draws(200_000, 1))
     assert x_t.mean().item() == pytest.approx(math.sqrt(a) * 2, abs=0.01)
     assert x_t.var().item() == pytest.approx(1 - a, abs=0.01)
 
 
 def test_the_noise_and_the_clean_row_are_both_found_again():
     x, eps = torch.tensor([[3.0, -1.0]]), torch.tensor([[0.5, 2.0]])
-    x_t = gaussian.noised(x, 0.64, eps)  # 0.8 x + 0.6 eps
+    x_t = gaussian.add_noise(x, 0.64, eps)  # 0.8 x + 0.6 eps
     torch.testing.assert_close(x_t, torch.tensor([[2.7, 0.4]]))
-    torch.testing.assert_close(gaussian.noise(x_t, x, 0.64), eps)
-    torch.testing.assert_close(gaussian.clean(x_t, 0.64, eps), x)
+    torch.testing.assert_close(gaussian.implied_noise(x_t, x, 0.64), eps)
+    torch.testing.assert_close(gaussian.remove_noise(x_t, 0.64, eps), x)
 
 
 def test_t_single_gaussian_steps_are_one_jump():
@@ -118,7 +118,7 @@ def test_the_posterior_mean_is_the_papers_mu():
         a_t, a_s = SCHEDULE.alpha_bar[t], SCHEDULE.alpha_bar[s]
         beta = 1 - a_t / a_s
         paper = (x_t - beta / math.sqrt(1 - a_t) * eps) / math.sqrt(1 - beta)
-        mu, _ = gaussian.posterior(x_t, gaussian.clean(x_t, a_t, eps), a_t, a_s)
+        mu, _ = gaussian.posterior(x_t, gaussian.remove_noise(x_t, a_t, eps), a_t, a_s)
         torch.testing.assert_close(mu, paper)
 
 
@@ -131,7 +131,7 @@ def test_t_single_multinomial_steps_are_one_jump():
     for t in range(1, 401):
         alpha = SCHEDULE.alpha(t)
         chain = chain @ (alpha * np.eye(k) + (1 - alpha) / k)
-    jump = multinomial.noised(torch.eye(k, dtype=torch.float64), SCHEDULE.alpha_bar[400], torch.full((k,), 0.25))
+    jump = multinomial.marginal(torch.eye(k, dtype=torch.float64), SCHEDULE.alpha_bar[400], torch.full((k,), 0.25))
     np.testing.assert_allclose(chain, jump.numpy(), rtol=1e-6)
 
 
@@ -164,7 +164,7 @@ def test_gumbel_argmax_follows_the_probabilities():
     pi = torch.tensor([0.2, 0.3, 0.5])
     noise = Noise(torch.arange(60_000.0)[:, None], 0)
     for tau in (0.1, 1.0, 5.0):
-        soft = multinomial.relaxed(pi.log(), noise.gumbel(3), tau, space)
+        soft = multinomial.gumbel_softmax(pi.log(), noise.gumbel(3), tau, space)
         share = space.one_hot(soft).mean(dim=0)
         np.testing.assert_allclose(share, pi, atol=0.03)
 
@@ -180,7 +180,7 @@ def test_relaxed_draws_have_the_gumbel_softmax_density():
     assert integrate.quad(density, 0, 1)[0] == pytest.approx(1, abs=1e-6)
     space, _ = uniforms(2)
     gumbel = -torch.log(-torch.log(torch.rand(100_000, 2, generator=Generator().manual_seed(0), dtype=torch.float64)))
-    first = multinomial.relaxed(torch.tensor(pi).log(), gumbel, tau, space)[:, 0].numpy()
+    first = multinomial.gumbel_softmax(torch.tensor(pi).log(), gumbel, tau, space)[:, 0].numpy()
     for x in (0.1, 0.4, 0.8):
         assert (first < x).mean() == pytest.approx(integrate.quad(density, 0, x)[0], abs=0.006)
 
@@ -188,8 +188,8 @@ def test_relaxed_draws_have_the_gumbel_softmax_density():
 def test_a_cold_draw_is_one_hot_and_a_hot_one_is_flat():
     space, _ = uniforms(3)
     log_pi, gumbel = torch.tensor([[0.2, 0.3, 0.5]]).log(), torch.tensor([[0.3, 1.0, -0.2]])
-    assert multinomial.relaxed(log_pi, gumbel, 1e-3, space).max().item() == pytest.approx(1)
-    np.testing.assert_allclose(multinomial.relaxed(log_pi, gumbel, 1e4, space), 1 / 3, atol=1e-3)
+    assert multinomial.gumbel_softmax(log_pi, gumbel, 1e-3, space).max().item() == pytest.approx(1)
+    np.testing.assert_allclose(multinomial.gumbel_softmax(log_pi, gumbel, 1e4, space), 1 / 3, atol=1e-3)
 
 
 def test_kl_of_two_coins_by_hand():
@@ -286,7 +286,7 @@ def test_the_time_embedding_of_a_step_is_computed_once(monkeypatch):
     model, seen = TabularDiffusion(TWO_BLOCKS, hidden=16), []
     forward = TimeEmbedding.forward
     monkeypatch.setattr(TimeEmbedding, "forward", lambda self, t: seen.append(len(t)) or forward(self, t))
-    model.denoised(torch.zeros(64, TWO_BLOCKS.width), 10)
+    model.denoise(torch.zeros(64, TWO_BLOCKS.width), 10)
     assert seen == [1]
 
 
@@ -427,7 +427,7 @@ def test_what_is_denoised_is_the_clean_row_of_the_networks_noise_within_the_data
     """A network that says no noise: x_0 = x_t / sqrt(a), cut at the range; categories that are all alike."""
     model = ignorant(TWO_BLOCKS, 1000)
     model.low, model.high = torch.tensor([-1.0, -9.0]), torch.tensor([1.0, 9.0])
-    found = model.denoised(torch.tensor([[3.0, 3.0, 1.0, 0.0, 0.0, 0.0, 1.0]]), 300)
+    found = model.denoise(torch.tensor([[3.0, 3.0, 1.0, 0.0, 0.0, 0.0, 1.0]]), 300)
     expected = [1.0, 3.0 / math.sqrt(SCHEDULE.alpha_bar[300]), *[1 / 3] * 3, *[1 / 2] * 2]
     np.testing.assert_allclose(found[0].detach(), expected, rtol=1e-5)
 
@@ -437,13 +437,13 @@ def test_a_noised_row_follows_the_forward_law_and_time_zero_is_the_row():
     model = TabularDiffusion(space, hidden=8, blocks=1)
     x = torch.cat([torch.linspace(0, 1e-3, n)[:, None] + 2.0, torch.tensor([[1.0, 0.0]]).expand(n, -1)], dim=1)
     rows = Noise(torch.arange(float(n))[:, None], 0, 0)
-    assert torch.equal(model.noised(x, 0, rows), x)
-    assert not torch.equal(model.noised(x, 1, rows), x)
-    x_t, a = model.noised(x, 400, rows), model.schedule.alpha_bar[400]
+    assert torch.equal(model.add_noise(x, 0, rows), x)
+    assert not torch.equal(model.add_noise(x, 1, rows), x)
+    x_t, a = model.add_noise(x, 400, rows), model.schedule.alpha_bar[400]
     assert x_t[:, 0].mean().item() == pytest.approx(2 * math.sqrt(a), abs=0.03)
     assert x_t[:, 0].std().item() == pytest.approx(math.sqrt(1 - a), abs=0.08)
     assert (x_t[:, 1] > x_t[:, 2]).double().mean().item() == pytest.approx((1 + a) / 2, abs=0.02)
-    hot = model.noised(x, 400, Noise(torch.arange(float(n))[:, None], 0, 0), tau=(1e4, 1e4))
+    hot = model.add_noise(x, 400, Noise(torch.arange(float(n))[:, None], 0, 0), tau=(1e4, 1e4))
     np.testing.assert_allclose(hot[:, 1:], 0.5, atol=1e-2)
 
 

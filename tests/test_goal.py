@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy.special import expit, logit
 
 import tdce
 from tdce._core.errors import InputError
+from tdce.models.goal_wording import describe_goal
 from tdce.models.goals import STANDOFF, AtLeast, Between, Class, Goals, Not
 
 GOALS = [Class(1), AtLeast(1, 0.7), AtLeast(2, 0.2), Not(0), Not(2), Between(1, 0.2, 0.4), Between(0, 0.0, 0.5)]
@@ -77,11 +79,11 @@ def test_the_loss_is_minus_the_log_of_the_chance_and_leads_to_what_is_wanted(goa
 
 def test_the_chance_and_the_score_by_hand():
     p = torch.tensor([[0.2, 0.3, 0.5]], dtype=torch.double)
-    assert Class(2).shown(p).item() == pytest.approx(0.5)
-    assert Not(2).shown(p).item() == Not(2).chance(p).item() == pytest.approx(0.5)
-    assert Not(0).shown(p).item() == pytest.approx(0.8)
+    assert Class(2).display_score(p).item() == pytest.approx(0.5)
+    assert Not(2).display_score(p).item() == Not(2).chance(p).item() == pytest.approx(0.5)
+    assert Not(0).display_score(p).item() == pytest.approx(0.8)
     band = Between(1, 0.4, 0.8)  # its inner half is 0.5 to 0.7
-    assert (band.shown(p).item(), band.chance(p).item()) == pytest.approx((0.3, 0.3 / 0.5))
+    assert (band.display_score(p).item(), band.chance(p).item()) == pytest.approx((0.3, 0.3 / 0.5))
     assert band.chance(torch.tensor([[0.1, 0.85, 0.05]])).item() == pytest.approx(0.15 / 0.3)
     assert band.chance(torch.tensor([[0.3, 0.6, 0.1]])).item() == pytest.approx(1.0)
 
@@ -113,14 +115,14 @@ def test_a_guide_goes_to_the_middle_of_a_band_and_to_its_end_where_that_is_all_o
 
 def test_the_class_that_leads_there():
     p = torch.tensor([[0.2, 0.3, 0.5], [0.6, 0.3, 0.1]], dtype=torch.double)
-    assert Not(2).towards(p).tolist() == [1, 0]
-    assert AtLeast(1, 0.9).towards(p).tolist() == [1, 1]
+    assert Not(2).target_class(p).tolist() == [1, 0]
+    assert AtLeast(1, 0.9).target_class(p).tolist() == [1, 1]
 
 
 def test_every_row_is_measured_by_its_own_goal():
     p = some_scores(len(GOALS))
     goals = Goals.of(GOALS)
-    for name in ("met", "margin", "chance", "shown", "loss", "gap", "towards"):
+    for name in ("met", "margin", "chance", "display_score", "loss", "logit_margin", "target_class"):
         of = getattr(goals, name)(p)
         alone = [getattr(Goals.all(goal, 1), name)(p[[i]]) for i, goal in enumerate(GOALS)]
         torch.testing.assert_close(of, torch.cat(alone).to(of.dtype))
@@ -132,11 +134,11 @@ def test_every_row_is_measured_by_its_own_goal():
 def test_the_slope_of_the_gap_is_that_of_its_differences():
     logits = some_scores(50).log().requires_grad_()
     for goal in GOALS:
-        (slope,) = torch.autograd.grad(goal.gap(logits).sum(), logits)
+        (slope,) = torch.autograd.grad(goal.logit_margin(logits).sum(), logits)
         for k in range(3):
             step = torch.zeros(3, dtype=torch.double).index_fill(0, torch.tensor(k), 1e-6)
             with torch.no_grad():
-                expected = (goal.gap(logits + step) - goal.gap(logits - step)) / 2e-6
+                expected = (goal.logit_margin(logits + step) - goal.logit_margin(logits - step)) / 2e-6
             torch.testing.assert_close(slope[:, k], expected, atol=1e-5, rtol=1e-5)
 
 
@@ -157,10 +159,29 @@ def test_a_goal_that_makes_no_sense_is_named(make, words):
         make()
 
 
+@pytest.mark.parametrize(
+    ("goal", "text"),
+    [
+        (tdce.AtLeast("good", 0.8), "AtLeast('good', 0.8)"),
+        (tdce.Not(2), "Not(2)"),
+        (tdce.Between("good", 0.4, 0.6), "Between('good', 0.4, 0.6)"),
+        (tdce.Range(1, 2), "Range(1, 2)"),
+        (tdce.Range(high=8), "Range(high=8)"),
+        (tdce.Range(low=-0.5), "Range(low=-0.5)"),
+        (tdce.Range(np.float64(1.5), np.int64(2)), "Range(1.5, 2)"),
+        (tdce.Change(500), "Change(500)"),
+        (tdce.Change(share=-0.1), "Change(share=-0.1)"),
+    ],
+)
+def test_a_goal_shows_itself_as_it_is_written(goal, text):
+    assert repr(goal) == text
+    assert eval(text, {name: getattr(tdce, name) for name in tdce.__all__}) == goal
+
+
 def test_people_read_what_is_wanted():
     classes = ("bad", "good")
-    assert Class(1).wanted(classes) == AtLeast(1, 0.8).wanted(classes) == "good"
-    assert Not(0).wanted(classes) == "anything but bad"
-    assert Between(1, 0.5, 0.625).wanted(classes) == "good at 50 % to 62.5 %"
+    assert describe_goal(Class(1), classes) == describe_goal(AtLeast(1, 0.8), classes) == "good"
+    assert describe_goal(Not(0), classes) == "anything but bad"
+    assert describe_goal(Between(1, 0.5, 0.625), classes) == "good at 50 % to 62.5 %"
     assert expit(0) == 0.5  # the second route's own check
-    assert tdce.Not("bad").numbered(classes.index) == Not(0)
+    assert tdce.Not("bad").with_class_number(classes.index) == Not(0)

@@ -17,6 +17,7 @@ from tdce import AtLeast, Between, Change, InputError, Not, Range
 from tdce.cli import app
 from tdce.models.endpoint import Endpoint
 from tdce.models.frames import FrameBuilder
+from tdce.models.goal_wording import describe_goal
 from tdce.models.output_goals import AllGoals, ModelDecides
 from tdce.models.outputs import Output
 from tdce.models.targets import resolve_goal
@@ -257,23 +258,23 @@ def test_goals_about_outputs_agree_with_plain_words():
     band = resolve_goal(Range(1.5, 2.5), (number,), now=torch.tensor([0.0]))
     value = torch.tensor([[0.0], [1.5], [2.0], [2.5], [4.5]], dtype=torch.double)
     assert band.met(value).tolist() == [False, True, True, True, False]
-    assert band.beyond(value).tolist() == [-0.75, 0.0, 0.25, 0.0, -1.0]
-    assert band.towards(value).tolist() == [1, 1, 1, 2, 2]
+    assert band.raw_margin(value).tolist() == [-0.75, 0.0, 0.25, 0.0, -1.0]
+    assert band.target_class(value).tolist() == [1, 1, 1, 2, 2]
     assert band.family.met(value).tolist() == [False, False, False, False, True]  # upwards, beyond three quarters
     own = Output(classes=("no", "yes"), decides=True, border=0.3)
     wanted = resolve_goal("yes", (own,))
     assert isinstance(wanted, ModelDecides)
     p = torch.tensor([[0.6, 0.4, 0, 1], [0.8, 0.2, 1, 0], [0.4, 0.6, 1, 0]], dtype=torch.double)
     assert wanted.met(p).tolist() == [True, False, False]
-    assert (wanted.beyond(p) >= 0).tolist() == [True, False, False]
-    assert wanted.beyond(p)[0].item() == pytest.approx(np.log(0.4 / 0.6) - np.log(0.3 / 0.7))
+    assert (wanted.raw_margin(p) >= 0).tolist() == [True, False, False]
+    assert wanted.raw_margin(p)[0].item() == pytest.approx(np.log(0.4 / 0.6) - np.log(0.3 / 0.7))
     both = resolve_goal(
         {"a": "yes", "b": Range(high=1)}, (Output("a", ("no", "yes")), Output("b", spread=1.0, edges=(0.0,)))
     )
     assert isinstance(both, AllGoals)
     p = torch.tensor([[0.3, 0.7, 0.5], [0.3, 0.7, 2.0], [0.7, 0.3, 0.5]], dtype=torch.double)
     assert both.met(p).tolist() == [True, False, False]
-    assert both.wanted(("no", "yes", "b")) == "yes and b at most 1"
+    assert describe_goal(both, ("no", "yes", "b")) == "yes and b at most 1"
 
 
 # what users of other packages suffered from

@@ -20,11 +20,12 @@ from tdce import InputError
 from tdce._core.notes import Note
 from tdce.methods.attribution import change_losses, rank_reasons, shown_margin
 from tdce.methods.explanation import Line
-from tdce.models.goals import Between, Class, Goals, Not, TargetPart
+from tdce.models.goal_wording import TargetPart, describe_goal, progress_key, score_kind, target_parts
+from tdce.models.goals import Between, Class, Goals, Not
 from tdce.models.oracle import Oracle
 from tdce.models.output_goals import AllGoals, Range
 from tdce.models.outputs import Output
-from tdce.report.language.catalogue import catalogue, languages
+from tdce.report.language.catalogue import languages, load_catalogue
 from tdce.report.language.speaker import Speaker
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
@@ -159,11 +160,14 @@ def test_goals_say_what_they_want_as_their_text_does():
     rate = Output("rate")
     goals = [Class(1), Not(0), Between(1, 0.5, 0.7)]
     for goal in goals:
-        line = said(target=None, wanted=goal.asks(("bad", "good")))
+        line = said(target=None, wanted=target_parts(goal, ("bad", "good")))
         text = speaker(schema=dataclasses.replace(LOAN, outcomes={})).target(line)
-        assert text.replace("“", "").replace("”", "") == goal.wanted(("bad", "good"))
+        assert text.replace("“", "").replace("”", "") == describe_goal(goal, ("bad", "good"))
     both = AllGoals(((Class(0), 0, 2), (Range(high=8, output=rate), 2, 3)), rate)
-    assert both.asks(("yes", "no", "rate")) == (TargetPart("class", "yes"), TargetPart("at_most", "rate", None, 8))
+    assert target_parts(both, ("yes", "no", "rate")) == (
+        TargetPart("class", "yes"),
+        TargetPart("at_most", "rate", None, 8),
+    )
 
 
 @pytest.mark.parametrize(
@@ -612,7 +616,7 @@ def places(message: str) -> set[str]:
 
 @pytest.mark.parametrize("language", languages())
 def test_every_language_has_the_same_messages_with_the_same_places(language):
-    english, other = catalogue("en").messages, catalogue(language).messages
+    english, other = load_catalogue("en").messages, load_catalogue(language).messages
     assert set(other) == set(english)
     free = {"instead_unit": {"after_unit", "before_unit", "before", "after"}}  # which of the units it names is its own
     for key, message in english.items():
@@ -660,8 +664,9 @@ def test_a_missing_message_is_named():
 
 def test_every_remark_that_goals_make_has_a_message():
     for goal in (Class(0), Between(0, 0.1, 0.2), Range(low=1), AllGoals(((Class(0), 0, 2),), Output())):
-        for key in (f"nothing_{goal.nearer}", f"only_raises_{goal.shows}", f"only_lowers_{goal.shows}"):
-            assert key in catalogue("en").messages
+        kind = score_kind(goal)
+        for key in (f"nothing_{progress_key(goal)}", f"only_raises_{kind}", f"only_lowers_{kind}"):
+            assert key in load_catalogue("en").messages
 
 
 # The German credit data
@@ -686,9 +691,9 @@ def test_words_are_no_reason_to_measure_again(monkeypatch):
 
     made, columns = tdce.Explainer(), fingerprint.columns
     assert columns("german")["age"].words != Wording()
-    found = fingerprint.of_fit("german", made)
+    found = fingerprint.fit_fingerprint("german", made)
     monkeypatch.setattr(fingerprint, "columns", lambda data: columns(data).without_words())
-    assert fingerprint.of_fit("german", made) == found
+    assert fingerprint.fit_fingerprint("german", made) == found
 
 
 def test_other_words_change_nothing_else(explainer, answer):

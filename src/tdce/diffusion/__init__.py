@@ -1,5 +1,5 @@
-"""The diffusion model of a table (Gaussian for numbers, multinomial for categories), the synthetic rows that it draws, and
-the plausibility that it gives to a row.
+"""The diffusion model of a table (Gaussian for numbers, multinomial for categories), the synthetic rows that it draws,
+and the plausibility of a row under it.
 """
 
 from tdce._core.lazy import attach

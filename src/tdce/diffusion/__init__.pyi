@@ -1,5 +1,5 @@
 from tdce.diffusion.model import TabularDiffusion as TabularDiffusion
-from tdce.diffusion.multinomial import relaxed as relaxed
+from tdce.diffusion.multinomial import gumbel_softmax as gumbel_softmax
 from tdce.diffusion.plausibility import KNOTS as KNOTS
 from tdce.diffusion.plausibility import rate_plausibility as rate_plausibility
 from tdce.diffusion.plausibility import reference as reference

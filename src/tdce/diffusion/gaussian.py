@@ -7,17 +7,17 @@ from torch import Tensor
 Level = float | Tensor  # a number, or one for each row: (n, 1)
 
 
-def noised(x_0: Tensor, a_t: Level, noise: Tensor) -> Tensor:
+def add_noise(x_0: Tensor, a_t: Level, noise: Tensor) -> Tensor:
     """A draw from q(x_t | x_0) = N(sqrt(a_t) x_0, (1 - a_t) I)."""
     return a_t**0.5 * x_0 + (1 - a_t) ** 0.5 * noise
 
 
-def clean(x_t: Tensor, a_t: Level, noise: Tensor) -> Tensor:
+def remove_noise(x_t: Tensor, a_t: Level, noise: Tensor) -> Tensor:
     """The x_0 that this noise would have turned into x_t: the inverse of `noised`."""
     return (x_t - (1 - a_t) ** 0.5 * noise) / a_t**0.5
 
 
-def noise(x_t: Tensor, x_0: Tensor, a_t: Level) -> Tensor:
+def implied_noise(x_t: Tensor, x_0: Tensor, a_t: Level) -> Tensor:
     """The noise that would have turned x_0 into x_t: `noised` solved for it."""
     return (x_t - a_t**0.5 * x_0) / (1 - a_t) ** 0.5
 

@@ -77,29 +77,29 @@ class TabularDiffusion(nn.Module):
         warm, cool = self.tau if tau is None else tau
         return cool + (warm - cool) * t / self.schedule.times
 
-    def noised(self, x: Tensor, t: int, noise: Draws, tau: tuple[float, float] | None = None) -> Tensor:
+    def add_noise(self, x: Tensor, t: int, noise: Draws, tau: tuple[float, float] | None = None) -> Tensor:
         """A draw from q(x_t | x_0 = x): Algorithm 1, line 1."""
         if t == 0:
             return x
         (num, cat), a = self.space.split(x), self.schedule.alpha_bar[t]
-        log_pi = multinomial.noised(cat, a, self.uniform).log()
+        log_pi = multinomial.marginal(cat, a, self.uniform).log()
         gumbel = noise.gumbel(self.space.cat)
         return self.space.join(
-            gaussian.noised(num, a, noise.normal(self.space.num)),
-            multinomial.relaxed(log_pi, gumbel, self.temperature(t, tau), self.space),
+            gaussian.add_noise(num, a, noise.normal(self.space.num)),
+            multinomial.gumbel_softmax(log_pi, gumbel, self.temperature(t, tau), self.space),
         )
 
-    def told(self, x_t: Tensor, y: Tensor | None = None) -> Tensor:
+    def condition(self, x_t: Tensor, y: Tensor | None = None) -> Tensor:
         """(n, width + classes) noisy rows and their classes, (n,) class numbers; nothing where they are -1 or None."""
         known = torch.zeros(len(x_t), self.classes)
         if y is not None and self.classes:
             known = known.scatter_(1, y.clamp_min(0)[:, None], (y >= 0).float()[:, None])
         return torch.cat([x_t, known], dim=1)
 
-    def denoised(self, x_t: Tensor, t: int, y: Tensor | None = None) -> Tensor:
+    def denoise(self, x_t: Tensor, t: int, y: Tensor | None = None) -> Tensor:
         """f_dn(x_t): the estimate of the clean row, numbers within the data's range (PAPER[18]), soft categories."""
-        eps, logits = self.space.split(self.network(self.told(x_t, y), torch.tensor([t])))
-        num = gaussian.clean(x_t[:, : self.space.num], self.schedule.alpha_bar[t], eps)
+        eps, logits = self.space.split(self.network(self.condition(x_t, y), torch.tensor([t])))
+        num = gaussian.remove_noise(x_t[:, : self.space.num], self.schedule.alpha_bar[t], eps)
         return self.space.join(num.clamp(self.low, self.high), self.space.softmax(logits))
 
     def transition(self, x_t: Tensor, x_0: Tensor, t: int, s: int, soft: bool = False) -> Transition:
@@ -132,9 +132,9 @@ class TabularDiffusion(nn.Module):
         (num, cat), seen = self.space.split(x), []
         for t, (normal, gumbel) in zip(times, noise, strict=True):
             a = self.schedule.alpha_bar[t]
-            log_pi = multinomial.noised(cat, a, self.uniform).log()
-            soft = multinomial.relaxed(log_pi, gumbel, self.temperature(t), self.space)
-            seen.append(self.told(self.space.join(gaussian.noised(num, a, normal), soft), y)[:rows])
+            log_pi = multinomial.marginal(cat, a, self.uniform).log()
+            soft = multinomial.gumbel_softmax(log_pi, gumbel, self.temperature(t), self.space)
+            seen.append(self.condition(self.space.join(gaussian.add_noise(num, a, normal), soft), y)[:rows])
         full = pad_rows(torch.arange(rows * len(times)))
         each = torch.tensor([rows] * (len(times) - 1) + [len(full) - rows * (len(times) - 1)])
         out = self.network(torch.cat(seen)[full], torch.tensor(times), each)
@@ -159,14 +159,14 @@ class TabularDiffusion(nn.Module):
         are blended in at every step, noised to its level."""
         space = self.space
         num, u = noise.normal(space.num), self.uniform.log()
-        x_t = space.join(num, multinomial.relaxed(u, noise.gumbel(space.cat), self.tau[0], space))
+        x_t = space.join(num, multinomial.gumbel_softmax(u, noise.gumbel(space.cat), self.tau[0], space))
         for t, s in self.schedule.walk(1.0, steps):
-            mu, var, log_pi = self.transition(x_t, self.denoised(x_t, t, y), t, s, soft)
+            mu, var, log_pi = self.transition(x_t, self.denoise(x_t, t, y), t, s, soft)
             num = mu + var**0.5 * noise.normal(space.num)
-            cat = multinomial.relaxed(log_pi, noise.gumbel(space.cat), self.temperature(s), space)
+            cat = multinomial.gumbel_softmax(log_pi, noise.gumbel(space.cat), self.temperature(s), space)
             x_t = space.join(num, cat)
             if given is not None:
-                x_t = torch.where(given[1], self.noised(given[0], s, noise), x_t)
+                x_t = torch.where(given[1], self.add_noise(given[0], s, noise), x_t)
         return space.join(space.split(x_t)[0], space.one_hot(space.split(x_t)[1]))
 
     def loss(self, x: Tensor, generator: Generator, y: Tensor | None = None) -> Tensor:
@@ -181,12 +181,12 @@ class TabularDiffusion(nn.Module):
         eps = torch.randn(num.shape, generator=generator)
         gumbel = -torch.log(torch.empty(cat.shape).exponential_(generator=generator).clamp_min(1e-20))
         tau = self.tau[1] + (self.tau[0] - self.tau[1]) * at / times
-        soft = multinomial.relaxed(multinomial.noised(cat, a_t, self.uniform).log(), gumbel, tau, self.space)
-        x_t = self.space.join(gaussian.noised(num, a_t, eps), soft)
+        soft = multinomial.gumbel_softmax(multinomial.marginal(cat, a_t, self.uniform).log(), gumbel, tau, self.space)
+        x_t = self.space.join(gaussian.add_noise(num, a_t, eps), soft)
 
         if y is not None:
             y = torch.where(torch.rand(len(y), generator=generator) < UNTOLD, -1, y)
-        pad, seen = -len(x) % ROWS_PER_TIME, self.told(x_t, y)
+        pad, seen = -len(x) % ROWS_PER_TIME, self.condition(x_t, y)
         out = self.network(torch.cat([seen, seen[:pad]]) if pad else seen, t)[: len(x)]
         eps_hat, logits = self.space.split(out)
         total: Tensor = out.new_zeros(())

@@ -14,7 +14,7 @@ from tdce.schema import Space
 TINY = 1e-30
 
 
-def noised(x_0: Tensor, a_t: Level, u: Tensor) -> Tensor:
+def marginal(x_0: Tensor, a_t: Level, u: Tensor) -> Tensor:
     """The probabilities of q(x_t | x_0) = Cat(a_t x_0 + (1 - a_t) / K)."""
     return a_t * x_0 + (1 - a_t) * u
 
@@ -29,7 +29,7 @@ def posterior(x_t: Tensor, x_0: Tensor, a_t: Level, a_s: Level, u: Tensor, space
     return space.log_softmax(torch.log(pi.clamp_min(TINY)))
 
 
-def relaxed(log_pi: Tensor, gumbel: Tensor, tau: Level, space: Space) -> Tensor:
+def gumbel_softmax(log_pi: Tensor, gumbel: Tensor, tau: Level, space: Space) -> Tensor:
     """A Gumbel-softmax draw: softmax((log pi + g) / tau), one-hot as tau goes to 0."""
     return space.softmax((log_pi + gumbel) / tau)
 

@@ -1,4 +1,4 @@
-"""What is explained, and what is wanted of it: adapters for models of any make, our own classifier, goals and targets, the
+"""What is explained, and what is wanted of it: adapters for users' models, our own classifier, goals and targets, the
 oracle (the only caller of the model), and ensembles of retrained models.
 """
 

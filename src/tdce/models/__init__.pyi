@@ -1,8 +1,14 @@
 from tdce.models.adapters import ModelAdapter as ModelAdapter
 from tdce.models.classifier import Classifier as Classifier
 from tdce.models.ensemble import Ensemble as Ensemble
+from tdce.models.ensemble import Retraining as Retraining
 from tdce.models.ensemble import ensemble_of_models as ensemble_of_models
 from tdce.models.ensemble import retrain_ensemble as retrain_ensemble
+from tdce.models.goal_wording import TargetPart as TargetPart
+from tdce.models.goal_wording import describe_goal as describe_goal
+from tdce.models.goal_wording import progress_key as progress_key
+from tdce.models.goal_wording import score_kind as score_kind
+from tdce.models.goal_wording import target_parts as target_parts
 from tdce.models.goals import STANDOFF as STANDOFF
 from tdce.models.goals import AtLeast as AtLeast
 from tdce.models.goals import Between as Between
@@ -10,7 +16,6 @@ from tdce.models.goals import Class as Class
 from tdce.models.goals import Goal as Goal
 from tdce.models.goals import Goals as Goals
 from tdce.models.goals import Not as Not
-from tdce.models.goals import TargetPart as TargetPart
 from tdce.models.goals import logit as logit
 from tdce.models.model import AdaptedModel as AdaptedModel
 from tdce.models.model import MissingModel as MissingModel
@@ -37,6 +42,7 @@ from tdce.models.probing import columns_wanted as columns_wanted
 from tdce.models.probing import probe as probe
 from tdce.models.targets import check_favourable as check_favourable
 from tdce.models.targets import class_number as class_number
+from tdce.models.targets import is_per_row as is_per_row
 from tdce.models.targets import resolve_goal as resolve_goal
 from tdce.models.targets import resolve_goals as resolve_goals
 from tdce.models.targets import target_from_json as target_from_json

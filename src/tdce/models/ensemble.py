@@ -22,12 +22,21 @@ ACCEPTING_SHARE = 0.9  # of a committee, that an answer has to convince
 MOST_CHECKED = 2_000  # rows outside a sample by which training stops
 
 
+@dataclass(frozen=True)
+class Retraining:
+    """How the models of an ensemble came about, so that they can be trained once more."""
+
+    models: int
+    seed: int | None = None  # None: the user trained them
+    table: str | None = None  # the digest of the table they were trained on
+
+
 @dataclass(frozen=True, eq=False)
 class Ensemble:
     """Each of them says what the explained model says, as scores of the same columns."""
 
     models: tuple[Model, ...]
-    retraining: Mapping[str, Any] | None = None  # the seed, and a digest of the table; None: who knows
+    retraining: Retraining
 
     def __len__(self) -> int:
         return len(self.models)
@@ -54,7 +63,7 @@ def ensemble_of_models(decides: Model, encoder: Encoder, models: Sequence[Any]) 
                          "give what Explainer.retrain makes")  # fmt: skip
     if not models:
         raise InputError("robust is an empty list; give models that were trained again, or leave it out")
-    return Ensemble(tuple(_like(decides, encoder, adapt(each)) for each in models))
+    return Ensemble(tuple(_like(decides, encoder, adapt(each)) for each in models), Retraining(len(models)))
 
 
 def retrain_ensemble(
@@ -77,7 +86,8 @@ def retrain_ensemble(
             raise InputError(f"there is no label column {label!r} in the table, which training again needs")
         return Ensemble(
             tuple(_like(decides, encoder, _estimator(own, table.iloc[at.numpy()], label, seed + i))
-                  for i, at in enumerate(samples))
+                  for i, at in enumerate(samples)),
+            Retraining(count, seed),
         )  # fmt: skip
     assert isinstance(decides, NetworkModel)
     assert isinstance(decides.classify, Classifier)
@@ -88,7 +98,7 @@ def retrain_ensemble(
         classifier = Classifier(**settings, seed=seed + i)
         classifier.fit(x[at], y[at], x[rest], y[rest], plan, seed + i, progress)
         made.append(NetworkModel(classifier, encoder.embed, decides.classes))
-    return Ensemble(tuple(made))
+    return Ensemble(tuple(made), Retraining(count, seed))
 
 
 def _sample(rows: int, seed: int) -> Tensor:

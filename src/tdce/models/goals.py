@@ -1,126 +1,109 @@
-"""What is wanted of the model: a class, a class with at least some probability, any other class, a band."""
+"""Goals about classes: a class, a class with at least some probability, any other class, a band of probability.
+
+A goal is mathematics only; its words are in `goal_wording.py`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import inf, log
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
 
-from tdce._core import InputError, check_number
+from tdce._core import InputError, check_number, plain
 
 STANDOFF = 1e-6
-"""A probability counts only this far beyond the border, so that another machine's last bits change no verdict."""
+"""A probability counts only this far beyond the border, so that another machine's last bits change no decision."""
 
-INNER = 0.25  # share of a band, at either end, in which a guide does not stop yet
-
-
-class TargetPart(NamedTuple):
-    """What is wanted of one output."""
-
-    kind: str  # class, not, between, at_least, at_most or range
-    of: Any = None  # the class, or the name of the number
-    low: float | None = None  # a probability or a number
-    high: float | None = None
+INNER = 0.25  # share of a band, at either end, in which the loss still pulls inwards
 
 
 class Goal(Protocol):
-    """One goal for many rows: `p` are their probabilities, `logits` their logits or log probabilities, (n, classes).
+    """One goal for many rows.
 
-    `of` is a class: the user's label, or, after `numbered`, its number.
+    `p` are the model's scores of the rows, (n, columns): probabilities of classes, or predicted numbers. `logits` are
+    logits or log probabilities, (n, classes).
     """
 
     @property
-    def nearer(self) -> str: ...  # what a good change does; part of a message's key
-    @property
-    def shows(self) -> str: ...  # what its score is: a probability or a prediction
-    @property
-    def of(self) -> Any: ...
+    def of(self) -> Any:
+        """The class: the user's value, or, after `with_class_number`, its number."""
 
     @property
     def family(self) -> Goal:
-        """A goal that the same changes lead to, and that many goals may share."""
+        """A goal that many goals share and that the same changes lead to: goals of a family share their exemplars."""
 
-    def numbered(self, number_of: Callable[[Any], int]) -> Goal:
-        """The same goal by the number of its class."""
-
-    def wanted(self, classes: Sequence[Any]) -> Any:
-        """What people read: the class, or words."""
-
-    def asks(self, classes: Sequence[Any]) -> tuple[TargetPart, ...]:
-        """The same, for whoever puts it into words: one of each output that it is about."""
+    def with_class_number(self, number_of: Callable[[Any], int]) -> Goal:
+        """The same goal with the number of its class in place of the user's value."""
 
     def met(self, p: Tensor) -> Tensor:
-        """(n,) whether the model's answer is what is wanted."""
+        """(n,) whether the goal is met."""
 
-    def beyond(self, p: Tensor) -> Tensor:
-        """(n,) how far beyond the border: in log odds, or in deviations of a number."""
+    def raw_margin(self, p: Tensor) -> Tensor:
+        """(n,) how far the scores are beyond the border: in log odds, or in standard deviations of a number. At the
+        border its sign may disagree with `met`; `Goals.margin` corrects that."""
 
-    def gap(self, logits: Tensor) -> Tensor:
-        """(n,) the same of logits; differentiable."""
+    def logit_margin(self, logits: Tensor) -> Tensor:
+        """(n,) the raw margin from logits; differentiable."""
 
     def loss(self, logits: Tensor) -> Tensor:
-        """(n,) -log of the chance; differentiable."""
+        """(n,) -log of the chance, from logits; differentiable."""
 
     def chance(self, p: Tensor) -> Tensor:
-        """(n,) from 0 to 1, higher is nearer: usually the probability of what is wanted."""
+        """(n,) from 0 to 1, higher is nearer: usually the probability of the target."""
 
-    def shown(self, p: Tensor) -> Tensor:
-        """(n,) the probability that people read as the score."""
+    def display_score(self, p: Tensor) -> Tensor:
+        """(n,) the score that people read: the probability of the target, or the prediction."""
 
-    def towards(self, p: Tensor) -> Tensor:
-        """(n,) the number of the class that leads there."""
+    def target_class(self, p: Tensor) -> Tensor:
+        """(n,) the number of the class (of a number: of its group) whose rows are nearest to the goal."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Class:
     """The most probable class."""
 
-    nearer: ClassVar[str] = "raises_probability"
-    shows: ClassVar[str] = "probability"
     of: Any
+
+    def __repr__(self) -> str:
+        """As it is written, e.g. `AtLeast('good', 0.8)`."""
+        return f"{type(self).__name__}({', '.join(repr(plain(getattr(self, each.name))) for each in fields(self))})"
 
     @property
     def family(self) -> Self:
         return self
 
-    def numbered(self, number_of: Callable[[Any], int]) -> Self:
+    def with_class_number(self, number_of: Callable[[Any], int]) -> Self:
         return replace(self, of=number_of(self.of))
-
-    def wanted(self, classes: Sequence[Any]) -> Any:
-        return classes[self.of]
-
-    def asks(self, classes: Sequence[Any]) -> tuple[TargetPart, ...]:
-        return (TargetPart("class", classes[self.of]),)
 
     def met(self, p: Tensor) -> Tensor:
         return p[:, self.of] >= others(p, self.of).amax(dim=1) + 2 * STANDOFF  # of two classes: 1/2 + STANDOFF
 
-    def beyond(self, p: Tensor) -> Tensor:
-        return self.gap(p.log())
+    def raw_margin(self, p: Tensor) -> Tensor:
+        return self.logit_margin(p.log())
 
-    def gap(self, logits: Tensor) -> Tensor:
+    def logit_margin(self, logits: Tensor) -> Tensor:
         return logits[:, self.of] - others(logits, self.of).amax(dim=1)
 
     def loss(self, logits: Tensor) -> Tensor:
         return -logits.log_softmax(dim=1)[:, self.of]
 
     def chance(self, p: Tensor) -> Tensor:
-        return self.shown(p)
+        return self.display_score(p)
 
-    def shown(self, p: Tensor) -> Tensor:
+    def display_score(self, p: Tensor) -> Tensor:
         return p[:, self.of]
 
-    def towards(self, p: Tensor) -> Tensor:
+    def target_class(self, p: Tensor) -> Tensor:
         return torch.full((len(p),), self.of)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AtLeast(Class):
-    """A class with at least this probability."""
+    """A class with at least this probability: `AtLeast("good", 0.8)`."""
 
     p: float
 
@@ -130,41 +113,34 @@ class AtLeast(Class):
     def met(self, p: Tensor) -> Tensor:
         return p[:, self.of] >= self.p + STANDOFF
 
-    def gap(self, logits: Tensor) -> Tensor:
+    def logit_margin(self, logits: Tensor) -> Tensor:
         return log_odds(logits, self.of) - logit(self.p)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Not(Class):
-    """Any class except this one."""
-
-    def wanted(self, classes: Sequence[Any]) -> Any:
-        return f"anything but {classes[self.of]}"
-
-    def asks(self, classes: Sequence[Any]) -> tuple[TargetPart, ...]:
-        return (TargetPart("not", classes[self.of]),)
+    """Any class except this one: `Not("bad")`."""
 
     def met(self, p: Tensor) -> Tensor:
         return others(p, self.of).amax(dim=1) >= p[:, self.of] + 2 * STANDOFF
 
-    def gap(self, logits: Tensor) -> Tensor:
-        return -super().gap(logits)
+    def logit_margin(self, logits: Tensor) -> Tensor:
+        return -super().logit_margin(logits)
 
     def loss(self, logits: Tensor) -> Tensor:
         return logits.logsumexp(dim=1) - others(logits, self.of).logsumexp(dim=1)
 
-    def shown(self, p: Tensor) -> Tensor:
+    def display_score(self, p: Tensor) -> Tensor:
         return others(p, self.of, 0.0).sum(dim=1)
 
-    def towards(self, p: Tensor) -> Tensor:
+    def target_class(self, p: Tensor) -> Tensor:
         return others(p, self.of).argmax(dim=1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Between(Class):
-    """A class with a probability from `low` to `high`."""
+    """A class with a probability from `low` to `high`: `Between("good", 0.4, 0.6)`."""
 
-    nearer: ClassVar[str] = "nears_probability"
     low: float
     high: float
 
@@ -174,21 +150,15 @@ class Between(Class):
         if self.high - self.low < 10 * STANDOFF:
             raise InputError(f"low is {self.low:g} and high {self.high:g}; low must be below high by at least 0.00001")
 
-    def wanted(self, classes: Sequence[Any]) -> Any:
-        return f"{classes[self.of]} at {100 * self.low:g} % to {100 * self.high:g} %"
-
-    def asks(self, classes: Sequence[Any]) -> tuple[TargetPart, ...]:
-        return (TargetPart("between", classes[self.of], self.low, self.high),)
-
     def met(self, p: Tensor) -> Tensor:
         low, high = (self.low + STANDOFF if self.low > 0 else 0.0), (self.high - STANDOFF if self.high < 1 else 1.0)
         return (p[:, self.of] >= low) & (p[:, self.of] <= high)
 
-    def gap(self, logits: Tensor) -> Tensor:
+    def logit_margin(self, logits: Tensor) -> Tensor:
         odds = log_odds(logits, self.of)
-        far = torch.full_like(odds, inf)  # an end at 0 or 1 is no border
-        above = odds - logit(self.low) if self.low > 0 else far
-        below = logit(self.high) - odds if self.high < 1 else far
+        unbounded = torch.full_like(odds, inf)  # an end at 0 or 1 is no border
+        above = odds - logit(self.low) if self.low > 0 else unbounded
+        below = logit(self.high) - odds if self.high < 1 else unbounded
         return torch.minimum(above, below)
 
     def loss(self, logits: Tensor) -> Tensor:
@@ -209,17 +179,18 @@ class Between(Class):
 class Goals:
     """One goal per row."""
 
-    kinds: tuple[Goal, ...]  # the different ones
-    which: Tensor  # (n,) the number of each row's
+    kinds: tuple[Goal, ...]  # the distinct goals
+    which: Tensor  # (n,) for each row, the position of its goal among these
 
     @classmethod
     def of(cls, each: Sequence[Goal]) -> Self:
-        """From a list with one goal per row."""
+        """From one goal per row."""
         kinds = {goal: i for i, goal in enumerate(dict.fromkeys(each))}
         return cls(tuple(kinds), torch.tensor([kinds[goal] for goal in each], dtype=torch.long))
 
     @classmethod
     def all(cls, goal: Goal, rows: int) -> Self:
+        """The same goal for every row."""
         return cls((goal,), torch.zeros(rows, dtype=torch.long))
 
     def __len__(self) -> int:
@@ -233,20 +204,20 @@ class Goals:
         return self.kinds[int(self.which[row])]
 
     def groups(self) -> list[tuple[Goal, Tensor]]:
-        """Each goal that any row has, and (n,) which rows have it."""
+        """Each goal that any row has, and (n,) whether a row has it."""
         each = [(goal, self.which == i) for i, goal in enumerate(self.kinds)]
-        return [(goal, whose) for goal, whose in each if whose.any()]
+        return [(goal, has_goal) for goal, has_goal in each if has_goal.any()]
 
     def met(self, p: Tensor) -> Tensor:
         return self._each(lambda goal, p: goal.met(p), p)
 
     def margin(self, p: Tensor) -> Tensor:
-        """(n,) how far beyond the border: at least 0 if and only if the goal is met."""
-        far = self._each(lambda goal, p: goal.beyond(p), p)
-        return torch.where(self.met(p), far.clamp_min(0.0), far.clamp(max=-STANDOFF))
+        """(n,) how far the scores are beyond the border: at least 0 if and only if the goal is met."""
+        raw = self._each(lambda goal, p: goal.raw_margin(p), p)
+        return torch.where(self.met(p), raw.clamp_min(0.0), raw.clamp(max=-STANDOFF))
 
-    def gap(self, logits: Tensor) -> Tensor:
-        return self._each(lambda goal, logits: goal.gap(logits), logits)
+    def logit_margin(self, logits: Tensor) -> Tensor:
+        return self._each(lambda goal, logits: goal.logit_margin(logits), logits)
 
     def loss(self, logits: Tensor) -> Tensor:
         return self._each(lambda goal, logits: goal.loss(logits), logits)
@@ -254,24 +225,24 @@ class Goals:
     def chance(self, p: Tensor) -> Tensor:
         return self._each(lambda goal, p: goal.chance(p), p)
 
-    def shown(self, p: Tensor) -> Tensor:
-        return self._each(lambda goal, p: goal.shown(p), p)
+    def display_score(self, p: Tensor) -> Tensor:
+        return self._each(lambda goal, p: goal.display_score(p), p)
 
-    def towards(self, p: Tensor) -> Tensor:
-        return self._each(lambda goal, p: goal.towards(p), p)
+    def target_class(self, p: Tensor) -> Tensor:
+        return self._each(lambda goal, p: goal.target_class(p), p)
 
-    def _each(self, function: Callable[[Goal, Tensor], Tensor], of: Tensor) -> Tensor:
-        """(n,) every row's value by its own goal."""
+    def _each(self, function: Callable[[Goal, Tensor], Tensor], scores: Tensor) -> Tensor:
+        """(n,) the function of each row's scores by the row's own goal."""
         if len(self.kinds) == 1:
-            return function(self.kinds[0], of)
+            return function(self.kinds[0], scores)
         order = self.which.argsort(stable=True)
-        parts = torch.split(of[order], self.which.bincount(minlength=len(self.kinds)).tolist())
-        found = [function(goal, part) for goal, part in zip(self.kinds, parts, strict=True)]
-        return torch.cat(found)[order.argsort()]
+        parts = torch.split(scores[order], self.which.bincount(minlength=len(self.kinds)).tolist())
+        values = [function(goal, part) for goal, part in zip(self.kinds, parts, strict=True)]
+        return torch.cat(values)[order.argsort()]
 
 
 def others(values: Tensor, k: int, fill: float = -inf) -> Tensor:
-    """(n, classes) with `fill` in the place of class k."""
+    """(n, classes) the values with `fill` in the column of class k."""
     return values.index_fill(1, torch.tensor([k]), fill)
 
 
@@ -281,4 +252,5 @@ def log_odds(logits: Tensor, k: int) -> Tensor:
 
 
 def logit(p: float) -> float:
+    """log(p / (1 - p))"""
     return log(p / (1 - p))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple, TypeVar
 
@@ -24,24 +25,41 @@ class Decision(NamedTuple):
     margin: Tensor  # (n,) how far beyond the border, at least 0 if and only if it is met
 
 
+@dataclass
+class Usage:
+    """How often the model was queried."""
+
+    calls: int = 0
+    rows: int = 0  # different rows per call, over all calls
+
+
 class Oracle:
     """Asks the model about many rows at once, about each different row once per call, and counts."""
 
     def __init__(self, model: Model, budget: int | None = None, ensemble: Ensemble | None = None) -> None:
         self.model = model
+        self.usage = Usage()
         self.ensemble = ensemble  # models that are to say the same, nearly all of them
         self.budget = budget  # of rows that are paid for; None: no end
-        self.reserved = 0  # of the budget, for verdicts on what is returned
+        self._reserved = 0  # of the budget, for decisions on what is returned
         self.exhausted = False  # whether something was not asked because the budget was used up
-        self.calls = 0
-        self.rows = 0  # different ones that were asked about, over all calls
         self._spent = 0
         self._paid: set[Hashable] = set()
 
     @property
     def remaining(self) -> float:
         """How many rows it may still ask about, besides those that it keeps some of the budget for."""
-        return inf if self.budget is None else max(0, self.budget - self._spent - self.reserved)
+        return inf if self.budget is None else max(0, self.budget - self._spent - self._reserved)
+
+    def reserve(self, rows: int) -> None:
+        """Keep this much of the budget for decisions on what is returned."""
+        self._reserved = rows
+
+    def without_ensemble(self) -> Oracle:
+        """The same model alone; its queries are counted here, too."""
+        alone = Oracle(self.model, self.budget)
+        alone.usage = self.usage
+        return alone
 
     def __call__(self, raw: Floats, goals: Goals, turn: Positions | None = None) -> Decision:
         """Of raw rows (n, features), each by its own goal. With `turn` they may be too many for the budget: those with
@@ -64,8 +82,8 @@ class Oracle:
     def score(self, raw: Floats) -> Tensor:
         """(n, columns) what the model says."""
         first, place = unique_rows(raw)
-        self.calls += 1
-        self.rows += len(first)
+        self.usage.calls += 1
+        self.usage.rows += len(first)
         self._spent += len(first)
         return torch.from_numpy(self.model.score(raw[first]))[place]
 

@@ -38,7 +38,7 @@ def resolve_goals(
     score: Callable[[], Tensor],  # (rows, columns) what the model says of the rows as they are
 ) -> Goals:
     """One goal per row: the one asked for, else the favourable one, else the other of two classes."""
-    if isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index):
+    if is_per_row(target):
         if len(target) != rows:
             raise InputError(f"target has {len(target)} goals for {rows} rows; give one, or one per row")
         if rows == 0:
@@ -91,7 +91,7 @@ def check_favourable(favourable: Any, outputs: tuple[Output, ...]) -> Any:
 
 def target_to_json(target: Any) -> Any:
     """What a user asks for, as JSON; `from_entry` takes it back. A list of goals becomes a list of entries."""
-    if isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index):
+    if is_per_row(target):
         return [target_to_json(each) for each in target]
     if isinstance(target, Mapping):
         return {"outputs": {name: target_to_json(each) for name, each in target.items()}}
@@ -111,6 +111,11 @@ def target_from_json(entry: Any) -> Any:
     if more or kind not in GOALS or not isinstance(settings, dict) or set(settings) != set(ENTRIES[kind]):
         raise InputError(f"target {show(entry)} is no goal; known: {listing(['outputs', *GOALS])}")
     return GOALS[kind](**settings)
+
+
+def is_per_row(target: Any) -> bool:
+    """Whether a target has one goal per row."""
+    return isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index)
 
 
 def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
@@ -142,7 +147,7 @@ def _about(wanted: Any, output: Output, threshold: float | None, now: Tensor | N
     if isinstance(wanted, Class) and threshold is not None:
         raise InputError(f"threshold {threshold:g} goes with a class, not with {wanted}; leave it out")
     named = wanted if isinstance(wanted, Class) else Class(wanted) if threshold is None else AtLeast(wanted, threshold)
-    numbered = named.numbered(lambda value: class_number(value, output.classes, "target"))
+    numbered = named.with_class_number(lambda value: class_number(value, output.classes, "target"))
     if not output.decides:
         return numbered
     if isinstance(numbered, AtLeast | Between):
