@@ -14,7 +14,7 @@ import tdce
 from tdce._core.errors import InputError
 from tdce._core.noise import Noise
 from tdce.diffusion import multinomial
-from tdce.methods.algorithm1 import GUIDED, GUIDED_LITERAL, Guided, GuidedLiteral, unit
+from tdce.methods.algorithm1 import GUIDED, GUIDED_LITERAL, Guided, GuidedLiteral, last_of, unit
 from tdce.methods.protocol import Task
 from tdce.methods.registry import METHODS
 from tdce.models.goals import Goals
@@ -49,17 +49,35 @@ def test_without_guidance_and_distance_it_is_the_unguided_walk(scene):
 
     source = Noise(x, 0)
     with torch.no_grad():
-        x_t = diffusion.noised(x, 500, source)
+        x_t = diffusion.add_noise(x, 500, source)
         for t, s in diffusion.schedule.walk(0.5, 12):
-            mu, var, log_pi = diffusion.transition(x_t, diffusion.denoised(x_t, t), t, s)
+            mu, var, log_pi = diffusion.transition(x_t, diffusion.denoise(x_t, t), t, s)
             if s > 0:
                 mu = mu + var**0.5 * source.normal(space.num)
-                soft = multinomial.relaxed(log_pi, source.gumbel(space.cat), diffusion.temperature(s), space)
+                soft = multinomial.gumbel_softmax(log_pi, source.gumbel(space.cat), diffusion.temperature(s), space)
             else:
                 soft = log_pi.exp()
             x_t = space.join(mu, soft)
         expected = space.join(x_t[:, : space.num], space.one_hot(x_t[:, space.num :]))
     torch.testing.assert_close(walked, expected)
+
+
+def test_a_walk_yields_every_step_and_returns_its_end(scene):
+    """From T / 2 in four steps: the times, what the denoiser sees and says at each, and what is returned at the end."""
+    task, x, goals = scene
+    method, steps = Guided(steps=4).fit(task), []
+    walk = method.walk(x, goals, Noise(x, 0), 0.5)
+    with pytest.raises(StopIteration) as end:
+        while True:
+            steps.append(next(walk))
+    assert [t for t, _, _ in steps] == [500, 375, 250, 125, 0]
+    for t, x_t, x_0 in steps[:-1]:
+        torch.testing.assert_close(x_0, task.diffusion.denoise(x_t, t).detach())
+    _, last, same = steps[-1]
+    assert torch.equal(last, same)
+    num, cat = task.space.split(last)
+    assert torch.equal(end.value.value, task.space.join(num, task.space.one_hot(cat)))
+    assert torch.equal(end.value.value, proposed(method, x, goals))
 
 
 def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
@@ -120,9 +138,9 @@ def test_blending_shows_the_walk_the_noised_original_at_the_level_entered(scene,
     task, x, goals = scene
     frozen = task.space.mask(["income"])
     seen = {}
-    denoised = task.diffusion.denoised
+    denoise = task.diffusion.denoise
     monkeypatch.setattr(
-        task.diffusion, "denoised", lambda x_t, t: (seen.setdefault(t, x_t[:, 0].detach().clone()), denoised(x_t, t))[1]
+        task.diffusion, "denoise", lambda x_t, t: (seen.setdefault(t, x_t[:, 0].detach().clone()), denoise(x_t, t))[1]
     )
     proposed(Guided(steps=5).fit(replace(task, mutable=~frozen)), x, goals)
     for t, column in seen.items():
@@ -179,12 +197,12 @@ def test_the_guided_direction_is_the_gradient_by_central_differences(scene, thro
     task, x, goals = scene
     task = replace(task, diffusion=deepcopy(task.diffusion).double(), guide=deepcopy(task.guide).double())
     x, goals, num, h = x[:16].double(), goals.take(torch.arange(16)), task.space.num, 1e-5
-    x_t = task.diffusion.noised(x, 300, Noise(x, 0)).double()
+    x_t = task.diffusion.add_noise(x, 300, Noise(x, 0)).double()
 
     def value(column: int, h: float) -> Tensor:
         step = torch.zeros_like(x_t)
         step[:, column] = h
-        estimate = task.diffusion.denoised(x_t + step if through else x_t, 300)
+        estimate = task.diffusion.denoise(x_t + step if through else x_t, 300)
         return log_p(task, estimate if through else estimate + step, goals)
 
     slope = torch.stack([(value(i, h) - value(i, -h)) / (2 * h) for i in range(num)], dim=1)
@@ -241,12 +259,13 @@ def test_without_noise_in_the_loop_only_line_1_is_random(scene):
     for loop, last in ((False, False), (False, True), (True, False), (True, True)):
         drawn.clear()
         method = Guided(steps=6, loop_noise=loop, last_noise=last).fit(task)
-        method.walk(x, goals, Counted(x, 0), 0.5)
+        last_of(method.walk(x, goals, Counted(x, 0), 0.5))
         counts[loop, last] = len(drawn)
     assert counts == {(False, False): 2, (False, True): 2, (True, False): 12, (True, True): 14}  # two a step
     still = Guided(steps=6, loop_noise=False).fit(task)
-    assert torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 0), 0.5))
-    assert not torch.equal(still.walk(x, goals, Noise(x, 0), 0.5), still.walk(x, goals, Noise(x, 1), 0.5))
+    one, same, other = (last_of(still.walk(x, goals, Noise(x, seed), 0.5)) for seed in (0, 0, 1))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
 
 
 def test_an_explainer_takes_the_letter_by_name_and_keeps_it(explainer, tmp_path):

@@ -18,7 +18,7 @@ from tdce.schema.space import Space
 
 def second_step(monkeypatch, gradients: Gradients, guidance: float, **reading: object) -> tuple[Tensor, Tensor]:
     """The noisy rows at the first step, t = 800, and at the second, t = 400, with these gradients at every step."""
-    space, seen = Space(2, (2,), {"a": (0,), "b": (1,), "c": (2, 3)}), {}
+    space = Space(2, (2,), {"a": (0,), "b": (1,), "c": (2, 3)})
     task = SimpleNamespace(
         space=space,
         diffusion=TabularDiffusion(space, hidden=8, blocks=1),
@@ -26,10 +26,9 @@ def second_step(monkeypatch, gradients: Gradients, guidance: float, **reading: o
         lead=lambda who: None,
     )
     monkeypatch.setattr(Guided, "gradients", lambda *_: gradients)
-    watch = lambda t, x_t, x_0: seen.setdefault(t, x_t)  # noqa: E731
-    method = Guided(steps=2, guidance=guidance, watch_=watch, **reading).fit(task)
+    method = Guided(steps=2, guidance=guidance, **reading).fit(task)
     x = torch.tensor([[1.0, -2.0, 1.0, 0.0], [3.0, 0.5, 0.0, 1.0]])
-    method.walk(x, Goals.all(Class(1), 2), Noise(x, 0), start=0.8)
+    seen = {t: x_t for t, x_t, _ in method.walk(x, Goals.all(Class(1), 2), Noise(x, 0), start=0.8)}
     return seen[800], seen[400]
 
 

@@ -2,6 +2,8 @@ from tdce.methods.algorithm1 import GUIDED as GUIDED
 from tdce.methods.algorithm1 import GUIDED_LITERAL as GUIDED_LITERAL
 from tdce.methods.algorithm1 import Guided as Guided
 from tdce.methods.algorithm1 import GuidedLiteral as GuidedLiteral
+from tdce.methods.algorithm1 import Walk as Walk
+from tdce.methods.amortised import amortised_pass as amortised_pass
 from tdce.methods.attribution import MOST_REASONS as MOST_REASONS
 from tdce.methods.attribution import rank_reasons as rank_reasons
 from tdce.methods.baselines.cchvae import CCHVAE as CCHVAE
@@ -15,7 +17,6 @@ from tdce.methods.conflicts import explain_conflicts as explain_conflicts
 from tdce.methods.driver import explain as explain
 from tdce.methods.explanation import Explanation as Explanation
 from tdce.methods.explanation import Line as Line
-from tdce.methods.explanation import Question as Question
 from tdce.methods.explanation import Status as Status
 from tdce.methods.proposer import Proposals as Proposals
 from tdce.methods.proposer import Proposer as Proposer
@@ -25,6 +26,7 @@ from tdce.methods.protocol import Query as Query
 from tdce.methods.protocol import Search as Search
 from tdce.methods.protocol import Task as Task
 from tdce.methods.protocol import task_of as task_of
+from tdce.methods.question import Question as Question
 from tdce.methods.refine import Refined as Refined
 from tdce.methods.registry import METHODS as METHODS
 from tdce.methods.robustness import explain_robustly as explain_robustly

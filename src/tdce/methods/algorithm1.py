@@ -1,12 +1,13 @@
-"""TDCE, Algorithm 1 of "Tabular Diffusion Counterfactual Explanations", line by line.
+"""Algorithm 1 of "Tabular Diffusion Counterfactual Explanations", line by line (alg:tabular_diff_ce).
 
-Every loose part of the paper is an argument of `Guided`; docs/paper.md lists the readings by number. Two sets
-of them have names: `GUIDED`, which comes nearest to what the paper reports (`guided`), and `GUIDED_LITERAL`, the loop
-to the letter (`guided_literal`).
+Where the paper is ambiguous, the reading is a setting of `Guided`; docs/paper.md lists the readings as PAPER[n]. Two
+sets of settings have names: `GUIDED` comes nearest to the paper's reported results (`guided`), `GUIDED_LITERAL` follows
+the printed loop to the letter (`guided_literal`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, NamedTuple, Self
 
@@ -14,34 +15,36 @@ import torch
 from torch import Tensor
 
 from tdce._core import TAU_RANGE, Noise
-from tdce.diffusion import relaxed
-from tdce.methods.protocol import Query, Search, Task, Watch, task_of, unwatched
+from tdce.diffusion import gumbel_softmax
+from tdce.methods.protocol import Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
 from tdce.models import Goals
+
+Walk = Generator[tuple[int, Tensor, Tensor], None, Tensor]
+"""A reverse walk: yields (t, x_t, x_0) at every step, x_0 being the estimate of the clean rows, and returns its end."""
 
 
 @dataclass(frozen=True)
 class Guided:
-    """Noise the row to a start level, then walk back, each step pulled towards the target class."""
+    """Add noise to the row up to a start level, then denoise it step by step, guided towards the target class."""
 
     edition: ClassVar[int] = 2  # raised when its answers change
     random: ClassVar[bool] = True
     has_tradeoff: ClassVar[bool] = True  # 0 starts from pure noise (typical of the target class), 1 from the row itself
-    start: float = 0.5  # share of T at which the walk begins: 0 gives the row back, 1 is pure noise  PAPER[7]
-    steps: int | None = 50  # strides of the walk; None takes every one of the T times
+    start: float = 0.5  # share of T at which the walk begins: 0 returns the row itself, 1 is pure noise  PAPER[7]
+    steps: int | None = 50  # steps of the walk; None takes all T
     guidance: float = 1.0  # lambda: weight of the classifier's gradient  PAPER[6]
     proximity: float = 1.0  # weight of the distance term: 1 as in the equation, 0 as in Algorithm 1  PAPER[3]
-    tau: tuple[float, float] | None = None  # temperature, warm to cool; None: as in training  PAPER[8]
+    tau: tuple[float, float] | None = None  # temperature at t = T and at t = 0; None: as in training  PAPER[8]
     through_denoiser: bool = True  # back-propagate through f_dn, or take f_dn(x_t) as a constant plus x_t
     sigma: Literal["variance", "deviation"] = "deviation"  # what line 6 takes for Sigma  PAPER[6]
     cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm"  # of g_cat: lambda, times the norm of mu_cat  PAPER[6]
     cat_gradient: Literal["denoised", "noisy"] = "denoised"  # where g_cat is taken  PAPER[5]
     blend: Literal["noised", "exact"] = "noised"  # what immutable features are blended with on the way  PAPER[2]
     loop_noise: bool = True  # noise in every step but the last, or none after line 1  PAPER[4]
-    last_noise: bool = False  # noise in the last step too  PAPER[4]
-    soft_posterior: bool = False  # the relaxed vector itself in Bayes' rule, not its argmax  PAPER[17]
+    last_noise: bool = False  # noise in the last step, too  PAPER[4]
+    soft_posterior: bool = False  # Bayes' rule takes the relaxed vector itself, not its argmax  PAPER[17]
     task_: Task | None = field(default=None, repr=False)
-    watch_: Watch = field(default=unwatched, repr=False)
 
     def __post_init__(self) -> None:
         check_settings(self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), proximity=(0, 1e3), tau=TAU_RANGE)
@@ -51,42 +54,42 @@ class Guided:
         return replace(self, task_=task)
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """It asks the judge nothing on its way."""
         start = self.start if query.closeness is None else 1 - query.closeness
-        return self.walk(query.x, query.goals, noise, start)
-        yield  # makes it a search
+        return last_of(self.walk(query.x, query.goals, noise, start))
+        yield  # makes it a generator, although it never queries the model
 
-    def walk(self, x: Tensor, goals: Goals, noise: Noise, start: float) -> Tensor:
-        """Algorithm 1."""
+    def walk(self, x: Tensor, goals: Goals, noise: Noise, start: float) -> Walk:
+        """Algorithm 1 (alg:tabular_diff_ce); yields (t, x_t, x_0) at every step, returns the counterfactuals."""
         task = task_of(self)
         space, diffusion, mutable = task.space, task.diffusion, task.mutable
-        walk, frozen = diffusion.schedule.walk(start, self.steps), not mutable.all()
-        x_t = diffusion.noised(x, walk[0][0], noise, self.tau) if walk else x  # line 1
-        for t, s in walk:  # line 2
+        times, frozen = diffusion.schedule.walk(start, self.steps), not mutable.all()
+        x_t = diffusion.add_noise(x, times[0][0], noise, self.tau) if times else x  # line 1
+        for t, s in times:  # line 2
             x_0, g_num, g_cat = self.gradients(x_t, t, x, goals)  # lines 3, 4
-            self.watch_(t, x_t, x_0)
+            yield t, x_t, x_0
             mu, var, log_pi = diffusion.transition(x_t, x_0, t, s, self.soft_posterior)  # line 5
             sigma = var if self.sigma == "variance" else var**0.5  # PAPER[6]
-            num = mu + sigma * mu.norm(dim=1, keepdim=True) * g_num  # line 6
-            log_pi = log_pi + self.guidance * self.norm_cat(log_pi) * g_cat  # line 7
+            num = mu + sigma * mu.norm(dim=1, keepdim=True) * g_num  # line 6, eqn:cont_guided
+            log_pi = log_pi + self.guidance * self.norm_cat(log_pi) * g_cat  # line 7, eqn:rev_gum
             if self.loop_noise and (s > 0 or self.last_noise):
                 num = num + var**0.5 * noise.normal(space.num)  # PAPER[4]
-                cat = relaxed(log_pi, noise.gumbel(space.cat), diffusion.temperature(s, self.tau), space)
+                cat = gumbel_softmax(log_pi, noise.gumbel(space.cat), diffusion.temperature(s, self.tau), space)
             else:
                 cat = space.softmax(log_pi)
             x_t = space.join(num, cat)
             if frozen:
-                original = diffusion.noised(x, s, noise, self.tau) if self.blend == "noised" else x  # PAPER[2]
+                original = diffusion.add_noise(x, s, noise, self.tau) if self.blend == "noised" else x  # PAPER[2]
                 x_t = torch.where(mutable, x_t, original)  # line 8
-        self.watch_(0, x_t, x_t)
+        yield 0, x_t, x_t
         num, cat = space.split(x_t)
         return torch.where(mutable, space.join(num, space.one_hot(cat)), x)
 
     def norm_cat(self, log_pi: Tensor) -> Tensor | float:
         """(n, 1) the norm of mu_cat, over all categories of a row.  PAPER[6]
 
-        The paper does not define mu_cat. Line 7 adds the gradient to it, the equation to log pi: so it is log pi, the
-        log probabilities of the posterior. "norm_pi" takes the posterior's mean instead, the probabilities."""
+        The paper does not define mu_cat. Line 7 adds the gradient to mu_cat, the equation adds it to log pi; so mu_cat
+        is read as log pi, the posterior's log probabilities. "norm_pi" takes the probabilities instead.
+        """
         if self.cat_scale == "lambda":
             return 1.0
         mu_cat = log_pi if self.cat_scale == "norm" else log_pi.exp()
@@ -94,16 +97,20 @@ class Guided:
         return norm
 
     def gradients(self, x_t: Tensor, t: int, x: Tensor, goals: Goals) -> Gradients:
-        """The denoised row and the guided direction: g_num = unit(grad log p) - proximity * unit(grad d)."""
+        """The denoised rows x_0 and the guided directions, lines 3 and 4.
+
+        eqn:cont_guided: g_num = unit(grad log p(y | f_dn(x_t))) - proximity * unit(grad d(x, f_dn(x_t)));
+        eqn:cls_taylor: g_cat = grad log p(y | x), taken at the denoised or at the noisy row.
+        """
         task = task_of(self)
         space, diffusion, guide = task.space, task.diffusion, task.require_guide("Algorithm 1")
         with torch.enable_grad():
             at = x_t.detach().requires_grad_()
             if self.through_denoiser:
-                x_0 = diffusion.denoised(at, t)
+                x_0 = diffusion.denoise(at, t)
             else:
                 with torch.no_grad():
-                    estimate = diffusion.denoised(at, t)
+                    estimate = diffusion.denoise(at, t)
                 x_0 = estimate + (at - at.detach())
             log_p = -goals.loss(guide(x_0)).sum()
             distance = (x_0 - x)[:, : space.num].square().sum()
@@ -118,7 +125,7 @@ class Guided:
 
 @dataclass(frozen=True)
 class GuidedLiteral(Guided):
-    """The same by the letter of Algorithm 1: from pure noise, without a distance term and without noise on the way."""
+    """Algorithm 1 to the letter: from pure noise, without a distance term and without noise in the loop."""
 
     start: float = 1.0  # share of T at which the walk begins: T itself  PAPER[7]
     proximity: float = 0.0  # weight of the distance term: line 3 has none  PAPER[3]
@@ -130,9 +137,21 @@ GUIDED, GUIDED_LITERAL = Guided(), GuidedLiteral()
 
 
 class Gradients(NamedTuple):
+    """What `Guided.gradients` returns."""
+
     x_0: Tensor  # (n, width) f_dn(x_t)
     num: Tensor  # (n, num)
     cat: Tensor  # (n, cat)
+
+
+def last_of(walk: Walk) -> Tensor:
+    """The end of a walk."""
+    while True:
+        try:
+            next(walk)
+        except StopIteration as end:
+            x_cf: Tensor = end.value
+            return x_cf
 
 
 def unit(gradient: Tensor) -> Tensor:

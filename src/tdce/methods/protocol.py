@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -16,17 +16,13 @@ from tdce.methods.proposer import Proposals
 from tdce.models import Decision, Goals, Oracle
 from tdce.schema import EncodedBounds, Encoder, Space
 
+if TYPE_CHECKING:
+    from tdce.methods.question import Question
+
 Guide = Callable[[Tensor], Tensor]
 """What may lead: encoded rows (n, width) -> logits (n, classes), differentiable."""
 
-Watch = Callable[[int, Tensor, Tensor], None]
-"""Is told the time t, the noisy rows x_t and the estimate of the clean rows at every step of a reverse walk."""
-
 Made = TypeVar("Made")
-
-
-def unwatched(t: int, x_t: Tensor, x_0: Tensor) -> None:
-    """Nobody looks."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,8 @@ class Task:
     synthetic_scores: Tensor | None = (
         None  # (p, columns) what the model says of the synthetic people, if that is known already
     )
-    proposals: Proposals | None = None  # for answers in one pass
+    proposals: Proposals | None = None  # for amortised answers
+    shortcut: Shortcut | None = None  # a quicker method that is tried before the usual one, if the question suits it
 
     @property
     def space(self) -> Space:
@@ -167,6 +164,10 @@ class Method(Protocol):
 
     def search(self, query: Query, noise: Noise) -> Search:
         """`noise` is all the randomness there is: a function of the row, the seed and the option."""
+
+
+Shortcut = Callable[[Method, "Question", Goals], Method | None]
+"""A method and what is asked of it -> a quicker method for the same question, if there is one."""
 
 
 def task_of(method: Method) -> Task:

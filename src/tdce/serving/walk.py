@@ -21,10 +21,10 @@ from tdce._core import (
     pad_rows,
     round_scores,
 )
-from tdce.diffusion import relaxed
+from tdce.diffusion import gumbel_softmax
 from tdce.explainer import Explainer, Fitted
-from tdce.methods import Guided
-from tdce.models import Goals, Oracle
+from tdce.methods import Guided, Walk
+from tdce.models import Goals, Oracle, describe_goal
 from tdce.report import Catalogue
 from tdce.schema import FeasibleSet, Numeric
 from tdce.serving.json_rows import records
@@ -60,7 +60,7 @@ def reverse_walk(
     )
     raw = np.concatenate([_on_grid(fitted, feasible, x) for _, x in seen] + [feasible.snap(last)])
     decision = Oracle(fitted.model)(raw, Goals(goals.kinds, goals.which.repeat(len(raw))))
-    score, typical = round_scores(goals.shown(decision.score)).tolist(), typical_of(fitted, raw, goals, feasible.own)
+    score, typical = round_scores(goals.display_score(decision.score)).tolist(), typical_of(fitted, raw, goals, feasible.own)
     values, x = records(fitted.encoder.write(raw, pd.DataFrame(index=range(len(raw))))), feasible.x
     places = [_places(fitted, each, x) for each in [x_0 for _, x_0 in seen] + [fitted.encoder.embed(raw[-1:]).float()]]
     frames = [
@@ -70,7 +70,7 @@ def reverse_walk(
     labels = tuple(label for output in fitted.outputs for label in output.labels())
     return {
         "algorithm": words.text("studio_walk_guided" if fitted.guide else "studio_walk_told"),
-        "target": cells_of([goals.goal(0).wanted(labels)])[0],
+        "target": cells_of([describe_goal(goals.goal(0), labels)])[0],
         "frames": frames[:-1],
         "returned": frames[-1],
         "met": bool(decision.met[-1]),
@@ -78,13 +78,22 @@ def reverse_walk(
 
 
 def _guided(fitted: Fitted, feasible: FeasibleSet, goals: Goals, start: float, seed: int) -> tuple[Seen, Tensor]:
-    seen: Seen = []
-    method = Guided(steps=STEPS, watch_=lambda t, x_t, x_0: seen.append((t, x_0[:1].detach().clone())))
-    ready = method.fit(fitted.task(feasible.immutable))
+    """The walk of Algorithm 1."""
+    method = Guided(steps=STEPS).fit(fitted.task(feasible.immutable))
     whole = pad_rows(torch.zeros(1, dtype=torch.long))  # rows come in blocks, as everywhere
     x = feasible.x[whole]
-    last = ready.walk(x, goals.take(whole), Noise(x, seed), start)
-    return seen, last[:1].detach()
+    return _collect(method.walk(x, goals.take(whole), Noise(x, seed), start))
+
+
+def _collect(walk: Walk) -> tuple[Seen, Tensor]:
+    """The estimates of the first row at every step of a walk, and where it ends."""
+    seen: Seen = []
+    while True:
+        try:
+            t, _, x_0 = next(walk)
+        except StopIteration as end:
+            return seen, end.value[:1].detach()
+        seen.append((t, x_0[:1].detach().clone()))
 
 
 @torch.no_grad()
@@ -92,17 +101,17 @@ def _told(fitted: Fitted, feasible: FeasibleSet, goals: Goals, start: float, see
     """`TabularDiffusion.sample` from the noised row, with what may not change blended in."""
     diffusion, space = fitted.diffusion, fitted.encoder.space
     whole = pad_rows(torch.zeros(1, dtype=torch.long))
-    x, y = feasible.x[whole], goals.towards(Oracle(fitted.model).score(feasible.own)).repeat(len(whole))
+    x, y = feasible.x[whole], goals.target_class(Oracle(fitted.model).score(feasible.own)).repeat(len(whole))
     noise, mutable = Noise(x, seed), ~space.mask(feasible.immutable)
     times, seen = diffusion.schedule.walk(start, STEPS), Seen()
-    x_t = diffusion.noised(x, times[0][0], noise) if times else x
+    x_t = diffusion.add_noise(x, times[0][0], noise) if times else x
     for t, s in times:
-        x_0 = diffusion.denoised(x_t, t, y)
+        x_0 = diffusion.denoise(x_t, t, y)
         seen.append((t, x_0[:1].clone()))
         mu, var, log_pi = diffusion.transition(x_t, x_0, t, s)
         num = mu + (var**0.5 if s else 0.0) * noise.normal(space.num)
-        cat = relaxed(log_pi, noise.gumbel(space.cat), diffusion.temperature(s), space)
-        x_t = torch.where(mutable, space.join(num, cat), diffusion.noised(x, s, noise))
+        cat = gumbel_softmax(log_pi, noise.gumbel(space.cat), diffusion.temperature(s), space)
+        x_t = torch.where(mutable, space.join(num, cat), diffusion.add_noise(x, s, noise))
     num, cat = space.split(x_t)
     last = torch.where(mutable, space.join(num, space.one_hot(cat)), x)[:1]
     return [*seen, (0, last)], last

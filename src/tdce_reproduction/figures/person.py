@@ -9,13 +9,13 @@ import pandas as pd
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
+from tdce._core import Noise, pad_rows
 from tdce.datasets import load
 from tdce.explainer import Explainer, Fitted
 from tdce.methods import Guided, GuidedLiteral
 from tdce.report import spoken_name
-from tdce.schema import Numeric
+from tdce.schema import FeasibleSet, Numeric
 from tdce_reproduction.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, new
 from tdce_reproduction.figures.work import Work
 
@@ -49,16 +49,16 @@ def measure(work: Work) -> pd.DataFrame:
 
 def way(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
     """What a method's walk showed on the way to the answer for one row."""
-    seen: list[tuple[int, Tensor]] = []
-
-    def watch(t: int, x_t: Tensor, x_0: Tensor) -> None:
-        seen.append((t, x_0[:1].detach().clone()))
-
-    explainer = Explainer(MAKE[name](watch_=watch), progress="silent")
+    method = MAKE[name]()
+    explainer = Explainer(method, progress="silent")
     explainer.fitted_ = fitted
     answer = explainer.explain(person)
     changed = {feature: f"{before} → {after}" for feature, before, after in answer.lines[0][0].changes}
     x = fitted.encoder.encode(person).float()
+    whole = pad_rows(torch.zeros(1, dtype=torch.long))  # rows come in blocks, as when they are explained
+    rows, goals = FeasibleSet.of(fitted.encoder, person).x[whole], answer.question.goals.take(whole)
+    walk = method.fit(fitted.task(answer.immutable)).walk(rows, goals, Noise(rows, answer.question.seed), method.start)
+    seen = [(t, x_0[:1]) for t, _, x_0 in walk]
     seen.append((RETURNED, fitted.encoder.encode(answer.to_frame()).float()))
     target = fitted.classes.index(answer.lines[0][0].target)
     lines: list[dict[str, Any]] = []

@@ -37,15 +37,11 @@ def measure(work: Work) -> pd.DataFrame:
     x, goals = torch.eye(3)[torch.arange(POINTS) % 3], Goals.all(Class(1), POINTS)
     lines: list[pd.DataFrame] = []
     for guided in TITLES:
-
-        def watch(t: int, x_t: Tensor, x_0: Tensor, guided: int = guided) -> None:
+        method = Guided(start=1.0, steps=STRIDES, guidance=guided, proximity=0.0, cat_scale="lambda").fit(task)
+        noise = Noise(torch.arange(POINTS)[:, None].float(), SEED)
+        for t, x_t, _ in method.walk(x, goals, noise, method.start):
             at = pd.DataFrame(x_t.double().numpy().round(4), columns=["a", "b", "c"])
             lines.append(at.assign(guided=guided, t=t, point=np.arange(POINTS)))
-
-        method = Guided(start=1.0, steps=STRIDES, guidance=guided, proximity=0.0, cat_scale="lambda", watch_=watch).fit(
-            task
-        )
-        method.walk(x, goals, Noise(torch.arange(POINTS)[:, None].float(), SEED), method.start)
     return pd.concat(lines)[["guided", "t", "point", "a", "b", "c"]]
 
 
