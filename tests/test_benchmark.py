@@ -21,17 +21,17 @@ from tdce.methods.registry import METHODS
 from tdce.methods.search import DiffusionSearch
 from tdce.metrics import MEANING
 from tdce.models.oracle import Oracle
-from tdce_reproduction.benchmark.cell import Bench, Cell, Measured
-from tdce_reproduction.benchmark.fingerprint import of_cell
+from tdce_reproduction.benchmark.cell import Bench, Cell, Measurement
+from tdce_reproduction.benchmark.fingerprint import cell_fingerprint
 from tdce_reproduction.benchmark.run import BenchmarkSettings, run
 from tdce_reproduction.benchmark.settings import (
     BASELINES,
-    CHOSEN,
     DATA,
-    DIAL,
     PAPER_DATA,
     PRESETS,
-    WAYS_BACK,
+    REFINED_BASELINES,
+    SEARCH_VARIANTS,
+    TUNED_SETTINGS,
     tuned_method,
 )
 from tdce_reproduction.benchmark.summary import (
@@ -58,7 +58,7 @@ def small(bench: Bench) -> Explainer:
     return Explainer(hidden=16, steps=20, seed=bench.seed, keep_rows=True, progress="silent")
 
 
-def in_this_process(work, jobs, workers) -> Iterator[Measured]:
+def in_this_process(work, jobs, workers) -> Iterator[Measurement]:
     """In place of processes, which would import everything again (tests/test_cli.py has them)."""
     for job in jobs:
         yield from work(*job)
@@ -66,12 +66,12 @@ def in_this_process(work, jobs, workers) -> Iterator[Measured]:
 
 def measured(out: Path) -> pd.DataFrame:
     """The whole benchmark of one method on a few rows, with the small explainer."""
-    setting = BenchmarkSettings(("german",), ("guided",), ("no", "yes"), seeds=1, rows=20, out=out, workers=1)
+    settings = BenchmarkSettings(("german",), ("guided",), ("no", "yes"), seeds=1, rows=20, out=out, workers=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Bench, "explainer", property(small))
         patch.setattr(RUNNING, "stream", in_this_process)
         patch.setattr(RUNNING, "TIMED_ROWS", 16)
-        return run(setting, Progress("silent"))
+        return run(settings, Progress("silent"))
 
 
 @pytest.fixture(scope="module")
@@ -152,15 +152,15 @@ def quick(monkeypatch) -> list[Cell]:
         for _, _, rows, cells, _ in jobs:
             for cell in cells:
                 made.append(cell)
-                yield Measured(cell, {"validity": float(rows), "l2": 1.0}, np.ones(rows), np.ones(rows))
+                yield Measurement(cell, {"validity": float(rows), "l2": 1.0}, np.ones(rows), np.ones(rows))
 
     monkeypatch.setattr(RUNNING, "stream", at_once)
     monkeypatch.setattr(Bench, "seconds", lambda self, method, rows: made.append("time") or float(self.rows))
-    monkeypatch.setattr(RUNNING, "products", lambda bench, rows: 1.0)
+    monkeypatch.setattr(RUNNING, "matrix_product_seconds", lambda bench, rows: 1.0)
     return made
 
 
-def setting(out: Path, **others) -> BenchmarkSettings:
+def settings(out: Path, **others) -> BenchmarkSettings:
     return BenchmarkSettings(**{"data": ("german",), "methods": ("wachter",), "masked": ("no",), "seeds": 1, "rows": 20,
                       "out": out, "workers": 1} | others)  # fmt: skip
 
@@ -168,11 +168,11 @@ def setting(out: Path, **others) -> BenchmarkSettings:
 @pytest.mark.parametrize("what", ["rows", "settings", "edition", "explainer", "fit", "metrics", "preset", "nothing"])
 def test_a_cell_is_measured_again_where_anything_that_it_depends_on_has_changed(what, tmp_path, monkeypatch, capsys):
     made = quick(monkeypatch)
-    run(setting(tmp_path), Progress("silent"))
+    run(settings(tmp_path), Progress("silent"))
     assert made == [Cell("german", "wachter", "no", 0), "time"]
     made.clear()
     if what == "settings":
-        monkeypatch.setitem(CHOSEN["wachter"], "german", {"steps": 7})
+        monkeypatch.setitem(TUNED_SETTINGS["wachter"], "german", {"steps": 7})
     elif what == "edition":
         monkeypatch.setattr(Wachter, "edition", 2)
     elif what == "explainer":
@@ -184,15 +184,15 @@ def test_a_cell_is_measured_again_where_anything_that_it_depends_on_has_changed(
     elif what == "preset":
         monkeypatch.setitem(PRESETS, "german", "paper")
         monkeypatch.setattr(Bench, "data", None)
-    rows = run(setting(tmp_path, rows=30 if what == "rows" else 20), Progress("lines"))
+    rows = run(settings(tmp_path, rows=30 if what == "rows" else 20), Progress("lines"))
     said = capsys.readouterr().err.splitlines()[0]
     if what == "nothing":
         assert made == []
         assert "again" not in said
     else:
         assert made == [Cell("german", "wachter", "no", 0), "time"]
-        assert said == ("1 of 1 cells are measured again: rows, settings or editions differ in 1 and are not "
-                        "known in 0")  # fmt: skip
+        assert said == ("1 of 1 cells are measured again: rows, settings or editions differ in 1 and are "
+                        "unknown in 0")  # fmt: skip
     found = rows[rows["method"] == "wachter"].set_index("metric")["value"]
     assert found["validity"] == (30 if what == "rows" else 20)
     assert list(pd.read_csv(tmp_path / "benchmark.csv")) == ["data", "method", "masked", "seed", "metric", "value"]
@@ -204,13 +204,13 @@ def test_cells_of_which_nothing_is_known_are_measured_again_and_others_are_named
     made = quick(monkeypatch)
     old = [("german", m, "no", 0, metric, 0.5) for m in ("wachter", "face") for metric in ("validity", "im1", "l2")]
     tidy(*old).to_csv(tmp_path / "benchmark.csv", index=False)
-    rows = run(setting(tmp_path), Progress("lines"))
+    rows = run(settings(tmp_path), Progress("lines"))
     assert made == [Cell("german", "wachter", "no", 0), "time"]
     said = capsys.readouterr().err
-    tally = "rows, settings or editions differ in 0 and are not known in 1"
+    tally = "rows, settings or editions differ in 0 and are unknown in 1"
     assert said.splitlines()[:2] == [
         f"1 of 2 cells are measured again: {tally}",
-        f"1 of 2 cells are left as they are, beside the new ones: {tally}",
+        f"1 of 2 cells are stale and left unchanged: {tally}",
     ]
     left, new = (rows[rows["method"] == m].set_index("metric")["value"].to_dict() for m in ("face", "wachter"))
     assert left == {"im1": 0.5, "l2": 0.5, "validity": 0.5}  # other rows are not compared: no l2_common
@@ -263,7 +263,7 @@ def test_a_damaged_file_is_named_with_the_way_out_and_never_overwritten(tmp_path
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     before = path.read_bytes()
     with pytest.raises(InputError, match=word) as error:
-        run(setting(tmp_path), Progress("silent"))
+        run(settings(tmp_path), Progress("silent"))
     assert str(path) in str(error.value)
     assert str(error.value).endswith("it was not touched: correct it, move it away, or name another folder")
     assert made == []
@@ -275,9 +275,9 @@ def test_a_damaged_file_is_named_with_the_way_out_and_never_overwritten(tmp_path
     ("wrong", "word"),
     [
         ({"data": ()}, "name at least one data set; known: .*adult"),
-        ({"methods": ()}, "name at least one method; known: tdce"),
+        ({"methods": ()}, "name at least one method; known: search"),
         ({"data": ("mars",)}, "there is no data set 'mars'; known: .*adult"),
-        ({"methods": ("magic",)}, "there is no method 'magic'; known: tdce"),
+        ({"methods": ("magic",)}, "there is no method 'magic'; known: search"),
         ({"masked": ("maybe",)}, "there is no mask 'maybe'; known: no, yes"),
         ({"seeds": 0}, "seeds is 0; it must be a whole number, at least 1"),
         ({"rows": -1}, "rows is -1; it must be"),
@@ -298,7 +298,8 @@ def test_the_letter_of_algorithm_1_is_a_cell_like_any_other(results, tmp_path, m
     text = markdown(tidy(*[("lcd", "guided_literal", "no", 0, metric, value) for metric, value in found.items()]))
     assert "| LCD | guided_literal |" in text
     assert "<small>0.59</small>" in text  # the paper's L2 of its own method
-    assert of_cell("german", "guided_literal", 20, bench.explainer) != of_cell("german", "guided", 20, bench.explainer)
+    literal, guided = (cell_fingerprint("german", name, 20, bench.explainer) for name in ("guided_literal", "guided"))
+    assert literal != guided
 
 
 def test_every_method_of_the_registry_has_an_edition():
@@ -307,7 +308,7 @@ def test_every_method_of_the_registry_has_an_edition():
 
 
 def test_chosen_settings_are_accepted_by_their_methods():
-    for method, by_data in CHOSEN.items():
+    for method, by_data in TUNED_SETTINGS.items():
         for data in by_data:
             tuned_method(method, data)
 
@@ -373,7 +374,7 @@ def test_who_makes_few_rows_valid_has_no_rank_in_what_that_makes_small():
     assert "| 1.00† ± 0.00 <small>0.34</small> |" in lines[0]
     assert "**1.00** ± 0.00 <small>1.33</small>" in lines[0]  # im1
     assert lines[1].count("1.000† ± 0.000") == 2  # sparsity and gower
-    assert "† A method whose validity is below 0.95 has no rank in gower, instability, l2, sparsity" in text
+    assert "† A method whose validity is below 0.95 is not ranked in gower, instability, l2, sparsity" in text
 
 
 def test_the_best_two_sample_test_is_at_a_half():
@@ -391,7 +392,7 @@ def scored(data: str, method: str, masked: str = "no", **others: float) -> list[
 
 
 def only(found: pd.DataFrame) -> tuple[str, list[str]]:
-    (line,) = found[["position", "losses"]].itertuples(index=False, name=None)
+    (line,) = found[["variant", "losses"]].itertuples(index=False, name=None)
     return line
 
 
@@ -448,7 +449,7 @@ def test_german_other_forms_and_other_methods_are_counted_apart():
     for line in (
         "The paper's baselines as published, on its data: **48 of 48**.",
         "The same on German: **12 of 12**.",
-        "Baselines with the common way back: **1 of 2**.",
+        "Baselines with refinement: **1 of 2**.",
         "| method | LCD | German |",
         "| clue+ | – | **0.5** |",
         "| face+ | 0.5: l2 | – |",
@@ -456,7 +457,7 @@ def test_german_other_forms_and_other_methods_are_counted_apart():
         "| nice | **0.5** |",
     ):
         assert line in text
-    assert "### Without a mask: with the common way back" in text
+    assert "### Without a mask: baselines with refinement" in text
     first = text[text.index("## Without a mask") :].split("###")[0]
     assert "search@" not in first  # the paper's tables have one line for each method
     assert "face+" not in first
@@ -468,9 +469,9 @@ def test_german_other_forms_and_other_methods_are_counted_apart():
 def test_a_name_may_say_the_position_of_the_dial_or_ask_for_the_way_back():
     assert tuned_method("search@0.25", "lcd").closeness == 0.25
     assert tuned_method("search", "lcd") == METHODS["search"]()  # one setting, whatever the data
-    assert [tuned_method(name, "law").closeness for name in DIAL] == [0, 0.25, 0.5, 1]
+    assert [tuned_method(name, "law").closeness for name in SEARCH_VARIANTS] == [0, 0.25, 0.5, 1]
     assert tuned_method("wachter+", "lcd") == Refined(tuned_method("wachter", "lcd"))
-    for wrong, word in (("search@close", "what follows the @ must be a number"), ("search@2", "closeness is 2"),
+    for wrong, word in (("search@close", "must be a number, as in search@0.25"), ("search@2", "closeness is 2"),
                         ("face@0.5", "has no closeness"), ("magic@0.5", "no method 'magic@0.5'"),
                         ("magic+", "no method 'magic'")):  # fmt: skip
         with pytest.raises(InputError, match=word):
@@ -479,17 +480,17 @@ def test_a_name_may_say_the_position_of_the_dial_or_ask_for_the_way_back():
 
 def test_all_five_data_sets_and_all_positions_are_run_and_timed_once(tmp_path, monkeypatch):
     assert set(BenchmarkSettings().data) == {"german", "adult", *PAPER_DATA}
-    assert BenchmarkSettings().methods == (*METHODS, *DIAL, *WAYS_BACK)
-    assert set(WAYS_BACK) == {f"{method}+" for method in BASELINES}
+    assert BenchmarkSettings().methods == (*METHODS, *SEARCH_VARIANTS, *REFINED_BASELINES)
+    assert set(REFINED_BASELINES) == {f"{method}+" for method in BASELINES}
     assert set(METHODS) <= set(ORDER)
     made = quick(monkeypatch)
-    run(setting(tmp_path, methods=("search", "search@0.25", "wachter+")), Progress("silent"))
+    run(settings(tmp_path, methods=("search", "search@0.25", "wachter+")), Progress("silent"))
     assert made == [*(Cell("german", method, "no", 0) for method in ("search", "search@0.25", "wachter+")), "time"]
 
 
 @pytest.mark.parametrize("method", ["search@0.25", "wachter+"])
 def test_other_positions_and_forms_are_measured_again_where_the_method_has_changed(method, tmp_path, monkeypatch):
-    made, asked = quick(monkeypatch), setting(tmp_path, methods=(method,))
+    made, asked = quick(monkeypatch), settings(tmp_path, methods=(method,))
     run(asked, Progress("silent"))
     run(asked, Progress("silent"))
     assert made == [Cell("german", method, "no", 0)]
@@ -503,7 +504,7 @@ def test_held_out_rows_are_neither_learned_nor_asked_about():
         bench = Bench("german", 0, size, part=part)
         asked = bench.data.part(part).head(size)
         bench.__dict__["queries"] = asked
-        held = set(bench.held.index)
+        held = set(bench.held_out.index)
         unseen = {*bench.data.splits.validation, *(bench.data.splits.test if part == "test" else ())}
         assert held == unseen - set(asked.index)
         assert not held & set(bench.data.splits.train)
@@ -517,7 +518,7 @@ def test_the_papers_figures_are_those_that_it_prints():
     assert known["adult", "no", "seconds_per_100", "face"] == 1.6
 
 
-# ---- the yardstick
+# ---- the reference
 
 
 @pytest.fixture(scope="module")
@@ -548,11 +549,11 @@ def test_rows_already_accepted_are_not_measured(explainer):
 
 def test_the_neighbour_is_the_nearest_other_row_of_the_same_verdict(explainer):
     fitted = explainer.fitted_
-    yardstick = MetricReference(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
+    reference = MetricReference(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
     said = fitted.classifier(fitted.encoder.embed(fitted.raw).float()).argmax(dim=1).numpy()
     queries = fitted.raw[:5]  # training rows: each is its own nearest row, which does not count
-    found = yardstick.neighbours(queries, Oracle(fitted.model))
-    points = yardstick.whole(fitted.raw).numpy()
+    found = reference.neighbours(queries, Oracle(fitted.model))
+    points = reference.whole(fitted.raw).numpy()
     for i in range(5):
         distance = np.linalg.norm(points - points[i], axis=1)
         distance[(said != said[i]) | (distance == 0)] = np.inf
@@ -561,7 +562,7 @@ def test_the_neighbour_is_the_nearest_other_row_of_the_same_verdict(explainer):
 
 def test_standardised_numbers_have_mean_0_and_deviation_1_on_the_training_rows(explainer):
     fitted = explainer.fitted_
-    yardstick = MetricReference(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
-    numbers = yardstick.standardised(fitted.raw).numpy()
+    reference = MetricReference(fitted.encoder, fitted.raw, (fitted.y == 1).numpy(), *([None] * 3))
+    numbers = reference.standardised(fitted.raw).numpy()
     np.testing.assert_allclose(numbers.mean(axis=0), 0, atol=1e-9)
     np.testing.assert_allclose(numbers.std(axis=0), 1)

@@ -247,7 +247,7 @@ def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(
 def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(results, tmp_path, monkeypatch):
     monkeypatch.setattr(Bench, "explainer", property(small))
     monkeypatch.setattr(tau, "TAUS", (0.3, 2.0))
-    monkeypatch.setattr(tau, "METHODS", {"tdce_paper_soft": "the slowest is left out"})
+    monkeypatch.setattr(tau, "METHODS", {"guided_soft": "the slowest is left out"})
     monkeypatch.setattr(tau, "stream", in_this_process)
     monkeypatch.setattr(metrics, "FEWEST", 1000)  # the figure does not show the slowest metric, the two-sample test
     work = Work(tmp_path, "german", seeds=1, rows=20, results=results)

@@ -1,4 +1,4 @@
-"""The paper's experiment: data x methods x masks x seeds -> tidy rows -> tables."""
+"""The paper's experiment: data sets x methods x masks x seeds -> tidy rows -> tables."""
 
 from tdce_reproduction.benchmark.run import BenchmarkSettings, run
 

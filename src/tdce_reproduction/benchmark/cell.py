@@ -1,4 +1,4 @@
-"""One data set and seed: fit once, then every method, masked and not, on the same rows, by the same yardstick."""
+"""One data set with one seed: it is fitted once, and every method answers the same rows and is measured alike."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tdce.explainer import Explainer, Fitted, MetricReference, learned_diffusion
 from tdce.methods import Explanation, Method, Question, Status, Task, explain
 from tdce.models import Class, Goals, Oracle
 from tdce.schema import ConstraintSet, FeasibleSet
-from tdce_reproduction.benchmark.fingerprint import of_fit
-from tdce_reproduction.benchmark.settings import PRESETS, columns, tuned_method
+from tdce_reproduction.benchmark.fingerprint import fit_fingerprint
+from tdce_reproduction.benchmark.settings import PRESETS, plain_schema, tuned_method
 
 
 class Cell(NamedTuple):
@@ -34,10 +34,12 @@ class Cell(NamedTuple):
     seed: int
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
+    """What was measured in a cell."""
+
     cell: Cell
     metrics: dict[str, float]
-    valid: Floats  # (rows,) 1 where the row was valid
+    valid: Floats  # (rows,) 1 where the counterfactual is valid
     l2: Floats  # (rows,) squared distance over standardised numbers
 
 
@@ -47,8 +49,8 @@ class Bench:
 
     name: str
     seed: int
-    rows: int  # queries at most
-    cache: Path | None = None  # where fitted explainers are kept
+    rows: int  # maximum number of queries
+    cache: Path | None = None  # a folder of fitted explainers
     part: Literal["validation", "test"] = "test"
 
     @cached_property
@@ -57,13 +59,13 @@ class Bench:
 
     @cached_property
     def fitted(self) -> Fitted:
-        name = f"{self.name}-{self.seed}-{of_fit(self.name, self.explainer)}.tdce"
+        name = f"{self.name}-{self.seed}-{fit_fingerprint(self.name, self.explainer)}.tdce"
         path = None if self.cache is None else self.cache / name
         if path is not None and path.exists():
-            with suppress(InputError):  # damaged or of another format: made again
+            with suppress(InputError):  # damaged or of another format: fit again
                 return Explainer.load(path, progress="silent").fitted_
         explainer = self.explainer
-        explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, columns(self.name))
+        explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, plain_schema(self.name))
         if path is not None:
             make_folder(path.parent)
             explainer.save(path)
@@ -71,7 +73,7 @@ class Bench:
 
     @property
     def explainer(self) -> Explainer:
-        """Not yet fitted: with its default settings; some methods and all metrics need the rows."""
+        """An explainer to fit, with default settings. It keeps its rows, which some methods and all metrics need."""
         return Explainer(seed=self.seed, keep_rows=True, progress="silent")
 
     @cached_property
@@ -80,32 +82,33 @@ class Bench:
 
     @cached_property
     def queries(self) -> pd.DataFrame:
-        """The unfavourable rows: those that the classifier does not put in the favourable class."""
+        """The rows that the classifier does not put in the favourable class."""
         frame = self.data.part(self.part)
-        said = Oracle(self.fitted.model).predict(self.fitted.encoder.read(frame))
-        refused: pd.DataFrame = frame[(said != self.target).numpy()]
+        predicted = Oracle(self.fitted.model).predict(self.fitted.encoder.read(frame))
+        refused: pd.DataFrame = frame[(predicted != self.target).numpy()]
         return refused.head(self.rows)
 
     @cached_property
-    def held(self) -> pd.DataFrame:
-        """Rows that nothing was learned from and that are not asked about; without test rows until these are asked."""
+    def held_out(self) -> pd.DataFrame:
+        """Rows that are neither training rows nor queries; test rows are among them only if the queries are."""
         unseen = self.data.part("validation")
         if self.part == "test":
             unseen = pd.concat([unseen, self.data.part("test")])
         return unseen.drop(index=self.queries.index)
 
     @cached_property
-    def yardstick(self) -> MetricReference:
-        fitted, held = self.fitted, self.held
+    def reference(self) -> MetricReference:
+        fitted, held = self.fitted, self.held_out
         wanted = (held[self.data.label] == self.data.favourable).to_numpy(dtype=bool)
         return MetricReference.fit(
             fitted.encoder, fitted.raw, (fitted.y == self.target).numpy(), self.seed, fitted.encoder.read(held), wanted
         )
 
     @cached_property
-    def near(self) -> pd.DataFrame:
-        raw = self.yardstick.neighbours(self.fitted.encoder.read(self.queries), Oracle(self.fitted.model))
-        return self.yardstick.frame(raw)
+    def neighbours(self) -> pd.DataFrame:
+        """The nearest training row of each query, for the instability."""
+        raw = self.reference.neighbours(self.fitted.encoder.read(self.queries), Oracle(self.fitted.model))
+        return self.reference.frame(raw)
 
     def immutable(self, masked: str) -> tuple[Name, ...]:
         return (self.data.mask,) if masked == "yes" else ()
@@ -121,50 +124,50 @@ class Bench:
         return Question(Goals.all(Class(self.target), rows), options, self.seed)
 
     def diffusion(self, tau: float) -> TabularDiffusion:
-        """The table's diffusion model trained again, with one temperature at all times."""
+        """The table's diffusion model, retrained with the same temperature at all times."""
         frame, settings = self.data.part("train"), self.explainer
         x, y = self.fitted.encoder.encode(frame).float(), torch.from_numpy(self.fitted.class_numbers(frame))
         return learned_diffusion(
             self.fitted.encoder.space, x, y, settings.hidden, (tau, tau), settings.steps, self.seed, Progress("silent")
         )[0]
 
-    def measure(self, cell: Cell, method: Method | None = None, task: Task | None = None) -> Measured:
-        """Fit the method, explain the queries and their neighbours, and take every metric."""
-        made = (method or tuned_method(cell.method, cell.data)).fit(task or self.task(cell.masked))
+    def measure(self, cell: Cell, method: Method | None = None, task: Task | None = None) -> Measurement:
+        """Fit the method, explain the queries and their neighbours, and compute every metric."""
+        fitted_method = (method or tuned_method(cell.method, cell.data)).fit(task or self.task(cell.masked))
         began = time.perf_counter()
-        found, feasible = self.explanation(made, cell.masked, self.queries)
+        explanation, feasible = self.explanation(fitted_method, cell.masked, self.queries)
         seconds = time.perf_counter() - began
-        found_near, near = self.explanation(made, cell.masked, self.near)
-        values = self.yardstick.measure(feasible, found, near.own, found_near)
+        of_neighbours, near = self.explanation(fitted_method, cell.masked, self.neighbours)
+        values = self.reference.measure(feasible, explanation, near.own, of_neighbours)
         values |= {
             "rows": len(self.queries),
             "seconds": seconds,
-            "contradictions": self.contradictions(feasible, found),
+            "contradictions": self.contradictions(feasible, explanation),
         }
-        moved = self.yardstick.standardised(found.raw[:, 0]) - self.yardstick.standardised(feasible.own)
-        valid = (found.status[:, 0] == Status.VALID).astype(np.float64)
-        return Measured(cell, values, valid, moved.square().sum(dim=1).numpy())
+        moved = self.reference.standardised(explanation.raw[:, 0]) - self.reference.standardised(feasible.own)
+        valid = (explanation.status[:, 0] == Status.VALID).astype(np.float64)
+        return Measurement(cell, values, valid, moved.square().sum(dim=1).numpy())
 
-    def contradictions(self, feasible: FeasibleSet, found: Explanation) -> float:
-        """The share of answers that break a law of the table, of which nothing here was told."""
+    def contradictions(self, feasible: FeasibleSet, explanation: Explanation) -> float:
+        """The share of counterfactuals that break a law of the table; no method knows the laws here."""
         laws = ConstraintSet.hard(self.data.schema.laws, self.data.schema.features)
-        return float(laws.broken(found.raw[:, 0], feasible.own).any(axis=1).mean())
+        return float(laws.broken(explanation.raw[:, 0], feasible.own).any(axis=1).mean())
 
     def seconds(self, method: Method, rows: int, repeats: int = 3) -> float:
-        """Best of three after a warm-up, for `rows` queries, on the calling process's threads."""
-        made = method.fit(self.task("no"))
+        """The shortest time of several runs after a warm-up, for this many queries, on the process's threads."""
+        fitted_method = method.fit(self.task("no"))
         frame = pd.concat([self.queries] * (-(-rows // len(self.queries)))).head(rows)
-        self.explanation(made, "no", frame)
-        return min(self._timed(made, frame) for _ in range(repeats))
+        self.explanation(fitted_method, "no", frame)
+        return min(self._run_time(fitted_method, frame) for _ in range(repeats))
 
-    def _timed(self, made: Method, frame: pd.DataFrame) -> float:
+    def _run_time(self, fitted_method: Method, frame: pd.DataFrame) -> float:
         began = time.perf_counter()
-        self.explanation(made, "no", frame)
+        self.explanation(fitted_method, "no", frame)
         return time.perf_counter() - began
 
 
-def work(data: str, seed: int, rows: int, cells: list[Cell], cache: Path) -> Iterator[Measured]:
-    """The cells of one data set and seed, one after another, on one thread."""
+def measure_cells(data: str, seed: int, rows: int, cells: list[Cell], cache: Path) -> Iterator[Measurement]:
+    """Measure the cells of one data set and seed, one after another, on one thread."""
     torch.set_num_threads(1)
     bench = Bench(data, seed, rows, cache)
     for cell in cells:

@@ -1,4 +1,4 @@
-"""All that a cell's figures depend on, as one short word: if it changes, earlier measurements do not count."""
+"""Fingerprints of all that a measurement depends on: when one changes, the earlier measurement is stale."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import hashlib
 
 from tdce.datasets import SETS
 from tdce.explainer import Explainer, evaluation, fitting
-from tdce_reproduction.benchmark.settings import PRESETS, columns, tuned_method
+from tdce_reproduction.benchmark.settings import PRESETS, plain_schema, tuned_method
 
 
-def of_fit(data: str, explainer: Explainer) -> str:
-    """Of a fitted explainer: the table, its preset and columns, the settings and the edition of `fit`."""
+def fit_fingerprint(data: str, explainer: Explainer) -> str:
+    """The fingerprint of a fitted explainer: the table, its preset and schema, the settings, the edition of `fit`."""
     settings = (explainer.hidden, explainer.tau, explainer.steps, explainer.seed)
-    return _word(
-        SETS[data].sha256, PRESETS.get(data, "full"), columns(data).without_words().to_json(), settings, fitting.EDITION
-    )
+    schema = plain_schema(data).without_words().to_json()
+    return _digest(SETS[data].sha256, PRESETS.get(data, "full"), schema, settings, fitting.EDITION)
 
 
-def of_cell(data: str, method: str, rows: int, explainer: Explainer) -> str:
-    """Of the figures of a method: the fit, the rows, the method's class, settings and edition, and that of the metrics.
+def cell_fingerprint(data: str, method: str, rows: int, explainer: Explainer) -> str:
+    """The fingerprint of a method's metrics: the fit, the number of rows, the method's class, settings and edition, and
+    the edition of the metrics.
 
-    The data set, the method's name, the mask and the seed are not in it: they are the cell's name.
+    It leaves out the data set, the method's name, the mask and the seed, which identify the cell.
     """
-    made = tuned_method(method, data)
-    editions = [getattr(part, "edition", None) for part in (made, getattr(made, "method", None))]  # and what it wraps
-    return _word(of_fit(data, explainer), rows, made, editions, evaluation.EDITION)
+    tuned = tuned_method(method, data)
+    editions = [getattr(part, "edition", None) for part in (tuned, getattr(tuned, "method", None))]  # and what it wraps
+    return _digest(fit_fingerprint(data, explainer), rows, tuned, editions, evaluation.EDITION)
 
 
-def _word(*parts: object) -> str:
+def _digest(*parts: object) -> str:
     return "f" + hashlib.sha256(repr(parts).encode()).hexdigest()[:12]

@@ -1,5 +1,8 @@
-"""Which data and methods the benchmark runs, and the baselines' settings on each data set, chosen on validation rows
-(docs/baselines.md says how). `search` has one setting for all data: its defaults, at several positions of its dial."""
+"""Which data sets and methods the benchmark runs, and the baselines' settings on each data set.
+
+The baselines were tuned on validation rows (docs/baselines.md). `search` has its defaults on all data sets; it is run
+at several values of `closeness`.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +21,16 @@ DATA = (*PAPER_DATA, "german")
 PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "law": "paper", "german": "full"}
 
 OURS = "search"
-DIAL = tuple(f"{OURS}@{closeness:g}" for closeness in (0, 0.25, 0.5, 1))  # besides the default, 0.75
-"""`search` from typical of the target class to as close as possible."""
+SEARCH_VARIANTS = tuple(f"{OURS}@{closeness:g}" for closeness in (0, 0.25, 0.5, 1))  # the default is 0.75
+"""`search` at other values of closeness, from plausibility (0) to proximity (1)."""
 
 BASELINES = ("wachter", "cchvae", "revise", "clue", "face", "counternet")
-"""The paper's."""
+"""The paper's baselines."""
 
-WAYS_BACK = tuple(f"{method}+" for method in BASELINES)
-"""Each of them with the default method's fallback and way back."""
+REFINED_BASELINES = tuple(f"{method}+" for method in BASELINES)
+"""The baselines followed by the fallback and the refinement of `search`."""
 
-CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
+TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "wachter": {
         "lcd": {"soften": 0.3},
         "gmc": {"distance": "l2"},
@@ -61,32 +64,31 @@ CHOSEN: dict[str, dict[str, dict[str, Any]]] = {
         "law": {"sees_row": False},
     },
 }
-"""By method, then by data set; the others have the method's defaults."""
+"""By method, then by data set; what is not listed has the method's defaults."""
 
 
 @lru_cache
-def columns(data: str) -> Schema:
-    """The columns of a data set as the paper knows them: no laws, every value may be proposed, nothing is immutable but
-    the mask, which each cell decides."""
+def plain_schema(data: str) -> Schema:
+    """The schema of a data set as in the paper: no laws, no restrictions on values, and no immutable feature (the mask
+    is a property of the cell)."""
     return Schema(tuple(column.plain() for column in load(data, PRESETS.get(data, "full")).schema))
 
 
 def tuned_method(method: str, data: str) -> Method:
-    """A method by name, with its setting for these data: `search@0.25` at that closeness, `wachter+` with the common way
-    back after it."""
+    """A method by name with its settings for a data set; `search@0.25` sets the closeness, `wachter+` refines."""
     if method.endswith("+"):
         return Refined(tuned_method(method[:-1], data))
     name, at, closeness = method.partition("@")
     if name not in METHODS:
         raise InputError(f"there is no method {method!r}; known: {listing(METHODS)}")
-    settings = CHOSEN.get(name, {}).get(data, {})
-    return METHODS[name](**settings, **_dial(name, closeness)) if at else METHODS[name](**settings)
+    settings = TUNED_SETTINGS.get(name, {}).get(data, {})
+    return METHODS[name](**settings, **_closeness(name, closeness)) if at else METHODS[name](**settings)
 
 
-def _dial(name: str, closeness: str) -> dict[str, float]:
+def _closeness(name: str, text: str) -> dict[str, float]:
     if not METHODS[name]().has_tradeoff:
-        raise InputError(f"{name} has no closeness to set; leave out @{closeness}")
+        raise InputError(f"{name} has no closeness to set; leave out @{text}")
     try:
-        return {"closeness": float(closeness)}
+        return {"closeness": float(text)}
     except ValueError:
-        raise InputError(f"{name}@{closeness}: what follows the @ must be a number, as in search@0.25") from None
+        raise InputError(f"the closeness in {name}@{text} must be a number, as in search@0.25") from None

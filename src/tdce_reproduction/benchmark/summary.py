@@ -1,4 +1,4 @@
-"""From tidy rows: whom ours dominates, the paper's three tables with its numbers beside ours, and what they say."""
+"""Tidy rows -> Markdown: dominance, the paper's three tables with its figures beside ours, and a summary of each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tdce.datasets import SETS
 from tdce.explainer import PAPER
 from tdce_reproduction.benchmark.settings import BASELINES, OURS, PAPER_DATA, PRESETS
 
-HIGHER = {"diversity", "validity"}
-HALF = {"two_sample"}  # best at 0.5
-NEAR = {"l2", "sparsity", "gower", "instability"}  # easy for who gives up on hard rows: no ranks without validity
-ENOUGH = 0.95  # validity
+HIGHER_IS_BETTER = {"diversity", "validity"}
+BEST_AT_HALF = {"two_sample"}
+RANKED_IF_VALID = {"l2", "sparsity", "gower", "instability"}  # small for methods that give up on hard rows
+MIN_VALIDITY = 0.95  # for a rank in these
 TITLES = {"lcd": "LCD", "gmc": "GMC", "adult": "Adult", "law": "LAW", "german": "German"}
 ORDER = (*BASELINES, "nice", "guided_literal", "guided", OURS, "matrix_products")
-BESIDE = (
+FURTHER_METRICS = (
     "l2_common", "im1_median", "im2_median", "sparsity", "gower", "realism", "held_out_distance", "coherence",
     "two_sample", "copies", "violations", "contradictions",
 )  # fmt: skip
@@ -40,7 +40,7 @@ class Contest(NamedTuple):
 
     metric: str
     figures: dict[str, Figure]
-    unranked: frozenset[str] = frozenset()  # methods that make too few rows valid for a rank in this metric
+    unranked: frozenset[str] = frozenset()  # methods with too low a validity for a rank in this metric
 
     @property
     def digits(self) -> int:
@@ -53,11 +53,11 @@ class Contest(NamedTuple):
     def cost(self, method: str) -> float:
         """Lower is better."""
         mean = self.figures[method].mean
-        return -mean if self.metric in HIGHER else abs(mean - 0.5) if self.metric in HALF else mean
+        return -mean if self.metric in HIGHER_IS_BETTER else abs(mean - 0.5) if self.metric in BEST_AT_HALF else mean
 
     def loses(self, method: str, other: str) -> bool:
-        """Whether a method is worse than another by more than the other's own deviation. One that was not measured
-        loses to all; one that made no row valid has no figure to lose to."""
+        """Whether a method is worse than another by more than the other's deviation. A method without a figure loses to
+        every method; nothing loses to a method without one."""
         if method not in self.figures or other not in self.figures:
             return method not in self.figures
         return self.cost(method) > self.cost(other) + self.figures[other].deviation
@@ -76,65 +76,65 @@ class Contest(NamedTuple):
 
 
 def markdown(rows: pd.DataFrame) -> str:
-    """Markdown: dominance, then unmasked and masked, each with what the paper leaves out, and times."""
+    """The page: dominance, the results without and with a mask, each with further metrics, and times."""
     plain = rows[~rows["method"].str.contains("[@+]")]
-    dial = rows[rows["method"].str.fullmatch(f"{OURS}(@.*)?")]
-    back = rows[rows["method"].str.endswith("+")]
+    trade_off = rows[rows["method"].str.fullmatch(f"{OURS}(@.*)?")]
+    refined = rows[rows["method"].str.endswith("+")]
     seeds = rows.loc[rows["metric"] == "validity", "seed"].nunique()
     parts = [
-        "# The paper's tables, run again",
+        "# The paper's tables, reproduced",
         f"Mean ± standard deviation (n - 1) over {seeds} seeds; best **bold**, second <u>underlined</u>; the paper's "
-        "own figure in small type. Every figure is from `benchmark.csv` in this folder, which `tdce bench` makes. "
-        "Validity, violations and contradictions (of laws of the table, of which nobody was told here; docs/rules.md) "
-        "are over all rows, everything else over those that a method made valid. CounterNet "
-        "explains a classifier of its own, trained with it: its validity is by that one, on the rows that it refuses. "
-        "German is not in the paper.",
-        f"† A method whose validity is below {ENOUGH:g} has no rank in {', '.join(sorted(NEAR))}: these are small for "
-        "whoever gives up on hard rows.",
-        _dominated(rows),
+        "own figure in small type. Every figure is from `benchmark.csv` in this folder, which `tdce bench` writes. "
+        "Validity, violations and contradictions (of the table's laws, which no method is given here; docs/rules.md) "
+        "are over all rows, all other metrics over the valid ones. CounterNet explains a classifier of its own, "
+        "trained with it; its validity is measured with that classifier, on the rows that it refuses. German is not in "
+        "the paper.",
+        f"† A method whose validity is below {MIN_VALIDITY:g} is not ranked in {', '.join(sorted(RANKED_IF_VALID))}: "
+        "these are small for a method that gives up on hard rows.",
+        _dominance_section(rows),
     ]
     for masked, title in (("no", "Without a mask"), ("yes", "One feature masked")):
         if (rows["masked"] == masked).any():
             metrics = [m for m in PAPER if masked == "no" or m != "js"]
             parts += [f"## {title}", _masks(rows) if masked == "yes" else ""]
-            parts += [_table(plain, masked, metrics, printed=True), _says(plain, masked, metrics)]
-            parts += [_differs(plain, masked)]
-            parts += [f"### {title}: further metrics", _table(plain, masked, BESIDE, printed=False)]
-            if dial["method"].nunique() > 1:
-                parts += [f"### {title}: the dial of `{OURS}`", _table(dial, masked, COMPARED, printed=False)]
-            if len(back):
-                parts += [f"### {title}: with the common way back", _table(back, masked, COMPARED, printed=False)]
+            parts += [_table(plain, masked, metrics, with_paper=True), _standings(plain, masked, metrics)]
+            parts += [_comparison(plain, masked)]
+            parts += [f"### {title}: further metrics", _table(plain, masked, FURTHER_METRICS)]
+            if trade_off["method"].nunique() > 1:
+                parts += [f"### {title}: `{OURS}` by closeness", _table(trade_off, masked, COMPARED)]
+            if len(refined):
+                parts += [f"### {title}: baselines with refinement", _table(refined, masked, COMPARED)]
     if (rows["metric"] == "seconds_per_100").any():
         parts += ["## Seconds per 100 rows", _times(rows)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def dominance(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each other method, data set and mask the position of our dial with the fewest losses, and these: the metrics
-    in which ours is worse there by more than the other's deviation over seeds. Where there are none, ours dominates."""
+    """For each other method, data set and mask: the variant of `search` with the fewest losses, and its losses. A loss
+    is a metric in which it is worse by more than the other's deviation over seeds; without one, `search` dominates."""
     lines = []
     for data, masked in rows[["data", "masked"]].drop_duplicates().itertuples(index=False):
-        found = contests(rows, data, masked, [m for m in COMPARED if masked == "no" or m != "js"])
-        methods = _ordered(method for contest in found for method in contest.figures)
+        compared = contests(rows, data, masked, [m for m in COMPARED if masked == "no" or m != "js"])
+        methods = _ordered(method for contest in compared for method in contest.figures)
         ours = [method for method in methods if method.partition("@")[0] == OURS]
         for other in (method for method in methods if method not in ours):
-            losses = {at: [contest.metric for contest in found if contest.loses(at, other)] for at in ours}
+            losses = {own: [contest.metric for contest in compared if contest.loses(own, other)] for own in ours}
             if losses:
-                best = min(losses, key=lambda at: len(losses[at]))
+                best = min(losses, key=lambda own: len(losses[own]))
                 lines.append((other, data, masked, best, losses[best]))
-    return pd.DataFrame(lines, columns=["method", "data", "masked", "position", "losses"])
+    return pd.DataFrame(lines, columns=["method", "data", "masked", "variant", "losses"])
 
 
 def contests(rows: pd.DataFrame, data: str, masked: str, metrics: Iterable[str]) -> list[Contest]:
     """Mean and deviation over seeds; the deviation is that of a sample, 0 with one seed."""
     part = rows[(rows["data"] == data) & (rows["masked"] == masked)]
     validity = part[part["metric"] == "validity"].groupby("method")["value"].mean()
-    few = frozenset(map(str, validity.index[validity < ENOUGH]))
+    unranked = frozenset(map(str, validity.index[validity < MIN_VALIDITY]))
     out = []
     for metric in metrics:
         groups = part[part["metric"] == metric].groupby("method")["value"]
         figures = {str(method): Figure(float(v.mean()), float(v.std()) if len(v) > 1 else 0.0) for method, v in groups}
-        out.append(Contest(metric, figures, few if metric in NEAR else frozenset()))
+        out.append(Contest(metric, figures, unranked if metric in RANKED_IF_VALID else frozenset()))
     return out
 
 
@@ -146,79 +146,80 @@ def paper_figures() -> dict[tuple[str, str, str, str], float]:
     return dict(zip(keys, known["mean"].tolist(), strict=True))
 
 
-def _dominated(rows: pd.DataFrame) -> str:
-    """How often ours dominates, and what stands in the way where it does not."""
-    found = dominance(rows)
-    if found.empty:
+def _dominance_section(rows: pd.DataFrame) -> str:
+    """How often `search` dominates, and which metrics it loses where it does not."""
+    compared = dominance(rows)
+    if compared.empty:
         return ""
-    published, german = found["method"].isin(BASELINES), found["data"] == "german"
-    back = found["method"].str.endswith("+")
+    published, german = compared["method"].isin(BASELINES), compared["data"] == "german"
+    refined = compared["method"].str.endswith("+")
     groups = {
         "The paper's baselines as published, on its data": published & ~german,
         "The same on German": published & german,
-        "Baselines with the common way back": back,
-        "Other methods": ~published & ~back,
+        "Baselines with refinement": refined,
+        "Other methods": ~published & ~refined,
     }
     parts = [
         "## Dominance",
-        f"Is there a position of `{OURS}`'s dial (its closeness, from 0 to 1, or its default) at which it is at least "
-        f"as good as another method in all of {', '.join(COMPARED)}, within the other's own deviation over seeds? If "
-        "so, the position is in **bold**; if not, the metrics that stand in the way are named, at the position with "
-        "the fewest. No metric is left out, whatever the other's validity; masked there is no js, as in the paper.",
+        f"Is there a closeness (from 0 to 1, or the default) at which `{OURS}` is at least as good as another method "
+        f"in all of {', '.join(COMPARED)}, within the other's own deviation over seeds? If so, it is in **bold**; if "
+        "not, the closeness with the fewest losses is followed by the metrics that it loses. No metric is left out, "
+        "whatever the other's validity; with a mask there is no js, as in the paper.",
     ]
-    for title, at in groups.items():
-        if at.any():
-            won = int((found[at]["losses"].str.len() == 0).sum())
-            parts += [f"{title}: **{won} of {at.sum()}**.", _positions(found[at])]
+    for title, members in groups.items():
+        if members.any():
+            won = int((compared[members]["losses"].str.len() == 0).sum())
+            parts += [f"{title}: **{won} of {members.sum()}**.", _dominance_table(compared[members])]
     return "\n\n".join(parts)
 
 
-def _positions(found: pd.DataFrame) -> str:
+def _dominance_table(compared: pd.DataFrame) -> str:
     """A line per method, a column per data set and mask."""
-    columns = [(d, m) for m in ("no", "yes") for d in TITLES if ((found["data"] == d) & (found["masked"] == m)).any()]
-    cells = {(m, d, k): (at, lost) for m, d, k, at, lost in found.itertuples(index=False)}
-    heads = [TITLES[d] + (" masked" if masked == "yes" else "") for d, masked in columns]
+    pairs = set(zip(compared["data"], compared["masked"], strict=True))
+    columns = [(data, masked) for masked in ("no", "yes") for data in TITLES if (data, masked) in pairs]
+    cells = {(m, data, masked): (own, lost) for m, data, masked, own, lost in compared.itertuples(index=False)}
+    heads = [TITLES[data] + (" masked" if masked == "yes" else "") for data, masked in columns]
     lines = ["| method | " + " | ".join(heads) + " |", "|---" * (1 + len(columns)) + "|"]
-    for method in _ordered(found["method"]):
-        shown = [_position(*cells[method, *column]) if (method, *column) in cells else "–" for column in columns]
+    for method in _ordered(compared["method"]):
+        shown = [_dominance_cell(*cells[method, *column]) if (method, *column) in cells else "–" for column in columns]
         lines.append(f"| {method} | " + " | ".join(shown) + " |")
     return "\n".join(lines)
 
 
-def _position(at: str, losses: list[str]) -> str:
-    closeness = at.partition("@")[2] or "default"
+def _dominance_cell(variant: str, losses: list[str]) -> str:
+    closeness = variant.partition("@")[2] or "default"
     return f"{closeness}: {', '.join(losses)}" if losses else f"**{closeness}**"
 
 
-def _table(rows: pd.DataFrame, masked: str, metrics: Iterable[str], printed: bool) -> str:
-    metrics, known = list(metrics), paper_figures() if printed else {}
-    arrows = [f"{m} {'↑' if m in HIGHER else '↓'}" for m in metrics]
+def _table(rows: pd.DataFrame, masked: str, metrics: Iterable[str], with_paper: bool = False) -> str:
+    metrics, known = list(metrics), paper_figures() if with_paper else {}
+    arrows = [f"{m} {'↑' if m in HIGHER_IS_BETTER else '↓'}" for m in metrics]
     lines = [f"| data | method | {' | '.join(arrows)} |", "|---" * (2 + len(metrics)) + "|"]
     for d in _present(rows["data"], TITLES):
-        found = contests(rows, d, masked, metrics)
+        columns = contests(rows, d, masked, metrics)
         for method in _ordered(rows["method"]):
-            if any(method in contest.figures for contest in found):
-                cells = [_cell(c, method, known.get((d, masked, c.metric, _in_paper(method)))) for c in found]
+            if any(method in contest.figures for contest in columns):
+                cells = [_cell(c, method, known.get((d, masked, c.metric, _in_paper(method)))) for c in columns]
                 lines.append(f"| {TITLES[d]} | {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _cell(contest: Contest, method: str, printed: float | None) -> str:
+def _cell(contest: Contest, method: str, paper: float | None) -> str:
     if method not in contest.figures:
         return "–"
     best = dict.fromkeys(contest.shown(m) for m in contest.ranking() if m not in contest.unranked)
     style = dict(zip(best, ("**{}**", "<u>{}</u>"), strict=False)).get(contest.shown(method), "{}")
     style = "{}†" if method in contest.unranked else style
     mean, deviation = (f"{v:.{contest.digits}f}" for v in contest.figures[method])
-    small = "" if printed is None else f" <small>{printed:g}</small>"
+    small = "" if paper is None else f" <small>{paper:g}</small>"
     return f"{style.format(mean)} ± {deviation}{small}"
 
 
-def _says(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
-    """Where ours is first, within one deviation of the first, or last, and which method wins a lost column."""
-    counted, lines = {"the paper's": Counter[str](), "German's": Counter[str]()}, []
+def _standings(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
+    """Where `search` is first, within one deviation of the first, or last, and which method wins a lost column."""
+    counts, lines = {"the paper's": Counter[str](), "German's": Counter[str]()}, []
     for d in _present(rows["data"], TITLES):
-        lost, standings = [], counted["the paper's" if d in PAPER_DATA else "German's"]
+        lost, standings = [], counts["the paper's" if d in PAPER_DATA else "German's"]
         for contest in contests(rows, d, masked, metrics):
             if OURS not in contest.figures or len(contest.figures) < 2:
                 continue
@@ -233,14 +234,14 @@ def _says(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
     heads = [
         f"`{OURS}` is first in {n['first']} of {whose} {n['first'] + n['within'] + n['lost']} cells, within one "
         f"standard deviation of the first in {n['within']} more, and last in {n['last']}."
-        for whose, n in counted.items()
+        for whose, n in counts.items()
         if n
     ]
     return "\n".join([" ".join(heads), "", *lines]) if heads else ""
 
 
-def _differs(rows: pd.DataFrame, masked: str) -> str:
-    """How the figures compare with the paper's on average, and what differs between the two experiments."""
+def _comparison(rows: pd.DataFrame, masked: str) -> str:
+    """How the figures compare with the paper's on average, and how the two experiments differ."""
     known = paper_figures()
 
     def mean(metric: str, methods: Iterable[str]) -> str:
@@ -262,23 +263,23 @@ def _differs(rows: pd.DataFrame, masked: str) -> str:
     have = set(rows.loc[(rows["masked"] == masked) & rows["data"].isin(PAPER_DATA), "method"])
     if "guided" not in have or not have & set(BASELINES):
         return ""
-    return f"""Compared with the paper's figures (in brackets), as means over the data sets. Each figure is followed by
-how the two experiments differ; which of these differences makes the gap was not tested one by one:
+    return f"""Comparison with the paper's figures (in brackets), as means over the data sets. Each figure is followed
+by the differences between the two experiments; how much each of them contributes was not tested:
 
 - Validity: {both("validity")}. Our baselines are tuned on validation rows and keep a candidate only if it is
-  valid as it would be returned; the paper ran a library's defaults. `guided` is one reading of Algorithm 1;
+  valid as it would be returned; the paper used a library's defaults. `guided` is one reading of Algorithm 1;
   docs/paper.md measures others.
-- L2: {both("l2")}. Ours is the squared distance in deviations of the raw columns, long tails and codes such as
-  98 included, over the valid rows, and more of the baselines' rows flip here. The paper does not say how its
-  columns were prepared.
+- L2: {both("l2")}. Ours is the squared distance in standard deviations of the raw columns, including long tails
+  and codes such as 98, over the valid rows; here more rows of the baselines are valid. The paper does not say how
+  its columns were prepared.
 - Instability: {both("instability")}. Ours explains the nearest training row. The noise of `guided` is independent
   between rows; the paper does not say whether its noise was.
-- IM1: {both("im1")}. A mean of ratios with a heavy tail; the medians below are steadier. The
-  paper's autoencoders are not described."""
+- IM1: {both("im1")}. It is a mean of ratios with a heavy tail; the medians below are more stable. The paper
+  does not describe its autoencoders."""
 
 
 def _masks(rows: pd.DataFrame) -> str:
-    """Which feature may not change."""
+    """Which feature is immutable on each data set."""
     masks = [f"{TITLES[d]} `{SETS[d].presets[PRESETS[d]].mask}`" for d in _present(rows["data"], TITLES)]
     return f"Masked: {', '.join(masks)}."
 
@@ -297,18 +298,18 @@ def _times(rows: pd.DataFrame) -> str:
         lines.append(f"| {TITLES[d]} | " + " | ".join(cells) + " |")
     note = (
         "One process, one thread, every method on the same 256 rows (repeated where there are fewer), best of three "
-        "after a warm-up; fitting is not counted. `matrix_products`: the bare products of `guided`'s networks."
+        "after a warm-up, without fitting. `matrix_products`: the matrix products alone of the networks of `guided`."
     )
     return "\n".join([*lines, "", note])
 
 
 def _in_paper(method: str) -> str:
-    """All of our methods are compared with the paper's TDCE."""
+    """The method whose figures in the paper a method is compared with: all of ours with its TDCE, here `guided`."""
     return "guided" if method in (OURS, "guided_literal") else method
 
 
 def _ordered(methods: Iterable[str]) -> list[str]:
-    """Each once: as in `ORDER`, our default before the positions of its dial, a baseline before its other form."""
+    """The distinct methods in the order of `ORDER`; variants (`search@0`, `wachter+`) follow their method."""
 
     def place(method: str) -> tuple[int, float, str]:
         name, _, closeness = method.removesuffix("+").partition("@")
