@@ -13,7 +13,7 @@ import pandas as pd
 import tdce
 from tdce._core.progress import Progress
 from tdce.diffusion.model import TabularDiffusion
-from tdce.diffusion.plausibility import reference
+from tdce.diffusion.plausibility import measure_energy_quantiles
 from tdce.explainer.fitting import Fitted
 from tdce.methods.registry import METHODS
 from tdce.models.classifier import Classifier
@@ -53,7 +53,7 @@ def untrained(frame: pd.DataFrame, classes: int, hidden: int) -> tdce.Explainer:
         module.eval().requires_grad_(False)
     y = classifier(x).argmax(dim=1)
     made = tdce.Explainer(hidden=hidden, progress="silent")
-    typical = reference(encoder, diffusion, raw, y, classes, 0, Progress("silent"))
+    typical = measure_energy_quantiles(encoder, diffusion, raw, y, classes, 0, Progress("silent"))
     made.fitted_ = Fitted(
         encoder, "y", None, classifier, diffusion, raw, y, raw, typical,
         NetworkModel(classifier, encoder.embed, tuple(range(classes))), {"seed": 0},

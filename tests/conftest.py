@@ -9,9 +9,9 @@ os.environ["OMP_NUM_THREADS"] = "1"  # test processes run side by side; before t
 import pytest
 from hypothesis import settings
 
-settings.register_profile("tdce", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("search", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("thorough", deadline=None, max_examples=2000)  # pytest --hypothesis-profile=thorough
-settings.load_profile("tdce")
+settings.load_profile("search")
 
 if "MUTANT_UNDER_TEST" in os.environ:  # mutmut 3.8 reads a private name that pytest 9 no longer has
     pytest.Item._nodeid = property(lambda item: item.nodeid)
@@ -19,8 +19,8 @@ if "MUTANT_UNDER_TEST" in os.environ:  # mutmut 3.8 reads a private name that py
 FITS = "TDCE_FITS"
 LONG = (
     "cli", "models", "figures", "methods", "benchmark", "theory", "machines", "kept", "explainer", "readme",
-    "algorithm1", "inputs", "awkward", "tdce", "package", "company", "goals_matrix", "diffusion", "artefact", "latent",
-    "threads", "wayback", "judge",
+    "algorithm1", "inputs", "awkward", "search", "package", "company", "goals_matrix", "diffusion", "artefact", "latent",
+    "threads", "refine", "oracle",
 )  # fmt: skip
 
 

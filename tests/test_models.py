@@ -4,13 +4,13 @@ import json
 import pickle
 import re
 
-import brought
 import numpy as np
 import pandas as pd
 import pytest
-from brought import KINDS, NUMBERS, learned, rows, rule, served, table
+import user_models
 from fits import small
 from typer.testing import CliRunner
+from user_models import KINDS, NUMBERS, learned, rows, rule, served, table
 
 import tdce
 from tdce import AtLeast, Between, Change, InputError, Not, Range
@@ -52,7 +52,7 @@ def says_yes(kind, model, frame):
     if kind == "xgboost":
         return model.predict(frame) == 1
     if kind == "torch":
-        return (model(brought.encoder().encode(frame).float()).argmax(dim=1) == 1).numpy()
+        return (model(user_models.encoder().encode(frame).float()).argmax(dim=1) == 1).numpy()
     if kind == "function":
         return model(frame) > 0.5
     return np.asarray(model.predict(frame)) == "yes"
@@ -84,11 +84,11 @@ def test_a_file_names_the_model_and_takes_no_other(kind, explained, tmp_path):
     with pytest.raises(InputError, match=r"which a file never holds: bring it, Explainer\.load\(path, model=…\)"):
         tdce.Explainer.load(path).explain(asked)
     if kind == "array":
-        other = brought.GradientBoostingClassifier(n_estimators=1).fit(rows(frame).to_numpy(), frame["decision"])
+        other = user_models.GradientBoostingClassifier(n_estimators=1).fit(rows(frame).to_numpy(), frame["decision"])
     elif kind == "function":
         other = lambda frame: np.full(len(frame), 0.3)  # noqa: E731
     else:
-        other = brought.pipeline(brought.LogisticRegression(C=1e-4))
+        other = user_models.pipeline(user_models.LogisticRegression(C=1e-4))
     with pytest.raises(InputError, match="made for another model"):
         tdce.Explainer.load(path, model=other)
 
@@ -109,8 +109,8 @@ def test_a_file_holds_no_pickle(explained, tmp_path):
 
 def test_an_onnx_file(tmp_path):
     pytest.importorskip("skl2onnx")
-    path = brought.onnx_file(tmp_path / "model.onnx")
-    explainer, model = learned(path), brought.logistic()
+    path = user_models.onnx_file(tmp_path / "model.onnx")
+    explainer, model = learned(path), user_models.logistic()
     asked = rows(table())[model.predict(rows(table())) == "no"].head(8)
     found = explainer.explain(asked).to_frame()
     assert (found["status"] == "valid").all()
@@ -228,9 +228,11 @@ def test_three_classes_and_every_goal():
     frame = table().assign(
         decision=pd.cut(table()["income"] - table()["debt"], 3, labels=["low", "mid", "high"]).astype(str)
     )
-    model = brought.make_pipeline(
-        brought.make_column_transformer((brought.StandardScaler(), NUMBERS), (brought.OneHotEncoder(), ["housing"])),
-        brought.LogisticRegression(),
+    model = user_models.make_pipeline(
+        user_models.make_column_transformer(
+            (user_models.StandardScaler(), NUMBERS), (user_models.OneHotEncoder(), ["housing"])
+        ),
+        user_models.LogisticRegression(),
     ).fit(rows(frame), frame["decision"])
     explainer, asked = learned(model, frame, favourable="high"), rows(frame).iloc[:25]
     high, mid = (list(model.classes_).index(name) for name in ("high", "mid"))
@@ -284,7 +286,7 @@ def test_a_model_with_a_threshold_of_its_own():
     """It says yes from a probability of 0.8 on; so do we."""
     from sklearn.model_selection import FixedThresholdClassifier
 
-    model = FixedThresholdClassifier(brought.logistic(), threshold=0.8, pos_label="yes").fit(
+    model = FixedThresholdClassifier(user_models.logistic(), threshold=0.8, pos_label="yes").fit(
         rows(table()), table()["decision"]
     )
     explainer = learned(model)
@@ -300,7 +302,7 @@ def test_a_model_with_a_threshold_of_its_own():
 @pytest.mark.parametrize("labels", [("no", "yes"), (0, 1), (1, 2), (-1, 1), (False, True), (0.0, 1.0)], ids=str)
 def test_labels_of_any_kind(labels):
     frame = table().assign(decision=np.where(table()["decision"] == "yes", labels[1], labels[0]))
-    model = brought.pipeline(brought.LogisticRegression(), frame)
+    model = user_models.pipeline(user_models.LogisticRegression(), frame)
     explainer = learned(model, frame, favourable=labels[1])
     asked = rows(frame)[model.predict(rows(frame)) == labels[0]].head(4)
     found = explainer.explain(asked).to_frame()
@@ -371,7 +373,7 @@ def test_ranges_are_kept_and_nothing_found_is_said(explained):
 
 def test_a_model_is_given_what_it_asks_for():
     """Other columns, another order."""
-    model = brought.make_pipeline(brought.StandardScaler(), brought.LogisticRegression())
+    model = user_models.make_pipeline(user_models.StandardScaler(), user_models.LogisticRegression())
     model.fit(table()[["age", "debt", "income"]], table()["decision"])
     asked = rows(table())[model.predict(table()[["age", "debt", "income"]]) == "no"].head(5)
     found = learned(model).explain(asked).to_frame()
@@ -380,7 +382,7 @@ def test_a_model_is_given_what_it_asks_for():
     with pytest.raises(InputError, match="asks for debt, which is not among the features"):
         learned(model, table().drop(columns="debt"))
     with pytest.raises(InputError, match="trained on an array of 3 columns, but there are 4 features"):
-        learned(brought.array())
+        learned(user_models.array())
 
 
 # what cannot be a model
@@ -390,7 +392,7 @@ def test_a_model_is_given_what_it_asks_for():
     ("model", "words"),
     [
         (3, "model is 3; it must be an object with predict_proba"),
-        (brought.LogisticRegression, "the class LogisticRegression; give a trained object"),
+        (user_models.LogisticRegression, "the class LogisticRegression; give a trained object"),
         ("model.pkl", "neither an ONNX file"),
         ("missing.onnx", "there is no model file missing.onnx"),
         ({}, "a model under the name of each output"),
@@ -534,7 +536,7 @@ def test_an_onnx_file_and_an_endpoint_on_the_command_line(tmp_path, monkeypatch)
     """The same answers as in Python; no label is needed where the model predicts a number."""
     pytest.importorskip("skl2onnx")
     small(monkeypatch)
-    path, runner = brought.onnx_file(tmp_path / "model.onnx"), CliRunner()
+    path, runner = user_models.onnx_file(tmp_path / "model.onnx"), CliRunner()
     table().to_csv(tmp_path / "table.csv", index=False)
     rows(table()).head(9).to_csv(tmp_path / "rows.csv", index=False)
     saved, out = str(tmp_path / "a.tdce"), str(tmp_path / "out.csv")
@@ -546,7 +548,7 @@ def test_an_onnx_file_and_an_endpoint_on_the_command_line(tmp_path, monkeypatch)
     assert re.search(r"The model was asked \d+ times about [\d,]+ rows", found.output.replace("\n", " "))
     answer = pd.read_csv(out)
     assert set(answer["status"]) <= {"valid", "already"}
-    assert (brought.logistic().predict(answer[rows(table()).columns]) == "yes").all()
+    assert (user_models.logistic().predict(answer[rows(table()).columns]) == "yes").all()
     assert "which a file never holds: bring it" in str(runner.invoke(app, ask).exception)
     assert "without one, give a model" in str(runner.invoke(app, fit).exception)
     with served(lambda frame: 100 * rule(frame)) as (address, _):
@@ -615,7 +617,7 @@ def test_the_model_is_counted_in_the_report(explained):
 
 
 def test_classes_in_another_order_are_noticed():
-    swapped = brought.pipeline(brought.LogisticRegression())
+    swapped = user_models.pipeline(user_models.LogisticRegression())
     explainer = learned(lambda frame: 1 - swapped.predict_proba(frame)[:, 1])
     assert any("are its classes in another order than no, yes?" in hint for hint in explainer.hints)
     assert not any("another order" in hint for hint in learned(swapped).hints)
@@ -623,7 +625,7 @@ def test_classes_in_another_order_are_noticed():
 
 def test_an_id_that_the_model_asks_for_never_changes():
     frame = table().assign(customer=np.arange(len(table())) + 10_000)
-    model = brought.make_pipeline(brought.StandardScaler(), brought.LogisticRegression())
+    model = user_models.make_pipeline(user_models.StandardScaler(), user_models.LogisticRegression())
     model.fit(frame[[*NUMBERS, "customer"]], frame["decision"])
     explainer = learned(model, frame)
     assert explainer.schema["customer"].immutable

@@ -58,7 +58,7 @@ def test_it_is_uniform_on_real_people_of_the_class(explainer, k, label):
     used = int((lending.table()["decision"].iloc[held_out.numpy()] == label).sum())
     assert kstest(plausible(explainer, fresh, k), "uniform").statistic < 1.95 * (1 / 300 + 1 / used) ** 0.5
     others = real(explainer, label, 1500, seed=22)
-    large = plausibility.reference(
+    large = plausibility.measure_energy_quantiles(
         fitted.encoder, fitted.diffusion, others, torch.full((len(others),), k), 2, 0, SILENT
     )  # fmt: skip
     assert kstest(plausible(explainer, fresh, k, large), "uniform").statistic < 1.95 * (1 / 300 + 1 / 1500) ** 0.5
@@ -66,7 +66,7 @@ def test_it_is_uniform_on_real_people_of_the_class(explainer, k, label):
 
 def test_it_is_the_share_of_people_with_more_energy_counted_by_hand(explainer):
     others, some, fitted = real(explainer, "yes", 1500, 22), real(explainer, "yes", 60, 23), explainer.fitted
-    large = plausibility.reference(fitted.encoder, fitted.diffusion, others, torch.ones(1500).long(), 2, 0, SILENT)
+    large = plausibility.measure_energy_quantiles(fitted.encoder, fitted.diffusion, others, torch.ones(1500).long(), 2, 0, SILENT)
     theirs, own = energies(explainer, others), energies(explainer, some)
     counted = [sum(other > energy for other in theirs.tolist()) / 1500 for energy in own.tolist()]
     np.testing.assert_allclose(plausible(explainer, some, YES, large), counted, atol=1 / 128)
@@ -75,7 +75,7 @@ def test_it_is_the_share_of_people_with_more_energy_counted_by_hand(explainer):
 def test_the_energy_is_the_mean_denoising_error_written_out(explainer):
     fitted, raw = explainer.fitted, real(explainer, "yes", 64, 24)
     diffusion, space, x = fitted.diffusion, fitted.encoder.space, fitted.encoder.embed(raw).float()
-    noise, total = Noise(x, plausibility.SEED), torch.zeros(64)
+    noise, total = Noise(x, plausibility.NOISE_SEED), torch.zeros(64)
     for t in (300, 300, 500, 500, 700, 700):
         normal, gumbel, a = noise.normal(space.num), noise.gumbel(space.cat), diffusion.schedule.alpha_bar[t]
         num = a**0.5 * x[:, : space.num] + (1 - a) ** 0.5 * normal
@@ -101,7 +101,7 @@ def test_a_cell_from_someone_else_makes_a_row_less_plausible(explainer):
 
 
 def test_below_the_lowest_energy_it_is_one_and_above_the_highest_nothing():
-    knots = np.linspace(2.0, 4.0, plausibility.KNOTS)
+    knots = np.linspace(2.0, 4.0, plausibility.ENERGY_QUANTILES)
     found = plausibility._distribution(knots, np.array([-9.0, 1.9, 2.0, 2.5, 3.0, 4.0, 4.1, 99.0]))
     np.testing.assert_allclose(found, [0, 0, 0, 0.25, 0.5, 1, 1, 1], atol=1e-12)
 
@@ -129,9 +129,9 @@ def test_the_reference_is_the_quantiles_of_the_held_out_people(explainer):
 
 
 def test_a_class_with_few_held_out_people_is_compared_with_synthetic_ones(explainer):
-    fitted, few = explainer.fitted, real(explainer, "yes", plausibility.FEWEST - 1, 26)
+    fitted, few = explainer.fitted, real(explainer, "yes", plausibility.MIN_REFERENCE_ROWS - 1, 26)
     yes = torch.ones(len(few), dtype=torch.long)
-    found = plausibility.reference(fitted.encoder, fitted.diffusion, few, yes, 2, 3, SILENT)
+    found = plausibility.measure_energy_quantiles(fitted.encoder, fitted.diffusion, few, yes, 2, 3, SILENT)
     for k in (NO, YES):
         theirs = people.draw_synthetic(fitted.encoder, fitted.diffusion, torch.full((256,), k), 3, SILENT)
         np.testing.assert_array_equal(found[k], np.quantile(energies(explainer, theirs, k), np.linspace(0, 1, 129)))

@@ -1,11 +1,11 @@
 """Models that are trained again: how many still accept an answer, and answers that nearly all of them accept."""
 
-import brought
 import lending
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+import user_models
 
 import tdce
 from tdce._core.values import Floats
@@ -128,9 +128,9 @@ def test_the_share_that_still_accepts_is_measured_by_models_that_no_answer_was_a
 
 
 def test_an_estimator_is_cloned_and_trained_again_with_its_own_encoders():
-    own = brought.learned(brought.forest())
+    own = user_models.learned(user_models.forest())
     people = lending.refused(own, 12)
-    ensemble = own.retrain(brought.table(), 3)
+    ensemble = own.retrain(user_models.table(), 3)
     assert len({model.score(own.fitted_.encoder.read(people)).tobytes() for model in ensemble.models}) == 3
     answer = own.explain(people, robust=ensemble)
     assert (answer.explanation.status == "valid").all()
@@ -139,17 +139,17 @@ def test_an_estimator_is_cloned_and_trained_again_with_its_own_encoders():
 
 
 def test_what_cannot_be_trained_again_is_named(explainer, people):
-    function = brought.learned(lambda frame: (frame["income"] - frame["debt"] > 1000).to_numpy())
+    function = user_models.learned(lambda frame: (frame["income"] - frame["debt"] > 1000).to_numpy())
     with pytest.raises(tdce.InputError, match="cannot be trained again here"):
-        function.retrain(brought.table(), 2)
+        function.retrain(user_models.table(), 2)
     with pytest.raises(tdce.InputError, match="robust is 7"):
         explainer.explain(people, robust=7)
     with pytest.raises(tdce.InputError, match="goes with a model of your own"):
-        explainer.explain(people, robust=[brought.forest()])
+        explainer.explain(people, robust=[user_models.forest()])
     with pytest.raises(tdce.InputError, match="robust is an empty list"):
         function.explain(people, robust=[])
     with pytest.raises(tdce.InputError, match=r"model is \{"):
-        function.explain(people, robust=[{"approve": brought.forest()}])
+        function.explain(people, robust=[{"approve": user_models.forest()}])
     with pytest.raises(tdce.InputError, match="there is no label column 'decision'"):
         explainer.retrain(people, 1)
     with pytest.raises(tdce.InputError, match="max_model_rows does not go with robust"):

@@ -1,4 +1,4 @@
-"""A diffusion model of a whole table: Gaussian for the numbers, relaxed multinomial for the categories."""
+"""The diffusion model of a whole table: Gaussian for the numbers, relaxed multinomial for the categories."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.schedule import Schedule
 from tdce.schema import Space
 
-CATEGORY_WEIGHT = 0.1  # of the categories' bound beside the numbers' squared error  PAPER[19]
-UNTOLD = 0.2  # share of the rows in training whose class is left out
-ROWS_PER_TIME = 8  # rows of a training batch that share one time, and so one time embedding
+CATEGORY_WEIGHT = 0.1  # of the categories' KL beside the numbers' squared error  PAPER[19]
+CLASS_DROPOUT = 0.2  # share of the training rows whose class is hidden from the network
+ROWS_PER_TIME = 8  # rows of a training batch that share a time, and so a time embedding
 
 
 class Transition(NamedTuple):
@@ -28,13 +28,13 @@ class Transition(NamedTuple):
 
 
 class TabularDiffusion(nn.Module):
-    """Noise a row, denoise it, and step back in time.
+    """The forward process, the denoiser and the reverse process.
 
-    The network also knows the class of a row, if it is told (`y`): then it is a model of that class alone. In training
-    the class is left out now and then, so that it can do without.
+    The network may be conditioned on the class of a row (`y`); then it models that class alone. In training the class is
+    hidden now and then, so that the network also works without it.
 
-    `tau` is the temperature of the relaxed categories, warm at t = T and cool at t = 0 (PAPER[8]); the network is
-    trained on the same relaxed rows that it meets when sampling.
+    `tau` is the temperature of the relaxed categories, warm at t = T and cool at t = 0 (PAPER[8]). The network is trained
+    on relaxed rows of the same kind that it sees when sampling.
     """
 
     low: Tensor
@@ -64,7 +64,7 @@ class TabularDiffusion(nn.Module):
 
     @property
     def exact(self) -> TabularDiffusion:
-        """Its copy in float64, made once for the weights that it has now."""
+        """A copy in float64, made once for the present weights."""
         known: tuple[list[int], TabularDiffusion] | None = vars(self).get("_exact")
         versions = [weights._version for weights in self.parameters()]
         if known is None or known[0] != versions:
@@ -73,12 +73,12 @@ class TabularDiffusion(nn.Module):
         return known[1]
 
     def temperature(self, t: int, tau: tuple[float, float] | None = None) -> float:
-        """From cool at t = 0 to warm at t = T, in a straight line."""
+        """tau at time t: linear from cool at t = 0 to warm at t = T."""
         warm, cool = self.tau if tau is None else tau
         return cool + (warm - cool) * t / self.schedule.times
 
     def add_noise(self, x: Tensor, t: int, noise: Draws, tau: tuple[float, float] | None = None) -> Tensor:
-        """A draw from q(x_t | x_0 = x): Algorithm 1, line 1."""
+        """A draw from q(x_t | x_0 = x), with categories as in eqn:re-param: alg:tabular_diff_ce, line 1."""
         if t == 0:
             return x
         (num, cat), a = self.space.split(x), self.schedule.alpha_bar[t]
@@ -90,23 +90,25 @@ class TabularDiffusion(nn.Module):
         )
 
     def condition(self, x_t: Tensor, y: Tensor | None = None) -> Tensor:
-        """(n, width + classes) noisy rows and their classes, (n,) class numbers; nothing where they are -1 or None."""
+        """(n, width + classes) the network's input: noisy rows beside their one-hot classes `y`, (n,) class numbers; all
+        zeros where the class is -1 or `y` is None."""
         known = torch.zeros(len(x_t), self.classes)
         if y is not None and self.classes:
             known = known.scatter_(1, y.clamp_min(0)[:, None], (y >= 0).float()[:, None])
         return torch.cat([x_t, known], dim=1)
 
     def denoise(self, x_t: Tensor, t: int, y: Tensor | None = None) -> Tensor:
-        """f_dn(x_t): the estimate of the clean row, numbers within the data's range (PAPER[18]), soft categories."""
+        """f_dn(x_t) of eqn:rev_joint: the estimate of the clean row, with numbers within the data's range (PAPER[18]) and
+        soft categories."""
         eps, logits = self.space.split(self.network(self.condition(x_t, y), torch.tensor([t])))
         num = gaussian.remove_noise(x_t[:, : self.space.num], self.schedule.alpha_bar[t], eps)
         return self.space.join(num.clamp(self.low, self.high), self.space.softmax(logits))
 
     def transition(self, x_t: Tensor, x_0: Tensor, t: int, s: int, soft: bool = False) -> Transition:
-        """p(x_s | x_t) for s < t, given the estimate of the clean row.
+        """p_theta(x_s | x_t) of eqn:rev_joint for s < t, given the estimate x_0 of the clean row.
 
-        Bayes' rule takes the argmax of the relaxed categories, whose law is exactly the multinomial one (Gumbel-max);
-        with `soft` it takes the relaxed vector itself, as the paper prints it.  PAPER[17]
+        Bayes' rule takes the argmax of the relaxed categories, whose distribution is exactly the multinomial one
+        (Gumbel-max); with `soft` it takes the relaxed vector itself, as the paper prints it.  PAPER[17]
         """
         (num_t, cat_t), (num_0, cat_0) = self.space.split(x_t), self.space.split(x_0)
         a_t, a_s = self.schedule.alpha_bar[t], self.schedule.alpha_bar[s]
@@ -115,8 +117,8 @@ class TabularDiffusion(nn.Module):
         return Transition(mu, var, multinomial.posterior(cat_t, cat_0, a_t, a_s, self.uniform, self.space))
 
     def errors(self, x: Tensor, t: int, normal: Tensor, gumbel: Tensor, y: Tensor | None = None) -> Tensor:
-        """(n, features) how badly clean rows are denoised from this noise at time t: the squared error of eps for a
-        number, the cross-entropy for a category. A row that is unlike the table is denoised badly."""
+        """(n, features) the denoising errors of clean rows with this noise at time t: the squared error of eps for a
+        number, the cross-entropy for a category. A row that is unlike the table has large ones."""
         return self.errors_at(x, [t], [(normal, gumbel)], y, len(x))[0]
 
     @torch.no_grad()
@@ -126,25 +128,25 @@ class TabularDiffusion(nn.Module):
         times: Sequence[int],
         noise: Sequence[tuple[Tensor, Tensor]],  # (n, num) and (n, cat) for each time
         y: Tensor | None,
-        rows: int,  # the rows after so many are copies of the first
+        rows: int,  # the rows after the first `rows` are copies of the first row
     ) -> list[Tensor]:
-        """`errors` at several times, by one pass of the network over all of them."""
-        (num, cat), seen = self.space.split(x), []
+        """`errors` at each of several times, by one pass of the network."""
+        (num, cat), inputs = self.space.split(x), []
         for t, (normal, gumbel) in zip(times, noise, strict=True):
             a = self.schedule.alpha_bar[t]
             log_pi = multinomial.marginal(cat, a, self.uniform).log()
             soft = multinomial.gumbel_softmax(log_pi, gumbel, self.temperature(t), self.space)
-            seen.append(self.condition(self.space.join(gaussian.add_noise(num, a, normal), soft), y)[:rows])
+            inputs.append(self.condition(self.space.join(gaussian.add_noise(num, a, normal), soft), y)[:rows])
         full = pad_rows(torch.arange(rows * len(times)))
         each = torch.tensor([rows] * (len(times) - 1) + [len(full) - rows * (len(times) - 1)])
-        out = self.network(torch.cat(seen)[full], torch.tensor(times), each)
+        out = self.network(torch.cat(inputs)[full], torch.tensor(times), each)
         whole = torch.arange(len(x)).masked_fill(torch.arange(len(x)) >= rows, 0)
-        found = []
+        errors = []
         for i, (normal, _) in enumerate(noise):
             eps, logits = self.space.split(out[i * rows + whole])
-            wrong = self.space.join((eps - normal).square_(), -cat * self.space.log_softmax(logits))
-            found.append(self.space.gathered(wrong))
-        return found
+            of_weights = self.space.join((eps - normal).square_(), -cat * self.space.log_softmax(logits))
+            errors.append(self.space.gathered(of_weights))
+        return errors
 
     @torch.no_grad()
     def sample(
@@ -152,11 +154,11 @@ class TabularDiffusion(nn.Module):
         noise: Draws,
         steps: int | None = None,
         soft: bool = False,
-        y: Tensor | None = None,  # (n,) of these classes
+        y: Tensor | None = None,  # (n,) class numbers
         given: tuple[Tensor, Tensor] | None = None,  # (n, width) rows, and (width,) which columns to take from them
     ) -> Tensor:
-        """Rows of the table's kind, one per row of the noise: the reverse walk from pure noise. Columns that are given
-        are blended in at every step, noised to its level."""
+        """(n, width) synthetic rows, one per row of the noise: the reverse process from pure noise. Given columns are
+        blended in after every step, with the noise of that step's time."""
         space = self.space
         num, u = noise.normal(space.num), self.uniform.log()
         x_t = space.join(num, multinomial.gumbel_softmax(u, noise.gumbel(space.cat), self.tau[0], space))
@@ -170,7 +172,8 @@ class TabularDiffusion(nn.Module):
         return space.join(space.split(x_t)[0], space.one_hot(space.split(x_t)[1]))
 
     def loss(self, x: Tensor, generator: Generator, y: Tensor | None = None) -> Tensor:
-        """The mean over rows and times of |eps - eps_hat|^2 per number plus T KL(q || p) per category."""
+        """L_t of eq.elbo, mean over rows and random times: |eps - eps_hat|^2 per number plus T KL(q || p) per
+        category."""
         num, cat = self.space.split(x)
         times = self.schedule.times
         m = -(-len(x) // ROWS_PER_TIME)
@@ -185,9 +188,9 @@ class TabularDiffusion(nn.Module):
         x_t = self.space.join(gaussian.add_noise(num, a_t, eps), soft)
 
         if y is not None:
-            y = torch.where(torch.rand(len(y), generator=generator) < UNTOLD, -1, y)
-        pad, seen = -len(x) % ROWS_PER_TIME, self.condition(x_t, y)
-        out = self.network(torch.cat([seen, seen[:pad]]) if pad else seen, t)[: len(x)]
+            y = torch.where(torch.rand(len(y), generator=generator) < CLASS_DROPOUT, -1, y)
+        pad, inputs = -len(x) % ROWS_PER_TIME, self.condition(x_t, y)
+        out = self.network(torch.cat([inputs, inputs[:pad]]) if pad else inputs, t)[: len(x)]
         eps_hat, logits = self.space.split(out)
         total: Tensor = out.new_zeros(())
         if self.space.num:
@@ -206,7 +209,7 @@ class TabularDiffusion(nn.Module):
         plan: Plan,
         seed: int,
         progress: Progress,
-        y: tuple[Tensor, Tensor] | None = None,  # (n,) and (m,) the class numbers of both; None: it is told none
+        y: tuple[Tensor, Tensor] | None = None,  # (n,) and (m,) the class numbers of both; None: without classes
     ) -> History:
         """Train on encoded rows."""
         num, times = self.space.split(x)[0], -(-2048 // len(held_out))

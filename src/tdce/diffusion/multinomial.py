@@ -1,6 +1,7 @@
 """Multinomial diffusion of the categories (Hoogeboom et al. 2021) and its Gumbel-softmax relaxation.
 
-All take rows of one or several blocks of weights side by side; `u` is 1 / K of each weight's block (`space.uniform`).
+Each function takes rows of one or several blocks of weights side by side, a block for each categorical feature; `u` is
+1 / K of each weight's block (`space.uniform`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from torch import Tensor
 from tdce.diffusion.gaussian import Level
 from tdce.schema import Space
 
-TINY = 1e-30
+TINY = 1e-30  # in place of a probability of 0 in a logarithm
 
 
 def marginal(x_0: Tensor, a_t: Level, u: Tensor) -> Tensor:
@@ -30,10 +31,11 @@ def posterior(x_t: Tensor, x_0: Tensor, a_t: Level, a_s: Level, u: Tensor, space
 
 
 def gumbel_softmax(log_pi: Tensor, gumbel: Tensor, tau: Level, space: Space) -> Tensor:
-    """A Gumbel-softmax draw: softmax((log pi + g) / tau), one-hot as tau goes to 0."""
+    """A draw from the Gumbel-softmax distribution, softmax((log pi + g) / tau): eqn:re-param. Its density is
+    eqn:gumbel_softmax; it becomes one-hot as tau goes to 0."""
     return space.softmax((log_pi + gumbel) / tau)
 
 
 def divergence(log_p: Tensor, log_q: Tensor) -> Tensor:
-    """(n,) KL(p || q), summed over the blocks."""
+    """(n,) KL(p || q), summed over the blocks: the term L_t of eq.elbo."""
     return (log_p.exp() * (log_p - log_q)).sum(dim=1)

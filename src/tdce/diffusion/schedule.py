@@ -1,4 +1,4 @@
-"""How much of a row is left at each time: the cosine schedule of Nichol & Dhariwal (2021)."""
+"""The noise schedule: how much of a row is left at each time (cosine; Nichol & Dhariwal 2021)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ class Schedule:
 
     @classmethod
     def cosine(cls, times: int = 1000, offset: float = 0.008) -> Schedule:
+        """T = `times` steps."""
+
         def level(t: int) -> float:
             return math.cos((t / times + offset) / (1 + offset) * math.pi / 2) ** 2
 
@@ -30,7 +32,7 @@ class Schedule:
 
     @property
     def times(self) -> int:
-        """T"""
+        """T, the number of steps."""
         return len(self.alpha_bar) - 1
 
     def alpha(self, t: int, s: int | None = None) -> float:
@@ -40,9 +42,9 @@ class Schedule:
     def walk(self, start: float = 1.0, steps: int | None = None) -> list[tuple[int, int]]:
         """The reverse walk as pairs (t, s), from t = start * T down to s = 0, in `steps` strides (None: all)."""
         if not 0 <= start <= 1:
-            raise InputError(f"start {start} must lie between 0 (the row itself) and 1 (pure noise)")
+            raise InputError(f"start is {start}; it must be between 0 (the row itself) and 1 (pure noise)")
         if steps is not None and steps < 1:
-            raise InputError(f"steps {steps} must be at least 1, or None for all {self.times}")
+            raise InputError(f"steps is {steps}; it must be at least 1, or None for all {self.times}")
         first = round(start * self.times)
         count = first if steps is None else min(steps, first)
         times = np.unique(np.rint(np.linspace(0, first, count + 1)).astype(int)).tolist()[::-1]
