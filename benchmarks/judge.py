@@ -20,13 +20,13 @@ from tdce._core.noise import Noise
 from tdce._core.values import Floats, same
 from tdce.explainer.evaluation import MetricReference, class_numbers
 from tdce.explainer.fitting import Fitted
-from tdce.methods.objective import NOISE
+from tdce.methods.objective import NOISE_LEVELS
 from tdce.metrics import nearest_rows
 from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import DATA
 
 CELLS = (1, 2, 4)
-LOW = (0.1,)  # the single level that is tried beside NOISE
+LOW = (0.1,)  # the single level that is tried beside NOISE_LEVELS
 DRAWS = 8  # of noise at each level, to see what more than one would bring
 NEAR = 5
 LEARNED = 4_000  # training rows of the boosted conditionals
@@ -37,18 +37,18 @@ Strangeness = Callable[[Floats], Floats]  # (n, features) -> (n,)
 
 def judges(bench: Bench, real: Floats, y: Tensor, quick: bool) -> Iterator[tuple[str, Strangeness]]:
     """Each scores versions of the same real rows; those that need noise give all versions of a row the same."""
-    fitted, yardstick = bench.fitted, bench.yardstick
+    fitted, reference = bench.fitted, bench.reference
     untold = torch.full_like(y, -1)
-    yield f"energy, levels {', '.join(map(str, NOISE))}", lambda raw: energy(fitted, raw, real, y)
+    yield f"energy, levels {', '.join(map(str, NOISE_LEVELS))}", lambda raw: energy(fitted, raw, real, y)
     yield "energy, class not told", lambda raw: energy(fitted, raw, real, untold)
     yield f"energy, level {LOW[0]}", lambda raw: energy(fitted, raw, real, y, LOW)
-    yield f"energy, {DRAWS} draws", lambda raw: energy(fitted, raw, real, y, NOISE, DRAWS)
-    rows = yardstick.whole(fitted.raw)
-    yield f"distance to {NEAR} training rows", lambda raw: distance(yardstick.whole(raw), rows)
+    yield f"energy, {DRAWS} draws", lambda raw: energy(fitted, raw, real, y, NOISE_LEVELS, DRAWS)
+    rows = reference.whole(fitted.raw)
+    yield f"distance to {NEAR} training rows", lambda raw: distance(reference.whole(raw), rows)
     forest = IsolationForest(random_state=0).fit(rows.numpy())
-    yield "isolation forest", lambda raw: -forest.score_samples(yardstick.whole(raw).numpy())
+    yield "isolation forest", lambda raw: -forest.score_samples(reference.whole(raw).numpy())
     if not quick:
-        yield "boosted conditionals", conditionals(yardstick)
+        yield "boosted conditionals", conditionals(reference)
 
 
 def energy(
@@ -56,7 +56,7 @@ def energy(
     raw: Floats,  # (n, features)
     real: Floats,  # (n, features) the rows whose noise is used
     y: Tensor,  # (n,) the classes that the denoiser is told
-    levels: tuple[float, ...] = NOISE,
+    levels: tuple[float, ...] = NOISE_LEVELS,
     draws: int = 1,
 ) -> Floats:
     """(n,) as in `methods/objective.py`: the denoising errors of all features, mean over the levels and the draws."""
@@ -75,16 +75,16 @@ def distance(points: Tensor, rows: Tensor) -> Floats:
     return nearest_rows(points, rows, NEAR)[0].mean(dim=1).numpy()
 
 
-def conditionals(yardstick: MetricReference) -> Strangeness:
+def conditionals(reference: MetricReference) -> Strangeness:
     """The sum over features, each given all others, of -log p of a category and half the squared residual of a number,
     in deviations of the residuals of its training rows. A missing number is at the mean."""
-    numeric, draw = yardstick.numeric, np.random.default_rng(0)
-    learned = yardstick.raw[draw.permutation(len(yardstick.raw))[:LEARNED]]
+    numeric, draw = reference.numeric, np.random.default_rng(0)
+    learned = reference.raw[draw.permutation(len(reference.raw))[:LEARNED]]
     parts = []
 
     def targets(raw: Floats) -> Floats:
         out = np.nan_to_num(raw, nan=-1.0)
-        out[:, numeric] = yardstick.standardised(raw).numpy()
+        out[:, numeric] = reference.standardised(raw).numpy()
         return out
 
     for i, values in enumerate(targets(learned).T):

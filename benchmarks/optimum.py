@@ -35,8 +35,8 @@ from sklearn.preprocessing import OneHotEncoder
 import tdce
 from tdce._core.values import Flags, Floats, Positions
 from tdce.datasets.loading import Dataset
-from tdce.methods.candidates import MARGIN
-from tdce.methods.objective import costs, places
+from tdce.methods.candidates import MIN_MARGIN
+from tdce.methods.objective import change_costs, feature_positions
 from tdce.models.goals import Class, Goals
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
@@ -80,13 +80,13 @@ class Ensemble:
         if isinstance(model, RandomForestClassifier):
             share = 1 / len(model.estimators_)
             trees = [_tree(each.tree_, each.tree_.value[:, 0, favourable] * share) for each in model.estimators_]
-            return cls(tuple(trees), 0.0, 1 / (1 + math.exp(-MARGIN)), np.float32)
+            return cls(tuple(trees), 0.0, 1 / (1 + math.exp(-MIN_MARGIN)), np.float32)
         if isinstance(model, GradientBoostingClassifier):
             rate, prior = sign * model.learning_rate, model.init_.class_prior_
             trees = [_tree(each.tree_, each.tree_.value[:, 0, 0] * rate) for each in model.estimators_[:, 0]]
-            return cls(tuple(trees), sign * math.log(prior[1] / prior[0]), MARGIN, np.float32)
+            return cls(tuple(trees), sign * math.log(prior[1] / prior[0]), MIN_MARGIN, np.float32)
         trees = [_histogram_tree(each[0].nodes, sign) for each in model._predictors]
-        return cls(tuple(trees), sign * model._baseline_prediction.item(), MARGIN, np.float64)
+        return cls(tuple(trees), sign * model._baseline_prediction.item(), MIN_MARGIN, np.float64)
 
     def score(self, matrix: Floats) -> Floats:
         """(n,) of rows of the model's matrix."""
@@ -158,12 +158,18 @@ class Setting:
         """(n,) whether the model itself says yes, with the method's margin."""
         p = torch.from_numpy(self.pipeline.predict_proba(self.encoder.write(raw, like)))
         goals = Goals.all(Class(self.favourable), len(raw))
-        return (goals.met(p) & (goals.margin(p) >= MARGIN)).numpy()
+        return (goals.met(p) & (goals.margin(p) >= MIN_MARGIN)).numpy()
 
     def cost(self, own: Floats, raw: Floats) -> Floats:
         """(n, features) by the method's own code."""
         space, x, x_cf = self.encoder.space, *(self.encoder.embed(each).float() for each in (own, raw))
-        return costs(space.moved(x, x_cf), places(self.encoder, x), places(self.encoder, x_cf)).double().numpy()
+        return (
+            change_costs(
+                space.moved(x, x_cf), feature_positions(self.encoder, x), feature_positions(self.encoder, x_cf)
+            )
+            .double()
+            .numpy()
+        )
 
     def choices(self, feasible: FeasibleSet) -> list[Choice]:
         """Of the one person whose limits these are."""

@@ -248,13 +248,13 @@ def test_along_the_dial_cost_falls_and_energy_rises(asked: Asked) -> None:
     explainer, fitted = asked.explainer, asked.explainer.fitted
     task, y = fitted.task(asked.immutable), fitted.classes.index(asked.target)
     x = fitted.encoder.encode(asked.rows).float()
-    aim = Objective(task, query_of(task, x, towards(y, x)), Noise(x, 0), 0.5, torch.full((len(x),), y))
+    objective = Objective(task, query_of(task, x, towards(y, x)), Noise(x, 0), 0.5, torch.full((len(x),), y))
     found = []
     for closeness in (0.0, 0.25, 0.5, 0.75, 1.0):
         answer = explainer.explain(asked.rows, target=asked.target, immutable=asked.immutable, closeness=closeness)
         x_cf = fitted.encoder.embed(answer.explanation.raw[:, 0]).float()
         everyone = torch.arange(len(x))
-        found.append((aim.cost(x_cf, everyone).sum().item(), aim.energy(x_cf, everyone).sum().item()))
+        found.append((objective.cost(x_cf, everyone).sum().item(), objective.energy(x_cf, everyone).sum().item()))
     cost, energy = np.array(found).T
     assert (np.diff(cost) <= 0.02 * cost[0]).all()
     assert (np.diff(energy) >= -0.02 * energy[0]).all()

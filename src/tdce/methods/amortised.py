@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 from tdce._core import Noise
-from tdce.methods.candidates import MARGIN, coarse
-from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
+from tdce.methods.candidates import MIN_MARGIN, round_numbers
+from tdce.methods.protocol import Dialogue, Method, Query, Search, Task, task_of
+from tdce.methods.question import Question
+from tdce.methods.search import DiffusionSearch
+from tdce.models import Goals
 
 COUNT = 4  # sets of features that are proposed
 WIDE, WIDER = 1.15, 1.6  # how much further than learned the numbers go: answers are near the edge of the verdict
@@ -38,15 +41,15 @@ class Amortised:
         proposals = task.proposals
         assert proposals is not None
         sets = proposals.ranked(x, task.free, COUNT)
-        answer, before = x, query.own.margin.float()
+        answer, before = x, query.decision.margin.float()
         found, after = torch.zeros(len(x), dtype=torch.bool), before
         for tries in TRIES:
             at, some = rows[~found], [(k, scale) for k, scale in tries if k < sets.shape[1]]
             if len(at) == 0 or not some:
                 continue
-            tried = [coarse(task.space, x[at], proposals.rows(x[at], sets[at, k], scale)) for k, scale in some]
+            tried = [round_numbers(task.space, x[at], proposals.rows(x[at], sets[at, k], scale)) for k, scale in some]
             reply = yield query.ask(torch.stack(tried, dim=1), at)
-            good = reply.met & (reply.margin >= MARGIN)
+            good = reply.met & (reply.margin >= MIN_MARGIN)
             which, lucky = good.int().argmax(dim=1), good.any(dim=1)  # the first that is accepted
             margin = reply.margin.gather(1, which[:, None])[:, 0].float()
             answer = answer.index_copy(0, at[lucky], reply.row(which)[lucky])
@@ -68,9 +71,22 @@ def nearer(task: Task, query: Query, answer: Tensor, found: Tensor, before: Tens
     for _ in range(NEARER if len(at) else 0):
         share = (low - (high - low) * under / (over - under).clamp_min(1e-6)).clamp(0.0, 1.0)
         share = torch.minimum(torch.maximum(share, low), high)[:, None]
-        reply = yield query.ask(coarse(space, own, torch.where(number, own + share * (end - own), end)), at)
-        good, margin = reply.met[:, 0] & (reply.margin[:, 0] >= MARGIN), reply.margin[:, 0].float() - INSIDE
+        reply = yield query.ask(round_numbers(space, own, torch.where(number, own + share * (end - own), end)), at)
+        good, margin = reply.met[:, 0] & (reply.margin[:, 0] >= MIN_MARGIN), reply.margin[:, 0].float() - INSIDE
         answer = answer.index_copy(0, at[good], reply.x[good, 0])
         low, high = torch.where(good, low, share[:, 0]), torch.where(good, share[:, 0], high)
         under, over = torch.where(good, under, margin), torch.where(good, margin, over)
     return answer
+
+
+def amortised_pass(method: Method, question: Question, goals: Goals) -> Amortised | None:
+    """The network's pass before the search, if the network has learned that method's answers to just this question."""
+    task = task_of(method)
+    learned = task.proposals
+    if learned is None or not isinstance(method, DiffusionSearch) or question.n > 1:
+        return None
+    if question.max_model_rows is not None:
+        return None
+    closeness = method.closeness if question.closeness is None else question.closeness
+    asked = closeness, goals.kinds, dict(question.costs)
+    return Amortised(task) if asked == (learned.closeness, (learned.goal,), dict(learned.costs)) else None

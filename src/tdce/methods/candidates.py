@@ -1,4 +1,4 @@
-"""The candidates that the model accepts, what each is worth, and which of them to return."""
+"""Candidates that the model accepts: their objective, and the choice of those to return."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from tdce.methods.objective import Objective
 from tdce.methods.protocol import Query, Reply
 from tdce.schema import Space
 
-MARGIN = 0.02  # in log odds: an answer is not on the very edge of a verdict
-SPREAD = 1.0  # how much worse an option may be if it changes entirely other features than those before it
-AGAIN = 100.0  # the same features once more only if there are no others
-FINEST = 2.0**-8  # of a deviation
+MIN_MARGIN = 0.02  # in log odds: an answer is not on the very boundary of a decision
+OVERLAP_PENALTY = 1.0  # how much worse an option may be if it changes entirely other features than those before it
+SAME_FEATURES_PENALTY = 100.0  # the same features again only if there is nothing else
+NUMBER_STEP = 2.0**-8  # of a standard deviation
 
 
 class Candidates:
-    """Of all rows of a query: flat tensors. The objective is computed when it is first asked for, and once."""
+    """Accepted candidates of all rows of a query, as flat tensors; the objective is computed on demand, once."""
 
-    def __init__(self, query: Query, aim: Objective) -> None:
-        self.query, self.aim = query, aim
+    def __init__(self, query: Query, objective: Objective) -> None:
+        self.query, self.objective = query, objective
         self.x, self.at = query.x[:0], torch.arange(0)  # (m, width), and (m,) the row of each
-        self.settled = torch.zeros(0, dtype=torch.bool)  # (m,) which have nothing more to give back
+        self.settled = torch.zeros(0, dtype=torch.bool)  # (m,) no change can be reverted to its advantage
         self._total = torch.zeros(0)  # (up to m,)
-        self.miss = query.x  # (n, width) of each row what the model came nearest to accepting
-        self.missed_by = torch.full((len(query.x),), -torch.inf, dtype=torch.double)
+        self.nearest_miss = query.x  # (n, width) the refused candidate of each row with the largest margin
+        self.miss_margin = torch.full((len(query.x),), -torch.inf, dtype=torch.double)
 
     @property
     def total(self) -> Tensor:
@@ -34,92 +34,96 @@ class Candidates:
         done = len(self._total)
         if done < len(self.at):
             x, at = self.x[done:], self.at[done:]
-            self._total = torch.cat([self._total, self.aim.total(self.aim.cost(x, at), self.aim.energy(x, at))])
+            total = self.objective.total(self.objective.cost(x, at), self.objective.energy(x, at))
+            self._total = torch.cat([self._total, total])
         return self._total
 
-    def keep(self, x: Tensor, at: Tensor) -> None:
-        """Accepted ones: they are candidates now."""
+    def add(self, x: Tensor, at: Tensor) -> None:
+        """Add accepted candidates (m, width) of the rows at `at`."""
         self.x, self.at = torch.cat([self.x, x]), torch.cat([self.at, at])
         self.settled = torch.cat([self.settled, torch.zeros(len(at), dtype=torch.bool)])
 
-    def accepted(self, reply: Reply, at: Tensor) -> Tensor:
-        """(m,) which of these the model accepts."""
+    def screen(self, reply: Reply, at: Tensor) -> Tensor:
+        """(m,) which candidates of a reply the model accepts by the minimum margin; keeps each row's nearest miss."""
         x, margin = reply.x[:, 0], reply.margin[:, 0]
-        first = _ordered(-margin, at)
-        first = first[_heads(at[first])]
-        first = first[margin[first] > self.missed_by[at[first]]]
-        self.miss = self.miss.index_copy(0, at[first], x[first])
-        self.missed_by = self.missed_by.index_copy(0, at[first], margin[first])
-        return reply.met[:, 0] & (margin >= MARGIN)
+        first = _order_by_row(-margin, at)
+        first = first[rank_within(at[first]) == 0]
+        first = first[margin[first] > self.miss_margin[at[first]]]
+        self.nearest_miss = self.nearest_miss.index_copy(0, at[first], x[first])
+        self.miss_margin = self.miss_margin.index_copy(0, at[first], margin[first])
+        return reply.met[:, 0] & (margin >= MIN_MARGIN)
 
-    def lacking(self) -> Tensor:
-        """(n,) which rows have none."""
+    def unsolved(self) -> Tensor:
+        """(n,) which rows have no candidate."""
         return torch.ones(len(self.query.x), dtype=torch.bool).index_fill(0, self.at, False)
 
     def cheapest(self, count: int) -> Candidates:
-        """A few of each row, each once, by their cost alone."""
-        return self._few(self.aim.cost(self.x, self.at), count)
+        """The distinct candidates of each row with the lowest cost, up to `count`."""
+        return self._top(self.objective.cost(self.x, self.at), count)
 
     def best(self, count: int) -> Candidates:
-        """A few of each row, each once, by the objective."""
-        return self._few(self.total, count)
+        """The distinct candidates of each row with the lowest objective, up to `count`."""
+        return self._top(self.total, count)
 
-    def without(self, gone: Tensor) -> Candidates:
-        return self._taken((~gone).nonzero().squeeze(1))
+    def diverse(
+        self,
+        count: int,
+        first: Tensor,  # (n, width) the answers already chosen
+    ) -> Candidates:
+        """Good candidates of each row, up to `count`, that change other features than those before them."""
+        which, exists = self._greedy(count, first)
+        return self._subset(which[exists])
 
-    def joined(self, others: Candidates) -> Candidates:
-        """With those of another search among the same rows."""
-        both = self._taken(torch.arange(len(self.at)))
+    def drop(self, unwanted: Tensor) -> Candidates:
+        """Those left without the candidates flagged in `unwanted` (m,)."""
+        return self._subset((~unwanted).nonzero().squeeze(1))
+
+    def union(self, others: Candidates) -> Candidates:
+        """These candidates and those of another search for the same rows."""
+        both = self._subset(torch.arange(len(self.at)))
         both._total = torch.cat([self.total, others.total])
         both.x, both.at = torch.cat([self.x, others.x]), torch.cat([self.at, others.at])
         both.settled = torch.cat([self.settled, others.settled])
-        nearer = others.missed_by > self.missed_by
-        both.miss = torch.where(nearer[:, None], others.miss, self.miss)
-        both.missed_by = torch.maximum(self.missed_by, others.missed_by)
+        nearer = others.miss_margin > self.miss_margin
+        both.nearest_miss = torch.where(nearer[:, None], others.nearest_miss, self.nearest_miss)
+        both.miss_margin = torch.maximum(self.miss_margin, others.miss_margin)
         return both
 
-    def different(
-        self,
-        count: int,
-        begin: Tensor,  # (n, width) answers that there are already
-    ) -> Candidates:
-        """A few of each row that are good and change other features than the answers before them."""
-        picked, found = self._greedy(count, begin)
-        return self._taken(picked[found])
+    def best_answer(self) -> Tensor:
+        """(n, width) the best candidate of each row; its nearest miss if there is none."""
+        best = self.best(1)
+        return self.nearest_miss.index_copy(0, best.at, best.x)
 
-    def answers(self, count: int, begin: Tensor) -> Tensor:
-        """(n, count, width) the answer that there is already, then further ones that are good and change other
-        features; where there are too few, the last one again."""
-        picked, found = self._greedy(count - 1, begin)
-        out, known = [begin], torch.cat([self.x, begin[:1]])  # so that there is one in any case
-        for which, there in zip(picked.T, found.T, strict=True):
-            out.append(torch.where(there[:, None], known[which], out[-1]))
+    def answers(self, count: int, first: Tensor) -> Tensor:
+        """(n, count, width) the answer already chosen, then good ones that change other features; if there are too few,
+        the last one is repeated."""
+        which, exists = self._greedy(count - 1, first)
+        out, known = [first], torch.cat([self.x, first[:1]])  # never empty
+        for candidate, there in zip(which.T, exists.T, strict=True):
+            out.append(torch.where(there[:, None], known[candidate], out[-1]))
         return torch.stack(out, dim=1)
 
-    def first(self) -> Tensor:
-        """(n, width) the best of each row; where there is none, the nearest miss."""
-        best = self.best(1)
-        return self.miss.index_copy(0, best.at, best.x)
-
-    def _few(self, key: Tensor, count: int) -> Candidates:
-        order = _ordered(key, self.at)
+    def _top(self, key: Tensor, count: int) -> Candidates:
+        order = _order_by_row(key, self.at)
         x, at = self.x[order], self.at[order]
-        again = torch.zeros(len(at), dtype=torch.bool)
-        again[1:] = (at[1:] == at[:-1]) & (x[1:] == x[:-1]).all(dim=1)
-        order = order[~again]
-        return self._taken(order[rank_within(self.at[order]) < count])
+        repeated = torch.zeros(len(at), dtype=torch.bool)
+        repeated[1:] = (at[1:] == at[:-1]) & (x[1:] == x[:-1]).all(dim=1)
+        order = order[~repeated]
+        return self._subset(order[rank_within(self.at[order]) < count])
 
-    def _taken(self, which: Tensor) -> Candidates:
-        taken = Candidates(self.query, self.aim)
-        taken.x, taken.at, taken._total = self.x[which], self.at[which], self._total[which[which < len(self._total)]]
-        taken.settled, taken.miss, taken.missed_by = self.settled[which], self.miss, self.missed_by
-        return taken
+    def _subset(self, which: Tensor) -> Candidates:
+        subset = Candidates(self.query, self.objective)
+        subset.x, subset.at, subset._total = self.x[which], self.at[which], self._total[which[which < len(self._total)]]
+        subset.settled, subset.nearest_miss, subset.miss_margin = (
+            self.settled[which], self.nearest_miss, self.miss_margin
+        )  # fmt: skip
+        return subset
 
-    def _greedy(self, count: int, begin: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, count) one candidate after another, by the objective and by how many of the changed features earlier ones
-        have changed already; and whether there was one left."""
-        n, space = len(self.query.x), self.aim.space
-        order = _ordered(self.total, self.at)
+    def _greedy(self, count: int, first: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, count) candidates, chosen one after another by the objective and by the overlap of their changes with
+        those of earlier ones; and whether there was one left."""
+        n, space = len(self.query.x), self.objective.space
+        order = _order_by_row(self.total, self.at)
         rank = rank_within(self.at[order])
         table = torch.full((n, int(rank.max()) + 1 if len(rank) else 1), -1)
         table[self.at[order], rank] = order  # (n, k) the candidates of each row
@@ -127,35 +131,32 @@ class Candidates:
         x = torch.cat([self.x, self.query.x[:1]])[table]  # (n, k, width)
         rows = torch.arange(n)[:, None].expand_as(table)
         changed = space.moved(x.flatten(0, 1), self.query.x[rows.flatten()]).view(*table.shape, -1)
-        last, alike = begin, torch.zeros_like(total)
-        picked, found = [], []
+        last, overlap = first, torch.zeros_like(total)
+        chosen, exists = [], []
         for _ in range(count):
-            alike = torch.maximum(alike, _overlap(changed, space.moved(last, self.query.x)[:, None]))
-            total = total.masked_fill((x == last[:, None]).all(dim=2), torch.inf)  # never the same line twice
-            score, which = (total + SPREAD * alike + AGAIN * (alike == 1)).min(dim=1, keepdim=True)
-            picked.append(table.gather(1, which).clamp_min(0))
-            found.append(score.isfinite())
-            last = torch.where(found[-1], x.gather(1, which[:, :, None].expand(-1, -1, x.shape[2]))[:, 0], last)
+            overlap = torch.maximum(overlap, _overlap(changed, space.moved(last, self.query.x)[:, None]))
+            total = total.masked_fill((x == last[:, None]).all(dim=2), torch.inf)  # never the same answer twice
+            score, which = (total + OVERLAP_PENALTY * overlap + SAME_FEATURES_PENALTY * (overlap == 1)).min(
+                dim=1, keepdim=True
+            )
+            chosen.append(table.gather(1, which).clamp_min(0))
+            exists.append(score.isfinite())
+            last = torch.where(exists[-1], x.gather(1, which[:, :, None].expand(-1, -1, x.shape[2]))[:, 0], last)
         none = torch.zeros(n, 0, dtype=torch.long)
-        return torch.cat([none, *picked], dim=1), torch.cat([none.bool(), *found], dim=1)
+        return torch.cat([none, *chosen], dim=1), torch.cat([none.bool(), *exists], dim=1)
 
 
-def _ordered(key: Tensor, at: Tensor) -> Tensor:
-    """(m,) positions by row, then by key; equal ones stay in their order."""
+def round_numbers(space: Space, x: Tensor, x_cf: Tensor) -> Tensor:
+    """Candidates (m, width) with changed numbers rounded: finer values would depend on a machine's last bits."""
+    number = torch.arange(space.width) < space.num
+    return torch.where(number & (x_cf != x), (x_cf / NUMBER_STEP).round() * NUMBER_STEP, x_cf)
+
+
+def _order_by_row(key: Tensor, at: Tensor) -> Tensor:
+    """(m,) positions sorted by row, then by key; stable."""
     return torch.from_numpy(np.lexsort((key.numpy(), at.numpy())))
-
-
-def _heads(at: Tensor) -> Tensor:
-    """(m,) where a row begins among rows in order."""
-    return rank_within(at) == 0
 
 
 def _overlap(changed: Tensor, others: Tensor) -> Tensor:
     """(...) the Jaccard index of two sets of features (..., features)."""
     return (changed & others).sum(dim=-1) / (changed | others).sum(dim=-1).clamp_min(1)
-
-
-def coarse(space: Space, x: Tensor, x_cf: Tensor) -> Tensor:
-    """Numbers that moved, rounded to a small part of a deviation: finer values depend on the machine's last bits."""
-    number = torch.arange(space.width) < space.num
-    return torch.where(number & (x_cf != x), (x_cf / FINEST).round() * FINEST, x_cf)

@@ -125,7 +125,7 @@ class Query:
     """What a method is asked."""
 
     x: Tensor  # (n, width) rows, of which none meets its goal
-    own: Decision  # on the rows as they are
+    decision: Decision  # on the rows as they are
     goals: Goals  # one per row
     bounds: EncodedBounds  # how far each row may go
     closeness: float | None  # from 0, typical of what is wanted, to 1, near to the row; None: the method's own

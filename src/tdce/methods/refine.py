@@ -1,4 +1,4 @@
-"""Any method with the default method's way back: the same fallback, the same objective, the same steps nearer."""
+"""Any method followed by the refinement of the default search: the same last resort, objective and steps."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from tdce.methods.search import DiffusionSearch
 class Refined:
     """For fair comparisons: `wachter+` in the benchmark is `Refined(Wachter())`."""
 
-    edition: ClassVar[int] = DiffusionSearch.edition  # whose way back it is
+    edition: ClassVar[int] = DiffusionSearch.edition  # its refinement is that of the search
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
     method: Method
     task_: Task | None = field(default=None, repr=False)
 
     def fit(self, task: Task) -> Self:
-        made = self.method.fit(task)
-        return replace(self, method=made, task_=replace(task_of(made), synthetic=task.synthetic))
+        fitted = self.method.fit(task)
+        return replace(self, method=fitted, task_=replace(task_of(fitted), synthetic=task.synthetic))
 
     @torch.no_grad()
     def search(self, query: Query, noise: Noise) -> Search:
-        task, ours = task_of(self), DiffusionSearch().fit(task_of(self))
+        task, default = task_of(self), DiffusionSearch().fit(task_of(self))
         x_cf = yield from self.method.search(query, noise)
-        closeness = ours.closeness if query.closeness is None else query.closeness
-        aim = Objective(task, query, noise, closeness, query.goals.towards(query.own.score))
-        asked = Candidates(query, aim)
+        closeness = default.closeness if query.closeness is None else query.closeness
+        objective = Objective(task, query, noise, closeness, query.goals.target_class(query.decision.score))
+        candidates = Candidates(query, objective)
         reply, at = (yield query.ask(x_cf)), torch.arange(len(x_cf))
-        good = asked.accepted(reply, at)
-        asked.keep(reply.x[good, 0], at[good])
-        yield from ours.last_resort(query, asked.lacking(), asked, noise)
-        near = yield from ours.refine(query, asked.best(ours.beam), lambda some: some.best(ours.beam))
-        return near.first()
+        accepted = candidates.screen(reply, at)
+        candidates.add(reply.x[accepted, 0], at[accepted])
+        yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
+        near = yield from default.refine(query, candidates.best(default.beam), lambda near: near.best(default.beam))
+        return near.best_answer()

@@ -19,9 +19,9 @@ from tdce._core.errors import InputError
 from tdce._core.noise import GeneratorDraws, Noise
 from tdce.diffusion import gaussian
 from tdce.diffusion.model import TabularDiffusion
-from tdce.methods.candidates import MARGIN, Candidates, _overlap
-from tdce.methods.exemplars import EXACT, FAR, SAMPLE, ExemplarPool, ValueEffects
-from tdce.methods.objective import COUNT, NOISE, Objective, costs, places
+from tdce.methods.candidates import MIN_MARGIN, Candidates, _overlap
+from tdce.methods.exemplars import EFFECT_SAMPLE, IMMUTABLE_WEIGHT, MAX_MARGIN, ExemplarPool, ValueEffects
+from tdce.methods.objective import FIXED_COST, NOISE_LEVELS, Objective, change_costs, feature_positions
 from tdce.methods.protocol import Task
 from tdce.methods.search import DiffusionSearch
 from tdce.models.goals import Class, Goals
@@ -42,9 +42,9 @@ def scene(explainer) -> tuple[Task, Tensor, Goals]:
     return fitted.task(), x, towards(fitted.classes.index("yes"), x)
 
 
-def aim_of(scene, closeness: float = 0.8) -> Objective:
+def objective_of(scene, closeness: float = 0.8) -> Objective:
     task, x, goals = scene
-    return Objective(task, query_of(task, x, goals), Noise(x, 0), closeness, goals.towards(torch.zeros(len(x), 2)))
+    return Objective(task, query_of(task, x, goals), Noise(x, 0), closeness, goals.target_class(torch.zeros(len(x), 2)))
 
 
 # The objective
@@ -57,9 +57,9 @@ def test_what_a_change_costs_by_hand():
     space, top = encoder.space, encoder.encode(frame)[2, 0].item()  # 2 is the highest, 1 is at 0
     x = torch.tensor([[0.0, 1, 0, 0]] * 3)
     x_cf = torch.tensor([[1.0, 1, 0, 0], [0.0, 0, 0, 1], [0.0, 1, 0, 0]])
-    found = costs(space.moved(x, x_cf), places(encoder, x), places(encoder, x_cf))
+    found = change_costs(space.moved(x, x_cf), feature_positions(encoder, x), feature_positions(encoder, x_cf))
     passed = (erf(1 / sqrt(2)) / 2 + (1 / top) / 2) / 2  # from 1 up to 2 is half of the range
-    assert found.tolist() == [[pytest.approx(COUNT + (1 - COUNT) * passed), 0], [0, 1], [0, 0]]
+    assert found.tolist() == [[pytest.approx(FIXED_COST + (1 - FIXED_COST) * passed), 0], [0, 1], [0, 0]]
 
 
 def test_a_place_in_the_range_by_the_raw_values(scene):
@@ -77,50 +77,52 @@ def test_a_place_in_the_range_by_the_raw_values(scene):
 def test_a_missing_number_is_as_far_as_can_be_from_any_other():
     encoder = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0, np.nan]}))
     present, missing = torch.tensor([[2.0, 1, 0]]), torch.tensor([[0.0, 0, 1]])
-    found = costs(encoder.space.moved(present, missing), places(encoder, present), places(encoder, missing))
+    found = change_costs(
+        encoder.space.moved(present, missing), feature_positions(encoder, present), feature_positions(encoder, missing)
+    )
     assert found.tolist() == [[1.0]]
 
 
 def test_nobody_at_all_has_no_places_with_or_without_categories():
     for encoder in (toys.encoder("ab"), toys.encoder("ab", c=3), toys.encoder("", c=3)):
-        assert places(encoder, torch.zeros(0, encoder.space.width)).shape == (0, len(encoder.schema))
+        assert feature_positions(encoder, torch.zeros(0, encoder.space.width)).shape == (0, len(encoder.schema))
 
 
 def test_the_energy_is_the_sum_of_the_denoising_errors_of_one_row_after_another(scene):
     """The second route: each row by itself, eps and the category's probability feature by feature."""
     task, x, goals = scene
-    aim, diffusion, space = aim_of(scene), task.diffusion, task.space
-    found = aim.energy(x, torch.arange(64))
+    objective, diffusion, space = objective_of(scene), task.diffusion, task.space
+    found = objective.energy(x, torch.arange(64))
     for i in (0, 5, 63):
         total = 0.0
-        for level, (normal, gumbel) in zip(NOISE, aim.draws, strict=True):
+        for level, (normal, gumbel) in zip(NOISE_LEVELS, objective.noise, strict=True):
             t = round(level * 1000)
             a, (num, cat) = diffusion.schedule.alpha_bar[t], space.split(x[[i]])
             soft = torch.softmax(((a * cat + (1 - a) / 3).log() + gumbel[[i]]) / diffusion.temperature(t), dim=1)
-            x_t = torch.cat([gaussian.noised(num, a, normal[[i]]), soft, torch.tensor([[0.0, 1.0]])], dim=1)
+            x_t = torch.cat([gaussian.add_noise(num, a, normal[[i]]), soft, torch.tensor([[0.0, 1.0]])], dim=1)
             out = diffusion.network(x_t, torch.tensor([t]))[0]
             for j in range(space.num):
                 total += (out[j] - normal[i, j]).item() ** 2
             total -= out[space.num :].log_softmax(dim=0)[int(cat.argmax())].item()
-        assert found[i].item() == pytest.approx(total / len(NOISE), rel=1e-4)
+        assert found[i].item() == pytest.approx(total / len(NOISE_LEVELS), rel=1e-4)
     assert goals.kinds[0].of == 1  # the class that the network was told
 
 
 def test_the_same_noise_for_all_candidates_of_a_row_and_nothing_of_its_neighbours(scene):
-    aim, x = aim_of(scene), scene[1]
-    twice = aim.energy(torch.cat([x, x[:3]]), torch.cat([torch.arange(64), torch.arange(3)]))
+    objective, x = objective_of(scene), scene[1]
+    twice = objective.energy(torch.cat([x, x[:3]]), torch.cat([torch.arange(64), torch.arange(3)]))
     assert torch.equal(twice[64:], twice[:3])
 
 
 def test_what_several_ways_lead_to_is_weighed_once(scene, monkeypatch):
     """Rows 0 and 1 three times each, one after the other and in turns; but what one takes from the other is its own."""
-    aim, x, weighed = aim_of(scene), scene[1], []
+    objective, x, weighed = objective_of(scene), scene[1], []
     real = TabularDiffusion.errors_at
     counted = lambda self, *given: weighed.append(given[-1]) or real(self, *given)  # noqa: E731
-    alone = aim.energy(torch.stack([x[0], x[1], x[1]]), torch.tensor([0, 1, 0]))
+    alone = objective.energy(torch.stack([x[0], x[1], x[1]]), torch.tensor([0, 1, 0]))
     monkeypatch.setattr(TabularDiffusion, "errors_at", counted)
     candidates, at = torch.tensor([0, 0, 1, 0, 1, 1, 1, 1]), torch.tensor([0, 0, 1, 0, 1, 1, 0, 0])
-    found = aim.energy(x[candidates], at)
+    found = objective.energy(x[candidates], at)
     assert weighed == [3]
     assert torch.equal(found, alone[[0, 0, 1, 0, 1, 1, 2, 2]])
     assert alone[1] != alone[2]  # the same values, but as another person's they have other noise
@@ -131,16 +133,16 @@ def test_rows_with_cells_of_others_have_more_energy(explainer, scene):
     task, _, _ = scene
     accepted_rows = task.synthetic[task.oracle.predict(task.encoder.unembed(task.synthetic)) == 1][:256]
     query = SimpleNamespace(x=accepted_rows, costs=torch.ones(()))
-    aim = Objective(task, query, Noise(accepted_rows, 0), 0.8, torch.ones(256, dtype=torch.long))
+    objective = Objective(task, query, Noise(accepted_rows, 0), 0.8, torch.ones(256, dtype=torch.long))
     spoilt = accepted_rows.clone()
     spoilt[:, 1] += 2.5
     everyone = torch.arange(256)
-    assert (aim.energy(spoilt, everyone) > aim.energy(accepted_rows, everyone)).float().mean() > 0.8
+    assert (objective.energy(spoilt, everyone) > objective.energy(accepted_rows, everyone)).float().mean() > 0.8
 
 
 def test_the_dial_weighs_the_two(scene):
     for closeness in (0.0, 0.3, 1.0):
-        assert aim_of(scene, closeness).total(torch.tensor(2.0), torch.tensor(5.0)) == 2 * closeness + 5 * (
+        assert objective_of(scene, closeness).total(torch.tensor(2.0), torch.tensor(5.0)) == 2 * closeness + 5 * (
             1 - closeness
         )
 
@@ -149,14 +151,14 @@ def test_along_the_dial_cost_falls_and_energy_rises(explainer, scene):
     task, _, _ = scene
     people = lending.refused(explainer, 200)
     x = task.encoder.encode(people).float()
-    aim = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 0.5, torch.ones(200, dtype=torch.long))
+    objective = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 0.5, torch.ones(200, dtype=torch.long))
     found = []
     for closeness in (0.0, 0.3, 0.6, 0.8, 1.0):
         answer = explainer.explain(people, closeness=closeness)
         x_cf = task.encoder.embed(answer.explanation.raw[:, 0]).float()
         assert (answer.explanation.status == "valid").all()
         everyone = torch.arange(200)
-        found.append((aim.cost(x_cf, everyone).mean().item(), aim.energy(x_cf, everyone).mean().item()))
+        found.append((objective.cost(x_cf, everyone).mean().item(), objective.energy(x_cf, everyone).mean().item()))
     cost, energy = zip(*found, strict=True)
     assert (np.diff(cost) < 0.005).all()
     assert (np.diff(energy) > -0.005).all()
@@ -181,7 +183,7 @@ def test_the_nearest_people_are_those_of_a_search_by_hand_and_agree_on_what_cann
     pool = ExemplarPool.of(task, goals.kinds[0])
     found = pool.x[pool.nearest(x, ~frozen, 20)]
     assert torch.equal(found[:, :, frozen], x[:, None, frozen].expand(-1, 20, -1))  # there are enough who do
-    weighed = (x[0] - pool.x).double() * torch.where(frozen, EXACT, 1.0)
+    weighed = (x[0] - pool.x).double() * torch.where(frozen, IMMUTABLE_WEIGHT, 1.0)
     nearest = weighed.square().sum(dim=1).argsort()[:20]
     assert set(map(tuple, found[0].tolist())) == set(map(tuple, pool.x[nearest].tolist()))
 
@@ -191,14 +193,20 @@ def test_the_best_whole_people_have_the_smallest_objective_and_agree_on_what_can
     """The second route: the objective of every accepted person, with the noise that people have."""
     task, x, goals = scene
     frozen = task.space.mask(["housing"])
-    task, pool, aim = replace(task, mutable=~frozen), ExemplarPool.of(task, goals.kinds[0]), aim_of(scene, closeness)
+    task, pool, objective = (
+        replace(task, mutable=~frozen),
+        ExemplarPool.of(task, goals.kinds[0]),
+        objective_of(scene, closeness),
+    )
     agree = (pool.x[:, frozen] == x[3, frozen]).all(dim=1).nonzero().squeeze(1)
-    own = Objective(task, query_of(task, pool.x, goals), Noise(pool.x, 0), closeness, aim.y[:1].expand(len(pool.x)))
+    own = Objective(
+        task, query_of(task, pool.x, goals), Noise(pool.x, 0), closeness, objective.y[:1].expand(len(pool.x))
+    )
     energy = own.energy(pool.x[agree], agree)
-    total = aim.total(aim.cost(pool.x[agree], torch.full_like(agree, 3)), energy)
-    found = pool.best(task, aim, torch.tensor([3]), 10)[0]
+    total = objective.total(objective.cost(pool.x[agree], torch.full_like(agree, 3)), energy)
+    found = pool.best(task, objective, torch.tensor([3]), 10)[0]
     assert set(map(tuple, pool.x[found].tolist())) == set(map(tuple, pool.x[agree[total.argsort()[:10]]].tolist()))
-    among_others = pool.best(task, aim, torch.arange(8), 10)[3]
+    among_others = pool.best(task, objective, torch.arange(8), 10)[3]
     assert torch.equal(among_others, found)
 
 
@@ -215,7 +223,7 @@ def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(
     """The second route: one category and one number, by the model's probabilities in float64."""
     task, _, goals = scene
     values = ValueEffects.of(task, goals.kinds[0])
-    refused = task.synthetic[task.oracle.predict(task.encoder.unembed(task.synthetic)) == 0][:SAMPLE].clone()
+    refused = task.synthetic[task.oracle.predict(task.encoder.unembed(task.synthetic)) == 0][:EFFECT_SAMPLE].clone()
     for name in ("housing", "debt"):
         columns = list(task.space.places[name])
         of = list(task.encoder.schema.names).index(name)
@@ -223,7 +231,9 @@ def test_the_effect_of_a_value_is_the_mean_margin_of_refused_people_who_have_it(
         changed = refused.clone()
         changed[:, columns] = values.rows[v, columns]
         p = task.oracle.score(task.encoder.unembed(changed))[:, 1].numpy()
-        assert values.effect[v].item() == pytest.approx(np.log(p / (1 - p)).clip(-FAR, FAR).mean(), abs=1e-4)
+        assert values.effect[v].item() == pytest.approx(
+            np.log(p / (1 - p)).clip(-MAX_MARGIN, MAX_MARGIN).mean(), abs=1e-4
+        )
         mine = refused[:4].clone()
         mine[:, columns] = values.rows[v, columns]
         assert (
@@ -247,7 +257,7 @@ def test_a_margin_beyond_ten_counts_as_ten():
 
     task = toys.task(toys.encoder("ab"), classify, torch.zeros(1, 2))
     values = ValueEffects.of(replace(task, synthetic=torch.tensor([[1.0, 1.0], [-1.0, -1.0]])), Class(1))
-    assert values.effect.tolist() == [-FAR, FAR]  # one accepted person, so one value of each
+    assert values.effect.tolist() == [-MAX_MARGIN, MAX_MARGIN]  # one accepted person, so one value of each
 
 
 def test_between_two_measured_numbers_the_effect_is_in_between(scene):
@@ -291,7 +301,7 @@ def listed(scene, *rows: tuple[int, float, float, int]) -> Candidates:
     for i, (_, total, cost, category) in enumerate(rows):
         x[i, 0], x[i, 1] = total, cost
         x[i, 3:6] = torch.eye(3)[category]
-    made.keep(x, torch.tensor([row[0] for row in rows]))
+    made.add(x, torch.tensor([row[0] for row in rows]))
     return made
 
 
@@ -302,38 +312,38 @@ def test_the_best_and_the_cheapest_of_each_row_each_once(scene):
     assert made.best(2).x[:, 0].tolist() == [2, 3, 4, 5]
     assert made.best(2).at.tolist() == [0, 0, 1, 1]
     assert made.cheapest(1).x[:, 0].tolist() == [7, 5]
-    assert made.first()[:, 0].tolist() == [2, 4]
-    assert not made.lacking().any()
-    assert listed(scene, (1, 5, 1, 0)).lacking().tolist() == [True, False]
+    assert made.best_answer()[:, 0].tolist() == [2, 4]
+    assert not made.unsolved().any()
+    assert listed(scene, (1, 5, 1, 0)).unsolved().tolist() == [True, False]
 
 
 def test_a_row_without_a_candidate_gets_the_nearest_miss(scene):
     task, x, goals = scene
-    made = Candidates(query_of(task, x, goals), aim_of(scene))
-    margin = torch.tensor([[-3.0], [-1.0], [-2.0], [MARGIN / 2]], dtype=torch.double)
+    made = Candidates(query_of(task, x, goals), objective_of(scene))
+    margin = torch.tensor([[-3.0], [-1.0], [-2.0], [MIN_MARGIN / 2]], dtype=torch.double)
     reply = SimpleNamespace(x=x[:4, None] + 1, margin=margin, met=margin >= 0)
-    good = made.accepted(reply, torch.tensor([0, 0, 0, 1]))
+    good = made.screen(reply, torch.tensor([0, 0, 0, 1]))
     assert not good.any()  # the last is met, but on the edge
-    assert torch.equal(made.first()[:2], x[[1, 3]] + 1)
-    assert torch.equal(made.first()[2:], x[2:])
+    assert torch.equal(made.best_answer()[:2], x[[1, 3]] + 1)
+    assert torch.equal(made.best_answer()[2:], x[2:])
 
 
 def test_of_two_searches_joined_the_nearer_miss_is_kept(scene):
     one, other = listed(scene, (0, 1, 1, 0)), listed(scene, (0, 2, 1, 0))
-    one.missed_by, other.missed_by = torch.tensor([-1.0, -3.0]).double(), torch.tensor([-2.0, -1.0]).double()
-    one.miss, other.miss = one.miss + 1, other.miss + 2
-    both = one.joined(other)
+    one.miss_margin, other.miss_margin = torch.tensor([-1.0, -3.0]).double(), torch.tensor([-2.0, -1.0]).double()
+    one.nearest_miss, other.nearest_miss = one.nearest_miss + 1, other.nearest_miss + 2
+    both = one.union(other)
     assert both.x[:, 0].tolist() == [1, 2]
-    assert both.missed_by.tolist() == [-1, -1]
-    assert both.miss[:, 0].tolist() == [10, 11]
+    assert both.miss_margin.tolist() == [-1, -1]
+    assert both.nearest_miss[:, 0].tolist() == [10, 11]
 
 
 def test_nothing_is_asked_about_candidates_that_are_settled(scene):
     task, x, goals = scene
     query = query_of(task, x, goals)
-    near = Candidates(query, aim_of(scene))
+    near = Candidates(query, objective_of(scene))
     people = ExemplarPool.of(task, goals.kinds[0]).x
-    near.keep(torch.cat([people[:2], people[:2]]), torch.tensor([0, 1, 2, 3]))
+    near.add(torch.cat([people[:2], people[:2]]), torch.tensor([0, 1, 2, 3]))
     near.settled[:2] = True
     ask = next(DiffusionSearch().fit(task).revert(query, near))
     assert set(ask.at.tolist()) == {2, 3}
@@ -349,7 +359,7 @@ def test_a_further_option_is_good_and_about_other_features(scene):
     row has one candidate."""
     made = listed(scene, (0, 9, 8, 0), (0, 1, 9, 0), (0, 1.5, 9, 0), (0, 1, 9, 0), (1, 5, 9, 0))
     made._total = torch.tensor([1.8, 1.0, 1.5, 1.0, 5.0])
-    answers = made.answers(4, made.first())
+    answers = made.answers(4, made.best_answer())
     # never twice before there is nothing else
     assert answers[0, :, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]
     assert answers[1, :, :2].tolist() == [[5, 9]] * 4
@@ -383,11 +393,11 @@ def five() -> Task:
 
 def test_what_a_persons_values_gain_and_cost():
     task = five()
-    gain, cost = ExemplarPool.of(task, Class(1)).compared(task, torch.tensor([ROW]), torch.tensor([[0]]))
+    gain, cost = ExemplarPool.of(task, Class(1)).compare(task, torch.tensor([ROW]), torch.tensor([[0]]))
     assert gain[0, 0].tolist() == pytest.approx([4, 2, 1, -torch.inf, 0], abs=1e-4)
     of_range = task.encoder.of_range(torch.tensor([[0.0] * 5, [1.0] * 5])).diff(dim=0)[0, 0].item()
     passed = (erf(1 / sqrt(2)) / 2 + of_range) / 2
-    change = COUNT + (1 - COUNT) * passed
+    change = FIXED_COST + (1 - FIXED_COST) * passed
     assert cost[0, 0].tolist() == pytest.approx([change, change, change, 0, change])
 
 
@@ -415,12 +425,12 @@ def test_parts_are_the_same_however_many_rows_are_compared_at_a_time(scene, monk
 
     def asked() -> Tensor:
         ask = next(
-            DiffusionSearch().fit(task).parts(query, Candidates(query, None), query.own.margin.float(), slice(8))
+            DiffusionSearch().fit(task).parts(query, Candidates(query, None), query.decision.margin.float(), slice(8))
         )
         return torch.cat([ask.x[:, 0], ask.at[:, None]], dim=1)
 
     at_once = asked()
-    monkeypatch.setattr("tdce.methods.search.ROWS", 5)
+    monkeypatch.setattr("tdce.methods.search.PARTS_BATCH_ROWS", 5)
     assert torch.equal(asked(), at_once)
     assert len(at_once) > 64
 
@@ -445,7 +455,7 @@ def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
     x = torch.tensor([[1.0, 0.3, 1.0, 0.0]])
     query = query_of(task, x, towards(1, x))
     near = Candidates(query, None)
-    near.keep(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]))
+    near.add(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]))
     driven(DiffusionSearch().fit(task).bisect(query, near), task, x, towards(1, x))
     assert torch.equal(near.x[2:], torch.tensor([[3.125, 0.3, 0.0, 1.0]]))  # b to the last bit
 
@@ -456,7 +466,7 @@ def test_what_is_better_with_a_change_less_takes_its_place_and_what_is_not_is_se
     x = torch.tensor([[1.0, 0.0]])
     query = query_of(task, x, towards(1, x))
     near = Candidates(query, Listed(task))
-    near.keep(torch.tensor([[4.0, 5.0]]), torch.tensor([0]))
+    near.add(torch.tensor([[4.0, 5.0]]), torch.tensor([0]))
     for settled in (False, True):
         near = driven(DiffusionSearch().fit(task).revert(query, near), task, x, towards(1, x))
         assert near.x.tolist() == [[1, 5]]
@@ -472,17 +482,17 @@ def test_no_change_can_be_undone_with_a_better_objective(explainer, scene):
     people = lending.refused(explainer, 100)
     x = task.encoder.encode(people).float()
     query = query_of(task, x, towards(1, x))
-    aim = Objective(task, query, Noise(x, 0), DiffusionSearch().closeness, torch.ones(100, dtype=torch.long))
+    objective = Objective(task, query, Noise(x, 0), DiffusionSearch().closeness, torch.ones(100, dtype=torch.long))
     raw = explainer.explain(people, n=3).explanation.raw
     several = 0
     for option in range(3):
         x_cf = task.encoder.embed(raw[:, option]).float()
         moved = task.space.moved(x, x_cf)
-        before = aim.total(aim.cost(x_cf, torch.arange(100)), aim.energy(x_cf, torch.arange(100)))
+        before = objective.total(objective.cost(x_cf, torch.arange(100)), objective.energy(x_cf, torch.arange(100)))
         for feature, members in enumerate(task.space.members):
             less = torch.where(members, x, x_cf)
-            valid = task.oracle(task.encoder.unembed(less), towards(1, x)).margin >= MARGIN
-            after = aim.total(aim.cost(less, torch.arange(100)), aim.energy(less, torch.arange(100)))
+            valid = task.oracle(task.encoder.unembed(less), towards(1, x)).margin >= MIN_MARGIN
+            after = objective.total(objective.cost(less, torch.arange(100)), objective.energy(less, torch.arange(100)))
             tried = moved[:, feature] & (moved.sum(dim=1) > 1)
             assert not (tried & valid & (after < before - 1e-5)).any()
             several += int(tried.sum())
@@ -526,19 +536,19 @@ def test_where_nobody_nearer_will_do_people_further_away_are_asked_about(scene):
     task, x, goals = scene[0], scene[1][:4], scene[2].take(torch.arange(4))
     query = query_of(task, x, goals)
     asked = Candidates(query, Objective(task, query, Noise(x, 0), 0.8, torch.ones(4, dtype=torch.long)))
-    driven(DiffusionSearch().fit(task).last_resort(query, asked.lacking(), asked, None), task, x, goals)
-    assert not asked.lacking().any()
+    driven(DiffusionSearch().fit(task).last_resort(query, asked.unsolved(), asked, None), task, x, goals)
+    assert not asked.unsolved().any()
 
 
 def test_people_who_are_drawn_are_of_the_class_that_is_wanted(scene, monkeypatch):
     """One draw for each row, of a table in which little more than half are accepted."""
-    monkeypatch.setattr("tdce.methods.search.DRAWN", 1)
+    monkeypatch.setattr("tdce.methods.search.LAST_RESORT_DRAWS", 1)
     task, x, goals = scene
     lone = replace(task, synthetic=task.synthetic[:0], memo={})
     query = query_of(lone, x, goals)
-    asked = Candidates(query, aim_of(scene))
-    driven(DiffusionSearch().fit(lone).last_resort(query, asked.lacking(), asked, Noise(x, 0)), lone, x, goals)
-    assert asked.lacking().float().mean() < 0.2
+    asked = Candidates(query, objective_of(scene))
+    driven(DiffusionSearch().fit(lone).last_resort(query, asked.unsolved(), asked, Noise(x, 0)), lone, x, goals)
+    assert asked.unsolved().float().mean() < 0.2
 
 
 def test_an_answer_is_found_wherever_one_accepted_row_agrees_on_what_cannot_change(explainer):
@@ -631,7 +641,7 @@ def test_the_errors_of_a_network_that_says_nothing_by_hand():
     found = model.errors(x, 300, normal, gumbel, y=torch.tensor([1, -1]))
     assert found.tolist() == [[pytest.approx(n.item() ** 2), pytest.approx(np.log(3))] for n in normal]
     asked = model.network.asked[:2]  # the rest fills up
-    assert torch.equal(asked[:, :4], model.noised(x, 300, Noise(x, 5)))
+    assert torch.equal(asked[:, :4], model.add_noise(x, 300, Noise(x, 5)))
     assert asked[:, 4:].tolist() == [[0, 1], [0, 0]]  # told the class, and not
 
 

@@ -16,8 +16,7 @@ from tdce._core.progress import Progress
 from tdce.explainer import amortise as distilling
 from tdce.explainer import artefact
 from tdce.explainer.sealed_file import open_sealed, seal, tensors_of
-from tdce.methods import amortised as onepass
-from tdce.methods import proposer
+from tdce.methods import amortised, proposer
 from tdce.methods.amortised import Amortised
 from tdce.methods.driver import _passes
 from tdce.methods.explanation import Question
@@ -242,9 +241,9 @@ def test_numbers_come_as_near_as_a_straight_line_says(fast):
     feasible = limits_of(task, x)
     end = encoder.embed(feasible.snap(end)).float()
     before, after = (3.0 * each[:, column] - 9.0 for each in (x, end))
-    good = (before < 0) & (after > onepass.INSIDE)
+    good = (before < 0) & (after > amortised.INSIDE)
     assert good.sum() > 20
-    talk = onepass.nearer(task, query_of(task, x, goals), end, good, before, after)
+    talk = amortised.nearer(task, query_of(task, x, goals), end, good, before, after)
     near = driven(talk, task, x, goals)
     margin = 3.0 * near[good, column] - 9.0
     assert (margin >= 0).all()

@@ -15,7 +15,7 @@ from tdce.methods.algorithm1 import Guided
 from tdce.methods.objective import Objective
 from tdce.methods.refine import Refined
 from tdce.methods.registry import METHODS
-from tdce.methods.search import LITTLE, DiffusionSearch
+from tdce.methods.search import BOUNDARY_STEP_COST, DiffusionSearch
 
 SHORT = {"counternet": {"steps": 150}, "guided": {"steps": 12}}
 
@@ -41,16 +41,16 @@ def test_everything_is_valid_then_and_no_valid_answer_gets_worse(explainer, name
         return  # explains a model of its own
     task = explainer.fitted_.task()
     x = task.encoder.encode(people).float()
-    aim = Objective(
+    objective = Objective(
         task, query_of(task, x, towards(1, x)), Noise(x, 0), DiffusionSearch().closeness, torch.ones(80).long()
     )
     total = []
     for found in (plain, back):
         x_cf = task.encoder.embed(found.raw[:, 0]).float()
-        total.append(aim.total(aim.cost(x_cf, torch.arange(80)), aim.energy(x_cf, torch.arange(80))))
+        total.append(objective.total(objective.cost(x_cf, torch.arange(80)), objective.energy(x_cf, torch.arange(80))))
     clear = torch.from_numpy(plain.status[:, 0] == "valid") & torch.from_numpy(plain.score_after[:, 0] > 0.51)
     assert clear.any()
-    assert (total[1] <= total[0] + LITTLE)[clear].all()  # which a step away from the edge may cost
+    assert (total[1] <= total[0] + BOUNDARY_STEP_COST)[clear].all()  # which a step away from the edge may cost
     assert (~same(back.raw[:, 0], back.own)).sum() <= (~same(plain.raw[:, 0], plain.own)).sum() + 80
 
 
@@ -58,10 +58,10 @@ def test_the_dial_is_heeded(explainer):
     """As close as possible costs less than most likely, or as much where there is nothing to choose."""
     task = explainer.fitted_.task()
     x = task.encoder.encode(lending.refused(explainer, 8)).float()
-    aim = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 1.0, torch.ones(8).long())
+    objective = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 1.0, torch.ones(8).long())
     method = Refined(METHODS["nice"]()).fit(task)
     found = (proposed(method, x, towards(1, x), closeness=closeness) for closeness in (1.0, 0.0))
-    close, likely = (aim.cost(x_cf, torch.arange(8)) for x_cf in found)
+    close, likely = (objective.cost(x_cf, torch.arange(8)) for x_cf in found)
     assert (close <= likely + 1e-5).all()
     assert (close < likely - 1e-3).any()
 
