@@ -25,6 +25,7 @@ from tdce.methods.objective import FIXED_COST, NOISE_LEVELS, Objective, change_c
 from tdce.methods.protocol import Task
 from tdce.methods.search import DiffusionSearch
 from tdce.models.goals import Class, Goals
+from tdce.schema.constraints.laws import Order
 from tdce.schema.encoder import Encoder
 from tdce.schema.schema import Schema
 
@@ -81,6 +82,21 @@ def test_a_missing_number_is_as_far_as_can_be_from_any_other():
         encoder.space.moved(present, missing), feature_positions(encoder, present), feature_positions(encoder, missing)
     )
     assert found.tolist() == [[1.0]]
+
+
+def test_breaking_a_law_that_nearly_all_rows_keep_costs_a_half():
+    """a is at most b in all rows but one of a hundred: a = 2 beside b = 1 breaks that, a = 1 does not."""
+    plain = toys.encoder("ab")
+    law = Order("a", "b", support=100, exceptions=1)
+    soft = replace(plain, known=Schema(plain.schema.features, laws=(law,)))
+    x, at = torch.tensor([[0.0, 1.0]]), torch.tensor([0, 0])
+    x_cf = torch.tensor([[2.0, 1.0], [1.0, 1.0]])
+    query = SimpleNamespace(x=x, costs=torch.ones(()))
+    without, costs = (
+        Objective(toys.task(encoder, lambda x: x, x), query, Noise(x, 0), 0.5, torch.ones(1).long()).cost(x_cf, at)
+        for encoder in (plain, soft)
+    )
+    assert (costs - without).tolist() == pytest.approx([0.5, 0])
 
 
 def test_nobody_at_all_has_no_places_with_or_without_categories():
@@ -458,6 +474,21 @@ def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
     near.add(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]))
     driven(DiffusionSearch().fit(task).bisect(query, near), task, x, towards(1, x))
     assert torch.equal(near.x[2:], torch.tensor([[3.125, 0.3, 0.0, 1.0]]))  # b to the last bit
+
+
+@pytest.mark.parametrize(("price", "end"), [(0.05, 3.5), (0.1, 3.25)])
+def test_a_candidate_steps_off_the_boundary_only_if_it_is_on_it_and_if_that_costs_little(price, end):
+    """More than 3.125 is needed, in steps of a quarter: 3.25 is on the boundary, 5 is not, for 4.75 will do as well. A
+    step may cost 0.02, and costs a quarter of the price."""
+    column = toys.encoder("a").columns[0]
+    encoder = Encoder((replace(column, column=replace(column.column, step=0.25)),))
+    task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.125), x[:, 0]], dim=1), torch.zeros(1, 1))
+    x = torch.zeros(1, 1)
+    query = query_of(task, x, towards(1, x))
+    near = Candidates(query, SimpleNamespace(cost=lambda x_cf, at: price * x_cf[:, 0]))
+    near.add(torch.tensor([[3.25], [5.0]]), torch.tensor([0, 0]))
+    near = driven(DiffusionSearch().fit(task).step_off_boundary(query, near), task, x, towards(1, x))
+    assert sorted(near.x[:, 0].tolist()) == [end, 5.0]
 
 
 def test_what_is_better_with_a_change_less_takes_its_place_and_what_is_not_is_settled():
