@@ -51,10 +51,10 @@ class Nearest(Proposals):
     x: Tensor = None
     x_cf: Tensor = None
 
-    def ranked(self, x: Tensor, free: Tensor, count: int) -> Tensor:
+    def rank_sets(self, x: Tensor, free: Tensor, count: int) -> Tensor:
         return nearest_rows_exact(x, self.x, count)
 
-    def rows(self, x: Tensor, sets: Tensor, scale: float) -> Tensor:
+    def propose(self, x: Tensor, sets: Tensor, scale: float) -> Tensor:
         space, own, answer = self.network.space, self.x[sets], self.x_cf[sets]
         values = space.join(space.split(x + scale * (answer - own))[0], space.split(answer)[1])
         return torch.where(space.moved(own, answer)[:, space.owner], values, x)
@@ -78,7 +78,7 @@ def measured(bench: Bench, task: Task) -> dict[str, float]:
         seconds = time.process_time() - began
     finally:
         explaining.drive = driven
-    values = bench.yardstick.measure(feasible, found, feasible.own, found)
+    values = bench.reference.measure(feasible, found, feasible.own, found)
     searched = (sum(left) - len(feasible.own)) / len(feasible.own) if task.proposals is not None else 1.0
     return {key: values.get(key, np.nan) for key in SHOWN} | {
         "searched": searched,

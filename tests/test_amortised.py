@@ -87,9 +87,9 @@ def test_whom_one_pass_does_not_help_gets_the_answer_of_the_search(fast, slow):
 def test_a_set_with_an_immutable_feature_is_never_proposed(fast):
     proposals = fast.fitted.proposals
     free = torch.tensor([name != "income" for name in fast.schema.names])
-    sets = proposals.ranked(fast.fitted.x_people[:64], free, 4)
+    sets = proposals.rank_sets(fast.fitted.x_people[:64], free, 4)
     assert not proposals.network.sets[sets][:, :, ~free].any()
-    assert not proposals.ranked(fast.fitted.x_people[:64], torch.zeros(4, dtype=torch.bool), 4).numel()
+    assert not proposals.rank_sets(fast.fitted.x_people[:64], torch.zeros(4, dtype=torch.bool), 4).numel()
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_numbers_come_as_near_as_a_straight_line_says(fast):
     feasible = limits_of(task, x)
     end = encoder.embed(feasible.snap(end)).float()
     before, after = (3.0 * each[:, column] - 9.0 for each in (x, end))
-    good = (before < 0) & (after > amortised.INSIDE)
+    good = (before < 0) & (after > amortised.AIMED_MARGIN)
     assert good.sum() > 20
-    talk = amortised.nearer(task, query_of(task, x, goals), end, good, before, after)
+    talk = amortised.interpolate(task, query_of(task, x, goals), end, good, before, after)
     near = driven(talk, task, x, goals)
     margin = 3.0 * near[good, column] - 9.0
     assert (margin >= 0).all()

@@ -1,15 +1,15 @@
-"""Copies of a row that fill up a block: what is asked of them is asked once."""
+"""Padding: candidates of copies of a row are asked about once."""
 
 import torch
 
 from tdce.methods.padding import first_copies, without_copies
 
 
-def test_twins_are_the_first_rows_that_are_the_same():
+def test_first_copies_are_the_first_rows_that_are_identical():
     assert first_copies(torch.tensor([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0], [1.0, 2.0]])).tolist() == [0, 1, 0, 0]
 
 
-def test_candidates_of_copies_are_found_among_those_of_their_twins():
+def test_candidates_of_copies_are_found_among_those_of_their_originals():
     at = torch.tensor([0, 1, 2, 0, 2, 3, 3])  # rows 2 and 3 are copies of row 0
     x = torch.tensor([5.0, 7.0, 5.0, 6.0, 6.0, 5.0, 6.0])[:, None]
     own, place = without_copies(x, at, torch.tensor([0, 1, 0, 0]))
@@ -18,12 +18,12 @@ def test_candidates_of_copies_are_found_among_those_of_their_twins():
     assert place.tolist() == [0, 1, 0, 2, 2, 0, 2]
 
 
-def test_where_something_else_is_asked_of_a_copy_everything_is_kept():
-    at, twin = torch.tensor([0, 1]), torch.tensor([0, 0])
+def test_where_something_else_is_proposed_for_a_copy_everything_is_kept():
+    at, original = torch.tensor([0, 1]), torch.tensor([0, 0])
     for x in ([[1.0], [2.0]], [[1.0], [float("nan")]]):
-        own, place = without_copies(torch.tensor(x), at, twin)
+        own, place = without_copies(torch.tensor(x), at, original)
         assert own.tolist() == place.tolist() == [0, 1]
-    own, _ = without_copies(torch.ones(3, 1), torch.tensor([0, 1, 1]), twin)  # one more than of its twin
+    own, _ = without_copies(torch.ones(3, 1), torch.tensor([0, 1, 1]), original)  # one more than of its original
     assert own.tolist() == [0, 1, 2]
 
 

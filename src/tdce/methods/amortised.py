@@ -1,4 +1,4 @@
-"""Answers in one pass: a network proposes, the model judges. Who gets none from it is left to the search."""
+"""Amortised answers: a network proposes, the model decides; rows it cannot solve fall back to the search."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from tdce.methods.question import Question
 from tdce.methods.search import DiffusionSearch
 from tdce.models import Goals
 
-COUNT = 4  # sets of features that are proposed
-WIDE, WIDER = 1.15, 1.6  # how much further than learned the numbers go: answers are near the edge of the verdict
-TRIES = (((0, WIDE),), ((0, WIDER), *((k, scale) for k in range(1, COUNT) for scale in (WIDE, WIDER))))
-NEARER = 2  # times that numbers are then brought nearer
-INSIDE = 0.05  # in log odds, where they are to come to
+PROPOSED_SETS = 4  # of features, for each row
+OVERSHOOT = (1.15, 1.6)  # times the learned change of numbers: learned answers are near the decision boundary
+ROUNDS = (  # of queries: pairs of a set's rank and an overshoot
+    ((0, OVERSHOOT[0]),),
+    ((0, OVERSHOOT[1]), *((k, scale) for k in range(1, PROPOSED_SETS) for scale in OVERSHOOT)),
+)
+INTERPOLATIONS = 2  # of numbers towards the row
+AIMED_MARGIN = 0.05  # in log odds, at which these aim
 
 
 @dataclass(frozen=True)
 class Amortised:
-    """Sets of features that the network ranks first, with the values that it would give them. A row of which the model
-    accepts none keeps its own values."""
+    """The sets of features that the network ranks first, changed to the values that it proposes. A row for which the
+    model accepts none comes back as it is, and is left to the search."""
 
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = False
@@ -40,42 +43,50 @@ class Amortised:
         task, x, rows = task_of(self), query.x, torch.arange(len(query.x))
         proposals = task.proposals
         assert proposals is not None
-        sets = proposals.ranked(x, task.free, COUNT)
+        sets = proposals.rank_sets(x, task.free, PROPOSED_SETS)
         answer, before = x, query.decision.margin.float()
-        found, after = torch.zeros(len(x), dtype=torch.bool), before
-        for tries in TRIES:
-            at, some = rows[~found], [(k, scale) for k, scale in tries if k < sets.shape[1]]
+        solved, after = torch.zeros(len(x), dtype=torch.bool), before
+        for pairs in ROUNDS:
+            at, some = rows[~solved], [(k, scale) for k, scale in pairs if k < sets.shape[1]]
             if len(at) == 0 or not some:
                 continue
-            tried = [round_numbers(task.space, x[at], proposals.rows(x[at], sets[at, k], scale)) for k, scale in some]
-            reply = yield query.ask(torch.stack(tried, dim=1), at)
-            good = reply.met & (reply.margin >= MIN_MARGIN)
-            which, lucky = good.int().argmax(dim=1), good.any(dim=1)  # the first that is accepted
-            margin = reply.margin.gather(1, which[:, None])[:, 0].float()
-            answer = answer.index_copy(0, at[lucky], reply.row(which)[lucky])
-            after = after.index_copy(0, at[lucky], margin[lucky])
-            found = found.index_fill(0, at[lucky], True)
-        return (yield from nearer(task, query, answer, found, before, after))
+            x_cf = torch.stack([proposals.propose(x[at], sets[at, k], scale) for k, scale in some], dim=1)
+            reply = yield query.ask(round_numbers(task.space, x[at, None], x_cf), at)
+            accepted = reply.met & (reply.margin >= MIN_MARGIN)
+            first, any_accepted = accepted.int().argmax(dim=1), accepted.any(dim=1)
+            margin = reply.margin.gather(1, first[:, None])[:, 0].float()
+            answer = answer.index_copy(0, at[any_accepted], reply.row(first)[any_accepted])
+            after = after.index_copy(0, at[any_accepted], margin[any_accepted])
+            solved = solved.index_fill(0, at[any_accepted], True)
+        return (yield from interpolate(task, query, answer, solved, before, after))
 
 
-def nearer(task: Task, query: Query, answer: Tensor, found: Tensor, before: Tensor, after: Tensor) -> Dialogue[Tensor]:
-    """(n, width) with numbers brought towards the row, to where the margin should be small if it grew in a straight
-    line (regula falsi)."""
+def interpolate(
+    task: Task,
+    query: Query,
+    answer: Tensor,  # (n, width)
+    solved: Tensor,  # (n,) which answers the model accepts
+    before: Tensor,  # (n,) the margins of the rows
+    after: Tensor,  # (n,) the margins of the answers
+) -> Dialogue[Tensor]:
+    """(n, width) the answers with numbers moved towards the row, to where the margin would be small if it were linear
+    in between (regula falsi)."""
     space, encoder = task.space, task.encoder
-    whole = encoder.marked(query.x) | encoder.marked(answer)  # nothing lies between it and a number
-    number = (torch.arange(space.width) < space.num) & ~whole & (answer != query.x)
-    at = (found & number.any(dim=1)).nonzero().squeeze(1)
+    marked = encoder.marked(query.x) | encoder.marked(answer)  # no number lies between
+    number = (torch.arange(space.width) < space.num) & ~marked & (answer != query.x)
+    at = (solved & number.any(dim=1)).nonzero().squeeze(1)
     own, end, number = query.x[at], answer[at], number[at]
     low, high = torch.zeros(len(at)), torch.ones(len(at))
-    under, over = before[at].float() - INSIDE, after[at].float() - INSIDE
-    for _ in range(NEARER if len(at) else 0):
+    under, over = before[at].float() - AIMED_MARGIN, after[at].float() - AIMED_MARGIN
+    for _ in range(INTERPOLATIONS if len(at) else 0):
         share = (low - (high - low) * under / (over - under).clamp_min(1e-6)).clamp(0.0, 1.0)
         share = torch.minimum(torch.maximum(share, low), high)[:, None]
         reply = yield query.ask(round_numbers(space, own, torch.where(number, own + share * (end - own), end)), at)
-        good, margin = reply.met[:, 0] & (reply.margin[:, 0] >= MIN_MARGIN), reply.margin[:, 0].float() - INSIDE
-        answer = answer.index_copy(0, at[good], reply.x[good, 0])
-        low, high = torch.where(good, low, share[:, 0]), torch.where(good, share[:, 0], high)
-        under, over = torch.where(good, under, margin), torch.where(good, margin, over)
+        accepted = reply.met[:, 0] & (reply.margin[:, 0] >= MIN_MARGIN)
+        margin = reply.margin[:, 0].float() - AIMED_MARGIN
+        answer = answer.index_copy(0, at[accepted], reply.x[accepted, 0])
+        low, high = torch.where(accepted, low, share[:, 0]), torch.where(accepted, share[:, 0], high)
+        under, over = torch.where(accepted, under, margin), torch.where(accepted, margin, over)
     return answer
 
 

@@ -147,7 +147,7 @@ class Candidates:
 
 
 def round_numbers(space: Space, x: Tensor, x_cf: Tensor) -> Tensor:
-    """Candidates (m, width) with changed numbers rounded: finer values would depend on a machine's last bits."""
+    """Candidates (..., width) with changed numbers rounded: finer values would depend on a machine's last bits."""
     number = torch.arange(space.width) < space.num
     return torch.where(number & (x_cf != x), (x_cf / NUMBER_STEP).round() * NUMBER_STEP, x_cf)
 

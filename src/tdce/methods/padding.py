@@ -1,4 +1,4 @@
-"""Rows that fill up a block are copies of one of it: whatever is asked of them is known."""
+"""Padding: rows that fill up a block are copies of its first row, so nothing is asked about them twice."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from tdce._core import rank_within, unique_rows
 
 
 def first_copies(x: Tensor) -> Tensor:
-    """(n,) the first row that is the same to the bit."""
+    """(n,) the position of the first row that is identical to each."""
     first, place = unique_rows(x.numpy())
     return torch.from_numpy(first[place])
 
 
-def without_copies(x: Tensor, at: Tensor, twin: Tensor) -> tuple[Tensor, Tensor]:
-    """Of candidates x (m, ...) of the rows at `at` (m,): which of them belong to a row that is no copy, and for each of
-    all the place of its like among these. A search asks the same of a copy, one after another, as of its twin."""
+def without_copies(x: Tensor, at: Tensor, original: Tensor) -> tuple[Tensor, Tensor]:
+    """The positions of the candidates of rows that are not copies, and (m,) where each candidate is found among them.
+
+    x: (m, ...) candidates; at: (m,) the row of each; original: (n,) the row that each row copies, or itself. A search
+    proposes the same for a copy as for its original, in the same order; if not, all candidates are kept.
+    """
     everything = torch.arange(len(at))
-    own = everything[twin[at] == at]
+    own = everything[original[at] == at]
     if len(own) == len(at):
         return everything, everything
     rank = rank_within(at)
-    key = twin[at] * (int(rank.max()) + 1) + rank
+    key = original[at] * (int(rank.max()) + 1) + rank
     table = torch.full((int(key.max()) + 1,), -1)
     table[key[own]] = torch.arange(len(own))
     place = table[key]
-    if bool((place < 0).any()) or not torch.equal(x[own][place], x):  # it asks something else after all
+    if bool((place < 0).any()) or not torch.equal(x[own][place], x):  # the search proposed something else for a copy
         return everything, everything
     return own, place

@@ -17,7 +17,7 @@ from tdce._core import Noise
 from tdce.methods.baselines.descent import Closest, l1
 from tdce.methods.baselines.vae import VAE
 from tdce.methods.protocol import Query, Search, Task
-from tdce.methods.settings import LEAST, check_settings
+from tdce.methods.settings import POSITIVE, check_settings
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,12 @@ class CCHVAE:
 
     def __post_init__(self) -> None:
         check_settings(
-            self, candidates=(1, 10_000), rings=(1, 1000), width=(LEAST, 10), latent=(1, 64), hidden=(1, 4096)
+            self,
+            candidates=(1, 10_000),
+            rings=(1, 1000),
+            width=(POSITIVE, 10),
+            latent=(1, 64),
+            hidden=(1, 4096),
         )
 
     def fit(self, task: Task) -> Self:

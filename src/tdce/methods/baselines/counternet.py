@@ -17,7 +17,7 @@ from torch.nn.functional import leaky_relu, mse_loss, one_hot
 
 from tdce._core import Noise, Plan, Progress, linear, train
 from tdce.methods.protocol import Query, Search, Task, task_of
-from tdce.methods.settings import LEAST, check_settings
+from tdce.methods.settings import POSITIVE, check_settings
 from tdce.models import NetworkModel, Oracle
 from tdce.schema import Space
 
@@ -54,7 +54,7 @@ class CounterNet:
     def __post_init__(self) -> None:
         check_settings(
             self, lambda_1=(0, 1e3), lambda_2=(0, 1e3), lambda_3=(0, 1e3), encoder=(1, 4096), predictor=(1, 4096),
-            generator=(1, 4096), steps=(1, 1_000_000), batch=(1, 1_000_000), rate=(LEAST, 1),
+            generator=(1, 4096), steps=(1, 1_000_000), batch=(1, 1_000_000), rate=(POSITIVE, 1),
         )  # fmt: skip
 
     def fit(self, task: Task) -> Self:
@@ -93,7 +93,7 @@ class CounterNet:
         """One forward pass, without randomness and without asking the judge."""
         assert self.network_ is not None, "call fit first"
         space, mutable, x = task_of(self).space, task_of(self).mutable, query.x
-        target = query.goals.towards(self.network_.predictor(x).softmax(dim=1))
+        target = query.goals.target_class(self.network_.predictor(x).softmax(dim=1))
         num, cat = space.split(self.network_(x, target))
         return torch.where(mutable, space.join(num, space.one_hot(cat)), x)
         yield  # makes it a search

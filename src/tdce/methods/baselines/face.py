@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 from tdce._core import LARGEST_COUNT, Floats, Noise, Positions, require_extra
 from tdce.methods.protocol import Query, Search, Task, task_of
-from tdce.methods.settings import LEAST, check_settings
+from tdce.methods.settings import POSITIVE, check_settings
 from tdce.models import Goal, Goals
 
 SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothing, which in a sparse matrix is no edge
@@ -43,7 +43,7 @@ class FACE:
     graph_: Graph | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_settings(self, k=(1, LARGEST_COUNT), epsilon=(LEAST, 1e6), confidence=(0, 1), rows=(1, LARGEST_COUNT))
+        check_settings(self, k=(1, LARGEST_COUNT), epsilon=(POSITIVE, 1e6), confidence=(0, 1), rows=(1, LARGEST_COUNT))
 
     def fit(self, task: Task) -> Self:
         task.require_rows("FACE")

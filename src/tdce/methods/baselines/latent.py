@@ -18,7 +18,7 @@ from tdce._core import Noise
 from tdce.methods.baselines.descent import Closest, descend, l1
 from tdce.methods.baselines.vae import VAE
 from tdce.methods.protocol import Query, Search, Task, task_of
-from tdce.methods.settings import LEAST, check_settings
+from tdce.methods.settings import POSITIVE, check_settings
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Revise:
 
     def __post_init__(self) -> None:
         check_settings(
-            self, proximity=(0, 1e3), steps=(1, 10_000), rate=(LEAST, 1e3), every=(1, 10_000), growth=(1, 10),
+            self, proximity=(0, 1e3), steps=(1, 10_000), rate=(POSITIVE, 1e3), every=(1, 10_000), growth=(1, 10),
             latent=(1, 1024), hidden=(1, 4096), pull=(0, 1e3),
         )  # fmt: skip
 

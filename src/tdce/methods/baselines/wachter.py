@@ -15,7 +15,7 @@ from torch import Tensor
 from tdce._core import Noise
 from tdce.methods.baselines.descent import Closest, descend
 from tdce.methods.protocol import Query, Search, Task, task_of
-from tdce.methods.settings import LEAST, check_settings
+from tdce.methods.settings import POSITIVE, check_settings
 from tdce.schema import Space
 
 
@@ -43,8 +43,8 @@ class Wachter:
 
     def __post_init__(self) -> None:
         check_settings(
-            self, steps=(1, 10_000), rate=(LEAST, 1e3), weight=(0, 1e6), growth=(1, 10), every=(1, 10_000),
-            soften=(LEAST, 1),
+            self, steps=(1, 10_000), rate=(POSITIVE, 1e3), weight=(0, 1e6), growth=(1, 10), every=(1, 10_000),
+            soften=(POSITIVE, 1),
         )  # fmt: skip
 
     def fit(self, task: Task) -> Self:
