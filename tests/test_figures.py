@@ -23,9 +23,9 @@ from tdce.cli import app
 from tdce.methods.search import DiffusionSearch
 from tdce_reproduction import theory
 from tdce_reproduction.benchmark.cell import Bench
-from tdce_reproduction.figures import FIGURES, correlations, kl, make, person, simplex, tau
+from tdce_reproduction.figures import FIGURES, correlations, kl, make_figures, person, simplex, tau
 from tdce_reproduction.figures.style import styled
-from tdce_reproduction.figures.work import Work
+from tdce_reproduction.figures.workspace import Workspace
 
 KEPT = Path(__file__).parents[1] / "results" / "figures"
 
@@ -100,7 +100,7 @@ def visible(axis: Axis) -> list[Text]:
 
 
 def test_the_same_data_give_the_same_files(tmp_path):
-    one, two = ([p.read_bytes() for p in make(["pipeline"], Work(tmp_path / name))] for name in "ab")
+    one, two = ([p.read_bytes() for p in make_figures(["pipeline"], Workspace(tmp_path / name))] for name in "ab")
     assert one == two
     assert one[0].startswith(b"\x89PNG")
     assert b"<svg" in one[1]
@@ -108,18 +108,18 @@ def test_the_same_data_give_the_same_files(tmp_path):
 
 def test_unknown_figures_and_wrong_folders_are_named(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no figure 'foo'; known: pipeline, simplex"):
-        make(["kl", "foo"], Work(tmp_path))
+        make_figures(["kl", "foo"], Workspace(tmp_path))
     monkeypatch.delenv("TDCE_DATA", raising=False)
     with pytest.raises(InputError, match=r"lcd.*--only pipeline,simplex,kl,person needs no data"):
-        make(["pipeline", "tau"], Work(tmp_path / "out", results=tmp_path))
+        make_figures(["pipeline", "tau"], Workspace(tmp_path / "out", results=tmp_path))
     with pytest.raises(InputError, match=r"lcd.*--only pipeline,simplex,kl,person needs no data"):
-        make(["tau"], Work(tmp_path / "out", results=KEPT.parent, fresh=True))
+        make_figures(["tau"], Workspace(tmp_path / "out", results=KEPT.parent, fresh=True))
     (tmp_path / "tau.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"tau.csv is not what this command writes .*move it away"):
-        tau.measure(Work(tmp_path, "german"))
+    with pytest.raises(InputError, match=r"tau.csv was not written by `tdce figures` .*move it away"):
+        tau.measure(Workspace(tmp_path, "german"))
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(InputError, match="is a file or lies inside one; name a folder"):
-        make(["pipeline"], Work(tmp_path / "file"))
+        make_figures(["pipeline"], Workspace(tmp_path / "file"))
     assert not (tmp_path / "out").exists()
 
 
@@ -127,7 +127,7 @@ def test_what_was_measured_before_is_drawn_again_without_data(tmp_path, monkeypa
     monkeypatch.delenv("TDCE_DATA", raising=False)
     for name in ("correlations", "tau"):  # the pictures themselves are drawn above
         monkeypatch.setitem(FIGURES, name, FIGURES[name]._replace(draw=lambda table: Figure((1, 1))))
-    written = make(["correlations", "tau"], Work(tmp_path / "out", results=KEPT.parent))
+    written = make_figures(["correlations", "tau"], Workspace(tmp_path / "out", results=KEPT.parent))
     assert [path.name for path in written] == [
         f"{n}.{k}" for n in ("correlations", "tau") for k in ("csv", "png", "svg")
     ]
@@ -148,8 +148,8 @@ def test_the_command_makes_what_it_is_asked_for(tmp_path, monkeypatch):
 
 def test_the_lines_of_kl_are_those_of_the_theory(tmp_path, monkeypatch):
     monkeypatch.setattr(kl, "TAUS", (0.3, 2.0))
-    monkeypatch.setattr(kl, "COUNT", 5_000)
-    written = make(["kl"], Work(tmp_path))
+    monkeypatch.setattr(kl, "DRAWS", 5_000)
+    written = make_figures(["kl"], Workspace(tmp_path))
     assert [p.name for p in written] == ["kl.csv", "kl.png", "kl.svg"]
     line = pd.read_csv(written[0]).iloc[0]
     pi = np.array(kl.PI)
@@ -172,20 +172,22 @@ def test_the_kept_kl_is_u_shaped_and_within_its_bounds():
 
 def test_a_figure_is_measured_on_one_thread_whatever_the_machine_has(tmp_path, monkeypatch):
     counts = []
-    monkeypatch.setattr(kl, "COUNT", 100)
-    recipe = FIGURES["kl"]._replace(measure=lambda work: counts.append(torch.get_num_threads()) or kl.measure(work))
+    monkeypatch.setattr(kl, "DRAWS", 100)
+    recipe = FIGURES["kl"]._replace(
+        measure=lambda workspace: counts.append(torch.get_num_threads()) or kl.measure(workspace)
+    )
     monkeypatch.setitem(FIGURES, "kl", recipe)
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        make(["kl"], Work(tmp_path))
+        make_figures(["kl"], Workspace(tmp_path))
     finally:
         torch.set_num_threads(before)
     assert counts == [1]
 
 
 def test_the_walks_on_the_simplex_begin_alike_and_end_at_the_datas_shares_or_at_the_target(tmp_path):
-    table = simplex.measure(Work(tmp_path))
+    table = simplex.measure(Workspace(tmp_path))
     shares = table[["a", "b", "c"]].to_numpy()
     assert shares.sum(axis=1) == pytest.approx(1, abs=1e-3)
     assert set(simplex.SHOWN) <= set(table["t"])
@@ -207,7 +209,7 @@ def test_more_categories_than_colours_are_said_to_be_some(tmp_path):
     with styled():
         figure = correlations.draw(pd.concat([table[table["kind"] != "share"], *more]))
     written = [text.get_text() for text in figure.findobj(Text)]
-    assert any("(the 7 commonest)" in text for text in written)
+    assert any("(the 7 most common)" in text for text in written)
     assert sum(text.endswith(" months") for text in written) == 7
 
 
@@ -225,22 +227,22 @@ def test_the_correlations_of_the_target_class_differ_from_themselves_by_nothing(
     monkeypatch.setattr(Bench, "explainer", property(small))
     monkeypatch.setattr(correlations, "SHOWN", ("wachter", "search"))
     monkeypatch.setattr(correlations, "stream", in_this_process)
-    work = Work(tmp_path, "german", seeds=1, rows=20, results=results)
-    table = correlations.measure(work)
+    workspace = Workspace(tmp_path, "german", seeds=1, rows=20, results=results)
+    table = correlations.measure(workspace)
     assert set(table["method"]) == {"wachter", "search", "real rows", "refused rows", "target class"}
     gaps, shares = (table[table["kind"] == kind] for kind in ("correlation", "share"))
     assert (gaps.loc[gaps["method"] == "target class", "value"] == 0).all()
     assert (gaps.loc[gaps["method"] == "wachter", "value"] > 0).any()
     assert set(shares["a"]) == {"checking_account"}  # the mask of german is a number: the first category is shown
     assert shares.groupby(["masked", "method"])["value"].sum().to_numpy() == pytest.approx(1)
-    bench = work.bench(0)
+    bench = workspace.bench(0)
     found, _ = bench.explanation(DiffusionSearch().fit(bench.task("no")), "no", bench.queries)
     names = list(bench.fitted.encoder.schema.names)
     own = found.raw[:, 0][:, names.index("checking_account")]
     ours = shares[(shares["method"] == "search") & (shares["masked"] == "no")]
     assert ours["value"].tolist() == [float(np.mean(own == k)) for k in range(len(ours))]
-    assert correlations.measure(work).equals(
-        work.have("correlations", correlations.COLUMNS)
+    assert correlations.measure(workspace).equals(
+        workspace.earlier("correlations", correlations.COLUMNS)
     )  # nothing is measured again
 
 
@@ -250,15 +252,15 @@ def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(results
     monkeypatch.setattr(tau, "METHODS", {"guided_soft": "the slowest is left out"})
     monkeypatch.setattr(tau, "stream", in_this_process)
     monkeypatch.setattr(metrics, "FEWEST", 1000)  # the figure does not show the slowest metric, the two-sample test
-    work = Work(tmp_path, "german", seeds=1, rows=20, results=results)
-    table = tau.measure(work)
+    workspace = Workspace(tmp_path, "german", seeds=1, rows=20, results=results)
+    table = tau.measure(workspace)
     assert len(table) == 2 * len(tau.METHODS) * len(tau.METRICS)
     assert np.isfinite(table["value"]).all()
-    model = work.bench(0).diffusion(2.0)
+    model = workspace.bench(0).diffusion(2.0)
     assert model.temperature(1000) == model.temperature(0) == 2.0
-    marked = work.have("tau", tau.COLUMNS).assign(value=lambda t: t["value"].where(t["tau"] != 0.3, 123.0))
-    work.keep("tau", marked[marked["tau"] == 0.3])
-    again = tau.measure(work)
+    marked = workspace.earlier("tau", tau.COLUMNS).assign(value=lambda t: t["value"].where(t["tau"] != 0.3, 123.0))
+    workspace.save("tau", marked[marked["tau"] == 0.3])
+    again = tau.measure(workspace)
     assert (again["value"] == 123.0).sum() == len(tau.METHODS) * len(tau.METRICS)  # kept as it stood
     first, second = (t[t["tau"] == 2.0]["value"].to_numpy() for t in (table, again))
     assert second == pytest.approx(first, rel=1e-5)
@@ -266,24 +268,24 @@ def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(results
 
 def test_one_experiment_never_takes_or_loses_the_lines_of_another(tmp_path):
     line = {"seed": 0, "tau": 0.3, "method": "search", "metric": "im1", "value": 1.0}
-    ours, theirs, more = (Work(tmp_path, "german", rows=rows, results=tmp_path) for rows in (20, 30, 20))
-    for work in (ours, theirs, more):
-        assert len(work.have("tau", tau.COLUMNS)) == (work is more)
-        work.keep("tau", work.more(pd.DataFrame(columns=tau.COLUMNS), [line | {"value": work.rows}]))
-    assert ours.have("tau", tau.COLUMNS)["value"].tolist() == [20]
-    assert theirs.have("tau", tau.COLUMNS)["value"].tolist() == [30]
-    two = Work(tmp_path, "german", seeds=2, rows=20, results=tmp_path)
-    two.keep("tau", two.more(two.have("tau", tau.COLUMNS), [line | {"seed": 1}]))
-    one = Work(tmp_path, "german", seeds=1, rows=20, results=tmp_path)
-    one.keep("tau", one.have("tau", tau.COLUMNS))
-    assert two.have("tau", tau.COLUMNS)["seed"].tolist() == [0, 1]
+    ours, theirs, more = (Workspace(tmp_path, "german", rows=rows, results=tmp_path) for rows in (20, 30, 20))
+    for workspace in (ours, theirs, more):
+        assert len(workspace.earlier("tau", tau.COLUMNS)) == (workspace is more)
+        workspace.save("tau", workspace.append(pd.DataFrame(columns=tau.COLUMNS), [line | {"value": workspace.rows}]))
+    assert ours.earlier("tau", tau.COLUMNS)["value"].tolist() == [20]
+    assert theirs.earlier("tau", tau.COLUMNS)["value"].tolist() == [30]
+    two = Workspace(tmp_path, "german", seeds=2, rows=20, results=tmp_path)
+    two.save("tau", two.append(two.earlier("tau", tau.COLUMNS), [line | {"seed": 1}]))
+    one = Workspace(tmp_path, "german", seeds=1, rows=20, results=tmp_path)
+    one.save("tau", one.earlier("tau", tau.COLUMNS))
+    assert two.earlier("tau", tau.COLUMNS)["seed"].tolist() == [0, 1]
 
 
 def test_a_persons_way_ends_at_the_answer():
     explainer = lending.explainer()
     row = lending.refused(explainer, 1)
     for name in person.METHODS:
-        table = person.way(explainer.fitted_, row, name)
+        table = person.trajectory(explainer.fitted_, row, name)
         chance = table[table["kind"] == "probability"]
         asked = tdce.Explainer(name, progress="silent")
         asked.fitted_ = explainer.fitted_

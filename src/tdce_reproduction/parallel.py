@@ -1,4 +1,4 @@
-"""Long work in several processes: what each job yields, as it comes."""
+"""Run jobs in several processes and yield their results as they arrive."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from tdce._core import exit_with_parent, ignore_sigint
 
-PATIENCE = 10  # seconds that a worker has to end by itself
+JOIN_SECONDS = 10  # for a worker to end by itself before it is killed
 
 
 class _Done:
-    """A job has come to its end."""
+    """Sent by a worker at the end of its job."""
 
 
 def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Any]:
-    """The items of `work(*job)` for every job, from `workers` processes; an error in one of them ends all of them, and
-    so does any end of this process."""
+    """Yield the items of `work(*job)` for every job, from up to `workers` processes. An error in one of them stops all
+    of them, and so does the end of this process."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     waiting, running, left = list(jobs), 0, len(jobs)
@@ -32,31 +32,31 @@ def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], 
                 processes.append(process)
                 running += 1
             try:
-                found = queue.get(timeout=1)
+                item = queue.get(timeout=1)
             except Empty:
                 _check_alive([process.exitcode for process in processes])
                 continue
-            if isinstance(found, BaseException):
-                raise found
-            if isinstance(found, _Done):
+            if isinstance(item, BaseException):
+                raise item
+            if isinstance(item, _Done):
                 left, running = left - 1, running - 1
             else:
-                yield found
+                yield item
     finally:
         for process in processes if left else ():
             process.terminate()
         for process in processes:
-            process.join(PATIENCE)
+            process.join(JOIN_SECONDS)
             process.kill()
 
 
 def _check_alive(codes: list[int | None]) -> None:
-    """All processes still run (None) or have come to their ends (0)."""
-    died = [code for code in codes if code]
-    if died or None not in codes:
+    """Raise an error unless every process is running (exit code None) or has finished (0), and one is running."""
+    failures = [code for code in codes if code]
+    if failures or None not in codes:
         raise ChildProcessError(
-            f"a worker process died (exit code {died[0] if died else 0}). What was finished is kept: run the command "
-            "again to continue from there, with --workers 1 if memory is short"
+            f"a worker process died (exit code {failures[0] if failures else 0}). Finished work is saved: run the "
+            "command again to continue, with --workers 1 if memory is short"
         )
 
 

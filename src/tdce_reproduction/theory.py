@@ -1,9 +1,9 @@
-"""The theorem: how far the Gumbel-softmax law is from the law that the guided reverse step puts in its place, and how
-far the category that comes of it is from the one that is wanted.
+"""The theorem: how far the Gumbel-softmax distribution is from the one that replaces it in the guided reverse step, and
+how far the resulting category is from that of exact guidance.
 
-Both live on the simplex of K shares. `pi` (K,) are positive probabilities, `tau` is the temperature. Points are given
-by the logs of their shares, `log_x` (n, K), because at a low temperature most shares are too small for a float.
-docs/theory.md states and proves everything here; `gamma` is Euler's constant.
+Both distributions are on the simplex of K shares. `pi` (K,) are positive probabilities, `tau` is the temperature.
+Points are given by the logarithms of their shares, `log_x` (n, K), because at a low temperature most shares are too
+small for a float. docs/theory.md states and proves everything here; `gamma` is Euler's constant.
 """
 
 from __future__ import annotations
@@ -22,20 +22,24 @@ from scipy.special import digamma, expit, gammaln, logsumexp
 
 from tdce._core import Floats, InputError, uniforms
 
-FAR = 60.0  # e^-60 of an integral over e^-u is nothing
+INTEGRAL_END = 60.0  # in place of infinity: the rest of an integral over e^-u is below e^-60
 
 
 class Estimate(NamedTuple):
+    """A Monte Carlo estimate."""
+
     value: float
     error: float  # one standard error
 
 
 class DivergenceBounds(NamedTuple):
+    """A lower and an upper bound, on the divergence or on a term of it."""
+
     lower: float
     upper: float
 
 
-# The two laws
+# The two distributions
 
 
 def log_density(log_x: Floats, pi: Floats, tau: float) -> Floats:
@@ -56,15 +60,15 @@ def log_approximation(log_x: Floats, pi: Floats) -> Floats:
 def log_normaliser(pi: Floats) -> float:
     """log Z, Z = integral of prod pi_i^x_i over the simplex: the divided difference of exp at the points log pi.
 
-    With points measured from the smallest, Z / min(pi) = sum_m h_m / (m + K - 1)!, h_m being the complete homogeneous
+    Relative to the smallest point, Z / min(pi) = sum_m h_m / (m + K - 1)!, where h_m are the complete homogeneous
     polynomials of the points: no term is negative, so nothing cancels, however close together the points are.
     """
     pi, _ = _checked(pi)
     low = float(np.log(pi.min()))
     points = np.log(pi) - low
     reach = float(points.max())
-    m = np.arange(math.ceil(math.e**2 * reach) + 40)  # the terms after these sum to less than e^-40 of the whole
-    h = np.zeros(len(m))  # h_m of the points over their reach: within the range of a float
+    m = np.arange(math.ceil(math.e**2 * reach) + 40)  # later terms sum to less than e^-40 of the total
+    h = np.zeros(len(m))  # h_m of the points divided by their range, which a float can hold
     h[0] = 1.0
     for point in points / (reach or 1.0):
         h = lfilter([1.0], [1.0, -point], h)  # h_m(.., p) = h_m(..) + p h_{m-1}(.., p)
@@ -83,18 +87,18 @@ def draws(pi: Floats, tau: float, count: int, seed: int = 0) -> Floats:
 
 
 def divergence(pi: Floats, tau: float, count: int = 200_000, seed: int = 0) -> Estimate:
-    """KL(p_GS || p) by Monte Carlo; by the identity only E[K (logsumexp(y) - max y) - x . log pi] needs it."""
+    """KL(p_GS || p); by the identity only E[K (logsumexp(y) - max y) - x . log pi] needs Monte Carlo."""
     pi, tau = _checked(pi, tau)
     y = _perturbed(pi, count, seed) / tau
     y = y - y.max(axis=1, keepdims=True)
     whole = _logsumexp(y)
     sampled = len(pi) * whole[:, 0] - np.exp(y - whole) @ np.log(pi)
-    value = _closed(pi, tau) + len(pi) * euler_gamma / tau + float(sampled.mean())
+    value = _closed_form(pi, tau) + len(pi) * euler_gamma / tau + float(sampled.mean())
     return Estimate(value, float(sampled.std(ddof=1)) / math.sqrt(count))
 
 
-def _closed(pi: Floats, tau: float) -> float:
-    """What the identity has besides K L - E[x . log pi]."""
+def _closed_form(pi: Floats, tau: float) -> float:
+    """The terms of the identity other than K L - E[x . log pi]."""
     k, logs = len(pi), float(np.log(pi).sum())
     return float(
         gammaln(k) + (k - 1) * math.log(tau) - k * digamma(k)
@@ -106,9 +110,9 @@ def _closed(pi: Floats, tau: float) -> float:
 
 
 def printed_bounds(k: int, tau: float, log_x_min: float) -> DivergenceBounds:
-    """The main text's theorem as it stands, for points whose shares are all at least x_min. Its upper part is false.
+    """The theorem as printed in the text, for points with shares of at least x_min; its upper bound is false.
 
-    Under p_GS no x_min > 0 holds for every draw: in law x_min is 0, where these say nothing.
+    Under p_GS no x_min > 0 holds for every draw: the infimum is 0, for which the theorem says nothing.
     """
     log_x_min = float(log_x_min)
     log_max = _log1m(log_x_min)  # log(1 - x_min)
@@ -120,13 +124,13 @@ def printed_bounds(k: int, tau: float, log_x_min: float) -> DivergenceBounds:
 
 
 def supplement_bounds(k: int, tau: float, log_x_min: float) -> DivergenceBounds:
-    """The supplement's statement: the same, but for -K (tau + 1) log x_min in the upper part; false for large K."""
+    """The supplement's theorem: the same except for -K (tau + 1) log x_min in the upper bound; false for large K."""
     lower, upper = printed_bounds(k, tau, log_x_min)
     return DivergenceBounds(lower, upper + k * (tau + 1) * (_log1m(log_x_min) - log_x_min))
 
 
 def corrected_bounds(pi: Floats, tau: float, log_x_min: float) -> DivergenceBounds:
-    """The paper's argument, corrected; like the paper's, it is about points whose shares are all at least x_min."""
+    """The paper's argument, corrected; like the paper's, it is for points whose shares are all at least x_min."""
     pi, tau = _checked(pi, tau)
     k, low, high = len(pi), float(np.log(pi.min())), float(np.log(pi.max()))
     common, log_x_min = (k - 1) * math.log(tau), float(log_x_min)
@@ -139,23 +143,24 @@ def corrected_bounds(pi: Floats, tau: float, log_x_min: float) -> DivergenceBoun
 def free_bounds(pi: Floats, tau: float) -> DivergenceBounds:
     """Without x_min, by gamma / tau <= L <= gamma / tau + log K and min log pi <= E[x . log pi] <= max log pi."""
     pi, tau = _checked(pi, tau)
-    least = euler_gamma / tau
+    low = euler_gamma / tau
     mean = DivergenceBounds(math.log(pi.min()), math.log(pi.max()))
-    return _bounds(pi, tau, DivergenceBounds(least, least + math.log(len(pi))), mean)
+    return _bounds(pi, tau, DivergenceBounds(low, low + math.log(len(pi))), mean)
 
 
 def tight_bounds(pi: Floats, tau: float) -> DivergenceBounds:
-    """The same with the best bounds that we can prove on both; they meet as tau goes to 0 and as it grows."""
+    """The same with the best bounds on both that we can prove; they meet as tau goes to 0 and to infinity."""
     lower, upper = _bounds(pi, tau, mean_logsumexp_bounds(pi, tau), mean_log_bounds(pi, tau))
     return DivergenceBounds(max(lower, 0.0), upper)  # a KL is never negative
 
 
 def mean_logsumexp_bounds(pi: Floats, tau: float) -> DivergenceBounds:
-    """Of L = E logsumexp(y), y = (g + log pi) / tau: the better of two arguments on either side.
+    """Bounds on L = E logsumexp(y), y = (g + log pi) / tau: the better of two arguments on either side.
 
-    The largest g_i + log pi_i is a standard Gumbel, and the others add s = `others` to its weight on average:
-    log(1 + s) lies over its chord from 0 to K - 1 and, by Jensen, under its value at the mean. Jensen on the whole
-    sum: L is at least the logsumexp of the means, and s L at most log E sum exp(s y) for 0 < s <= 1, s < tau.
+    The largest g_i + log pi_i is a standard Gumbel, and the others add `other_weights` to its weight on average:
+    log(1 + s) is above its chord from 0 to K - 1 and, by Jensen, its mean is below its value at the mean of s. Jensen
+    for the whole sum: L is at least the logsumexp of the means, and s L at most log E sum exp(s y) for 0 < s <= 1,
+    s < tau.
     """
     pi, tau = _checked(pi, tau)
     k, log_pi, peak, rest = len(pi), np.log(pi), euler_gamma / tau, other_weights(pi, tau)
@@ -163,8 +168,8 @@ def mean_logsumexp_bounds(pi: Floats, tau: float) -> DivergenceBounds:
     def moment(u: float) -> float:  # u = s / tau
         return float(gammaln(1 - u) + logsumexp(u * log_pi)) / (u * tau)
 
-    most = min(1.0, 1 / tau)
-    best = minimize_scalar(moment, bounds=(1e-4 * most, (1 - 1e-9) * most), method="bounded")
+    end = min(1.0, 1 / tau)
+    best = minimize_scalar(moment, bounds=(1e-4 * end, (1 - 1e-9) * end), method="bounded")
     return DivergenceBounds(
         peak + max(rest / (k - 1) * math.log(k), float(logsumexp(log_pi / tau))),
         min(peak + math.log1p(rest), float(best.fun)),
@@ -172,8 +177,8 @@ def mean_logsumexp_bounds(pi: Floats, tau: float) -> DivergenceBounds:
 
 
 def mean_log_bounds(pi: Floats, tau: float) -> DivergenceBounds:
-    """Of E[x . log pi], which falls from sum pi log pi to the plain mean of log pi as tau grows: those two, or how far
-    it can have moved from the one at a low and from the other at a high temperature."""
+    """Bounds on E[x . log pi], which falls from sum pi log pi to the plain mean of log pi as tau grows: these two
+    limits, or how far it can be from the first at a low and from the second at a high temperature."""
     pi, tau = _checked(pi, tau)
     k, log_pi, rest = len(pi), np.log(pi), other_weights(pi, tau)
     hard, flat, reach = float(pi @ log_pi), float(log_pi.mean()), float(np.ptp(log_pi))
@@ -191,50 +196,51 @@ def missing_mass(pi: Floats, tau: float) -> Floats:
     """(K,) E[exp(y_i - max y) | i is not the largest], whichever other one is: the integral over u > 0 of
     e^-u F_i(tau u), with F_i(w) = pi_i (e^w - 1) / (1 + pi_i (e^w - 1))."""
     pi, tau = _checked(pi, tau)
-    found = np.empty(len(pi))
+    mass = np.empty(len(pi))
     for i, log_pi in enumerate(np.log(pi)):
 
         def integrand(u: float, log_pi: float = log_pi) -> float:
             return math.exp(-u) * float(expit(log_pi + tau * u + math.log(-math.expm1(-tau * u))))
 
-        ends = np.unique(np.clip([0.0, 1.0, -log_pi / tau, FAR], 0.0, FAR))  # F_i rises steeply at -log pi_i / tau
-        found[i] = sum(quad(integrand, a, b, epsrel=1e-9)[0] for a, b in pairwise(ends))
-    return found
+        ends = np.unique(np.clip([0.0, 1.0, -log_pi / tau, INTEGRAL_END], 0.0, INTEGRAL_END))  # F_i is steep at the 3rd
+        mass[i] = sum(quad(integrand, a, b, epsrel=1e-9)[0] for a, b in pairwise(ends))
+    return mass
 
 
 def _bounds(pi: Floats, tau: float, whole: DivergenceBounds, mean: DivergenceBounds) -> DivergenceBounds:
-    """The identity with bounds on L and on E[x . log pi] put in."""
-    k, closed = len(pi), _closed(pi, tau)
+    """The bounds that follow from the identity and bounds on L (`whole`) and on E[x . log pi] (`mean`)."""
+    k, closed = len(pi), _closed_form(pi, tau)
     return DivergenceBounds(closed + k * whole.lower - mean.upper, closed + k * whole.upper - mean.lower)
 
 
-# The category in the end
+# The resulting category
 
 
 def tilt(pi: Floats, g: Floats) -> Floats:
-    """(K,) nu_i = pi_i exp(g_i) / sum: pi guided exactly, and the law of the argmax of GS(nu) at any temperature."""
+    """(K,) nu_i = pi_i exp(g_i) / sum: pi under exact guidance, and the distribution of the argmax of GS(nu) at any
+    temperature."""
     pi, _ = _checked(pi)
     nu = pi * np.exp(_slope(pi, g) - np.max(g))
     return np.asarray(nu / nu.sum())
 
 
 def guided_argmax(pi: Floats, g: Floats, tau: float, count: int = 200_000, seed: int = 0) -> Floats:
-    """(K,) the law of the argmax of x with the density p_GS(x) exp(g . x) / Z, by Monte Carlo.
+    """(K,) the distribution of the argmax of x with the density p_GS(x) exp(g . x) / Z, by Monte Carlo.
 
     It is nu_k m_k / sum, m_k = E[exp(g . x - g_k) | k is the largest]; given that, V_i = V + E_i / pi_i with standard
-    exponential V and E_i, and x_i is in proportion to V_i^(-1 / tau).
+    exponential V and E_i, and x_i is proportional to V_i^(-1 / tau).
     """
     share = tilt(pi, g) * np.stack([m.mean() for m in _excess(pi, g, tau, count, seed)])
     return np.asarray(share / share.sum())
 
 
 def tilt_distance(pi: Floats, g: Floats, tau: float, count: int = 200_000, seed: int = 0) -> Estimate:
-    """The total variation between `guided_argmax` and `tilt`, by Monte Carlo."""
+    """The total variation distance between `guided_argmax` and `tilt`, by Monte Carlo."""
     nu, m = tilt(pi, g), np.stack(list(_excess(pi, g, tau, count, seed)))  # (K, count)
     mean = float(nu @ m.mean(axis=1))
     ahead = m.mean(axis=1) > mean
     value = float(nu[ahead] @ (m.mean(axis=1)[ahead] / mean - 1))
-    part = nu[ahead] @ m[ahead] - float(nu[ahead] @ m[ahead].mean(axis=1)) / mean * (nu @ m)  # how a ratio varies
+    part = nu[ahead] @ m[ahead] - float(nu[ahead] @ m[ahead].mean(axis=1)) / mean * (nu @ m)  # delta method, a ratio
     return Estimate(value, float(part.std()) / mean / math.sqrt(count))
 
 
@@ -249,7 +255,7 @@ def tilt_bound(pi: Floats, g: Floats, tau: float) -> float:
 
 
 def tilt_rate(pi: Floats, g: Floats) -> float:
-    """The limit of that distance over tau as tau goes to 0: half of sum nu_k |c_k - sum nu_j c_j| with
+    """The limit of that distance divided by tau as tau goes to 0: half of sum nu_k |c_k - sum nu_j c_j| with
     c_k = sum_i pi_i phi(g_i - g_k), phi(a) = integral from 0 to 1/2 of (e^(a w) - 1) / (w (1 - w)) dw."""
     nu, g = tilt(pi, g), _slope(pi, g)
 
@@ -264,8 +270,8 @@ def _excess(pi: Floats, g: Floats, tau: float, count: int, seed: int) -> Iterato
     """For each k, (count,) draws of exp(g . x - g_k) given that k is the largest; the same V and E for all."""
     pi, tau = _checked(pi, tau)
     g = _slope(pi, g)
-    drawn = -np.log(uniforms((seed, 1), 0, count * (len(pi) + 1)).reshape(count, len(pi) + 1))
-    first, later = drawn[:, :1], drawn[:, 1:] / pi
+    exponential = -np.log(uniforms((seed, 1), 0, count * (len(pi) + 1)).reshape(count, len(pi) + 1))
+    first, later = exponential[:, :1], exponential[:, 1:] / pi
     for k in range(len(pi)):
         log_v = np.log(first + np.where(np.arange(len(pi)) == k, 0.0, later))
         y = (np.log(first) - log_v) / tau  # y_i - max y
@@ -283,7 +289,7 @@ def _slope(pi: Floats, g: Any) -> Floats:
 
 
 class Moments(NamedTuple):
-    """Of a partial derivative dY_i / dz_j, Y = softmax((z + g) / tau), z = log pi."""
+    """The moments of each partial derivative dY_i / dz_j, Y = softmax((z + g) / tau), z = log pi."""
 
     mean: Floats  # (K, K)
     variance: Floats
@@ -291,7 +297,7 @@ class Moments(NamedTuple):
 
 
 def gradient_moments(pi: Floats, tau: float, count: int = 200_000, seed: int = 0) -> Moments:
-    """By Monte Carlo from dY_i / dz_j = Y_i (delta_ij - Y_j) / tau."""
+    """The moments by Monte Carlo, from dY_i / dz_j = Y_i (delta_ij - Y_j) / tau."""
     y = np.exp(draws(pi, tau, count, seed))
     k = y.shape[1]
     mean, square = np.empty((k, k)), np.empty((k, k))
@@ -307,7 +313,7 @@ def gradient_limit(tau: float) -> float:
 
 
 def gradient_limits(k: int, tau: float) -> Floats:
-    """(K, K) our bounds on it: 1 / (64 tau^2), or 1 / (6 e tau) on the diagonal and 1 / (24 tau) off it, if less."""
+    """(K, K) our bounds on it: 1 / (64 tau^2), or 1 / (6 e tau) on and 1 / (24 tau) off the diagonal, if smaller."""
     low = np.where(np.eye(k, dtype=bool), 1 / (6 * math.e * tau), 1 / (24 * tau))
     return np.asarray(np.minimum(gradient_limit(tau) / 4, low))
 
@@ -320,7 +326,7 @@ def _perturbed(pi: Floats, count: int, seed: int) -> Floats:
 
 
 def _logsumexp(y: Floats) -> Floats:
-    """(n, 1) of each row of finite numbers; scipy's takes infinite ones too, in several times the time."""
+    """(n, 1) of each row of finite numbers; scipy's also takes infinite ones, but is several times slower."""
     top = y.max(axis=1, keepdims=True)
     return np.asarray(top + np.log(np.exp(y - top).sum(axis=1, keepdims=True)))
 
@@ -335,7 +341,7 @@ def _checked(pi: Any, tau: float = 1.0) -> tuple[Floats, float]:
     if pi.ndim != 1 or len(pi) < 2 or not np.all(np.isfinite(pi)) or abs(pi.sum() - 1) > 1e-9:
         raise InputError(f"pi must be two or more probabilities that sum to 1, not {pi.tolist()}")
     if (pi <= 0).any():
-        raise InputError(f"pi[{int((pi <= 0).argmax())}] is {pi.min():g}; both laws need positive probabilities")
+        raise InputError(f"pi[{int((pi <= 0).argmax())}] is {pi.min():g}; all probabilities must be positive")
     if not (tau > 0 and math.isfinite(tau)):
         raise InputError(f"tau {tau} must be a positive number")
     return pi, float(tau)

@@ -1,4 +1,4 @@
-"""`tdce bench` and `tdce figures`: the paper's experiment and its figures."""
+"""`tdce bench` and `tdce figures`: reproduce the paper's experiment and its figures."""
 
 from __future__ import annotations
 
@@ -12,56 +12,70 @@ from tdce._core import InputError, Progress, require_extra
 from tdce.cli.shared import progress_mode, words_of
 
 RESULTS = Path("results")
-PICTURES = RESULTS / "figures"
+FIGURES_FOLDER = RESULTS / "figures"
 
 
 def bench(
     data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: all five)")] = "",
-    methods: Annotated[str, typer.Option(help="Methods, separated by commas, as search@0.25 (default: all)")] = "",
-    masked: Annotated[str, typer.Option(help="Whether one feature is masked: both, yes or no")] = "both",
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Methods, separated by commas (default: all); search@0.25 sets the closeness, wachter+ adds refinement"
+        ),
+    ] = "",
+    masked: Annotated[str, typer.Option(help="Make one feature immutable: yes, no or both")] = "both",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds")] = 5,
-    rows: Annotated[int, typer.Option(min=1, help="Maximum number of unfavourable test rows")] = 1000,
-    out: Annotated[Path, typer.Option(help="A folder; what is in it already is not run again")] = RESULTS,
-    workers: Annotated[int, typer.Option(min=1, help="Number of processes, one thread each")] = 2,
+    rows: Annotated[int, typer.Option(min=1, help="Maximum number of refused test rows to explain")] = 1000,
+    out: Annotated[Path, typer.Option(help="Output folder; results in it that are up to date are reused")] = RESULTS,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread")] = 2,
 ) -> None:
-    """Run the paper's experiment and write benchmark.csv, tables.md and environment.json."""
+    """Run the paper's experiment and write benchmark.csv, tables.md and environment.json.
+
+    A run that was stopped continues where it was: start it again with the same --out.
+    """
     require_extra("tdce bench", "paper", "sklearn")
     from tdce_reproduction.benchmark.run import BenchmarkSettings, run
 
     if masked not in ("both", "yes", "no"):
-        raise InputError(f"masked {masked!r} must be both, yes or no")
-    kinds = ("no", "yes") if masked == "both" else (masked,)
-    setting = BenchmarkSettings(
+        raise InputError(f"--masked is {masked!r}; it must be yes, no or both")
+    settings = BenchmarkSettings(
         words_of(data) or BenchmarkSettings.data,
         words_of(methods) or BenchmarkSettings.methods,
-        kinds,
+        ("no", "yes") if masked == "both" else (masked,),
         seeds,
         rows,
         out,
         workers,
     )
-    run(setting, Progress(progress_mode()))
+    run(settings, Progress(progress_mode()))
     Console().print(f"Written: {out / 'benchmark.csv'}, {out / 'tables.md'}", highlight=False, soft_wrap=True)
 
 
 def figures(
-    only: Annotated[str, typer.Option(help="Some of pipeline,simplex,kl,correlations,tau,person (default: all)")] = "",
-    data: Annotated[str, typer.Option(help="The data set for correlations and tau")] = "lcd",
-    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds, for correlations and tau")] = 5,
-    rows: Annotated[int, typer.Option(min=1, help="Maximum number of unfavourable test rows")] = 1000,
-    out: Annotated[Path, typer.Option(help="A folder for the pictures and their data")] = PICTURES,
-    results: Annotated[Path, typer.Option(help="Folder of `tdce bench`: fitted explainers, earlier data")] = RESULTS,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Measure correlations and tau again (an hour on LCD)")] = False,
-    workers: Annotated[int, typer.Option(min=1, help="Number of processes, one thread each")] = 2,
+    only: Annotated[
+        str,
+        typer.Option(help="Figures, separated by commas: pipeline,simplex,kl,correlations,tau,person (default: all)"),
+    ] = "",
+    data: Annotated[str, typer.Option(help="Data set for correlations and tau")] = "lcd",
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds for correlations and tau")] = 5,
+    rows: Annotated[int, typer.Option(min=1, help="Maximum number of refused test rows to explain")] = 1000,
+    out: Annotated[Path, typer.Option(help="Output folder for the figures and their data")] = FIGURES_FOLDER,
+    results: Annotated[
+        Path, typer.Option(help="Folder of `tdce bench`, with fitted explainers and earlier data")
+    ] = RESULTS,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Measure correlations and tau again (takes an hour on lcd)")
+    ] = False,
+    workers: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread")] = 2,
 ) -> None:
     """Make the paper's figures: NAME.png, NAME.svg and their data, NAME.csv.
 
-    Earlier measurements for correlations and tau, in the folder itself or in RESULTS/figures, are used again.
+    Data of correlations and tau that are in --out or in the folder figures of --results are reused.
     """
     require_extra("tdce figures", "paper", "matplotlib", "sklearn")
-    from tdce_reproduction.figures import FIGURES, make
-    from tdce_reproduction.figures.work import Work
+    from tdce_reproduction.figures import FIGURES, make_figures
+    from tdce_reproduction.figures.workspace import Workspace
 
-    work = Work(out, data, seeds, rows, results, fresh, workers, Progress(progress_mode()))
-    written = make(words_of(only) or tuple(FIGURES), work)
+    workspace = Workspace(out, data, seeds, rows, results, fresh, workers, Progress(progress_mode()))
+    written = make_figures(words_of(only) or tuple(FIGURES), workspace)
     Console().print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The paper's figures: each is measured by one function and drawn by another from what was measured."""
+"""The paper's figures: one function measures the data of a figure, another draws it from those data."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from tdce._core import InputError, listing, one_thread
 from tdce.datasets import check_writable, make_folder
 from tdce_reproduction.figures import correlations, kl, person, pipeline, simplex, tau
 from tdce_reproduction.figures.style import save, styled
-from tdce_reproduction.figures.work import Work
+from tdce_reproduction.figures.workspace import Workspace
 
-__all__ = ["FIGURES", "Work", "make"]
+__all__ = ["FIGURES", "Workspace", "make_figures"]
 
 
 class Recipe(NamedTuple):
+    """How a figure is made."""
+
     draw: Callable[[pd.DataFrame], Figure]
-    measure: Callable[[Work], pd.DataFrame] | None = None  # None: there is nothing to measure
-    todo: Callable[[Work], Sequence[object]] | None = None  # what is not measured yet on the work's data set
+    measure: Callable[[Workspace], pd.DataFrame] | None = None  # None: the figure needs no data
+    todo: Callable[[Workspace], Sequence[object]] | None = None  # what is missing
     animate: Callable[[pd.DataFrame, Path], Path] | None = None
 
 
@@ -33,50 +35,50 @@ FIGURES = {
     "tau": Recipe(tau.draw, tau.measure, tau.todo),
     "person": Recipe(person.draw, person.measure),
 }
-"""By name, in the order of the paper; `person` is ours."""
+"""By name, in the order of the paper; `person` is not in the paper."""
 
 
-def make(names: Sequence[str], work: Work) -> list[Path]:
-    """NAME.png, NAME.svg and, where something was measured, NAME.csv in the folder `work.out`; returns their paths."""
+def make_figures(names: Sequence[str], workspace: Workspace) -> list[Path]:
+    """Write NAME.png, NAME.svg and, for figures with data, NAME.csv to the folder `workspace.out`; return the paths."""
     for name in names:
         if name not in FIGURES:
             raise InputError(f"there is no figure {name!r}; known: {listing(FIGURES)}")
-    if any(recipe.todo is not None and recipe.todo(work) for recipe in map(FIGURES.__getitem__, names)):
-        _check_data(work)
-    make_folder(work.out)
+    if any(recipe.todo is not None and recipe.todo(workspace) for recipe in map(FIGURES.__getitem__, names)):
+        _check_data(workspace)
+    make_folder(workspace.out)
     for name in names:
         for kind in ("csv", "png", "svg", "gif"):
-            check_writable(work.out / f"{name}.{kind}", endings=None)
+            check_writable(workspace.out / f"{name}.{kind}", endings=None)
     written: list[Path] = []
     for name in dict.fromkeys(names):
         table = pd.DataFrame()
         if FIGURES[name].measure is not None:
-            written.append(_measured(name, work))
+            written.append(_measure(name, workspace))
             table = pd.read_csv(written[-1])
-            table = table if FIGURES[name].todo is None else work.ours(table)
+            table = table if FIGURES[name].todo is None else workspace.select(table)
         with styled():
-            written += save(FIGURES[name].draw(table), work.out, name)
+            written += save(FIGURES[name].draw(table), workspace.out, name)
             if (animate := FIGURES[name].animate) is not None:
-                written.append(animate(table, work.out))
+                written.append(animate(table, workspace.out))
     return written
 
 
-def _measured(name: str, work: Work) -> Path:
-    """The file from which the picture is drawn: it is all that the picture needs."""
+def _measure(name: str, workspace: Workspace) -> Path:
+    """Write the data of a figure and return the file, from which alone the figure is drawn."""
     recipe = FIGURES[name]
     assert recipe.measure is not None
     if recipe.todo is not None:  # it shows its own progress
-        return work.keep(name, recipe.measure(work))
-    with one_thread(), work.progress.bar(name, 1) as bar:
-        table = recipe.measure(work)
+        return workspace.save(name, recipe.measure(workspace))
+    with one_thread(), workspace.progress.bar(name, 1) as bar:
+        table = recipe.measure(workspace)
         bar.advance()
-    return work.keep(name, table)
+    return workspace.save(name, table)
 
 
-def _check_data(work: Work) -> None:
-    """A missing table shows before any work."""
+def _check_data(workspace: Workspace) -> None:
+    """Report a missing table before any work."""
     try:
-        _ = work.bench(0).data
+        _ = workspace.bench(0).data
     except InputError as error:
         free = ",".join(name for name, recipe in FIGURES.items() if recipe.todo is None)
         raise InputError(f"{error} (--only {free} needs no data)") from None

@@ -1,4 +1,4 @@
-"""Figure 4: whether the counterfactuals' numbers are correlated as in the target class, and the categories match."""
+"""Figure 4: whether counterfactuals have the correlations and the categories of the target class."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import PRESETS, tuned_method
 from tdce_reproduction.benchmark.summary import ORDER
 from tdce_reproduction.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, new
-from tdce_reproduction.figures.work import Work
+from tdce_reproduction.figures.workspace import Workspace
 from tdce_reproduction.parallel import stream
 
 SHOWN = tuple(method for method in ORDER if method in METHODS and method != "guided_literal")
@@ -35,30 +35,32 @@ COLUMNS = ["data", "rows", "seed", "masked", "method", "kind", "a", "b", "value"
 Lines = list[dict[str, Any]]
 
 
-def todo(work: Work) -> list[int]:
-    """The seeds that are not measured yet."""
-    done = set(work.have("correlations", COLUMNS)["seed"])
-    return [seed for seed in range(work.seeds) if seed not in done]
+def todo(workspace: Workspace) -> list[int]:
+    """The seeds that are missing from the earlier data."""
+    done = set(workspace.earlier("correlations", COLUMNS)["seed"])
+    return [seed for seed in range(workspace.seeds) if seed not in done]
 
 
-def measure(work: Work) -> pd.DataFrame:
-    """One line per seed, mask, method and pair of numbers: how far their correlation is from the target class's; one
-    per category of one feature: its share; and one per feature: how many of the rows change it. `real rows` are unseen
-    rows of the target class, as many as the queries."""
-    table, jobs = work.have("correlations", COLUMNS), [(work.bench(seed),) for seed in todo(work)]
+def measure(workspace: Workspace) -> pd.DataFrame:
+    """For each seed, mask and method: one line per pair of numbers (how far their correlation is from that in the
+    target class), one per category of one feature (its share) and one per feature (the share of rows that change it).
+
+    `real rows` are unseen rows of the target class, as many as there are queries.
+    """
+    table, jobs = workspace.earlier("correlations", COLUMNS), [(workspace.bench(seed),) for seed in todo(workspace)]
     parts: dict[int, Lines] = {}
-    with work.progress.bar("correlations", len(jobs) * 2 * len(SHOWN)) as bar:
-        for seed, masked, method, lines in stream(measured, jobs, work.workers):
+    with workspace.progress.bar("correlations", len(jobs) * 2 * len(SHOWN)) as bar:
+        for seed, masked, method, lines in stream(measure_jobs, jobs, workspace.workers):
             parts[seed] = parts.get(seed, []) + lines
-            if (masked, method) == ("yes", SHOWN[-1]):  # a seed is kept when it is whole
-                table = work.more(table, parts[seed])
-                work.keep("correlations", table)
+            if (masked, method) == ("yes", SHOWN[-1]):  # a seed is saved when it is complete
+                table = workspace.append(table, parts[seed])
+                workspace.save("correlations", table)
             bar.advance(f"seed {seed}, {method}, masked {masked}")
     return table
 
 
-def measured(bench: Bench) -> Iterator[tuple[int, str, str, Lines]]:
-    """Seed, mask, method and lines, one method after another, on one thread."""
+def measure_jobs(bench: Bench) -> Iterator[tuple[int, str, str, Lines]]:
+    """Yield seed, mask, method and lines, one method after another, on one thread."""
     torch.set_num_threads(1)
     encoder, label = bench.fitted.encoder, bench.data.label
     target = bench.fitted.raw[(bench.fitted.y == bench.target).numpy()]
@@ -69,12 +71,12 @@ def measured(bench: Bench) -> Iterator[tuple[int, str, str, Lines]]:
         key = {"seed": bench.seed, "masked": masked}
         lines = [line for name, raw in beside.items() for line in _lines(bench, key | {"method": name}, raw, target)]
         for method in SHOWN:
-            made = tuned_method(method, bench.name)
-            found, feasible = bench.explanation(made.fit(bench.task(masked)), masked, bench.queries)
-            asked = found.status[:, 0] != "already"
-            raw, own = found.raw[asked, 0], feasible.own[asked]
+            fitted_method = tuned_method(method, bench.name).fit(bench.task(masked))
+            explanation, feasible = bench.explanation(fitted_method, masked, bench.queries)
+            searched = explanation.status[:, 0] != "already"
+            raw, own = explanation.raw[searched, 0], feasible.own[searched]
             lines += _lines(bench, key | {"method": method}, raw, target)
-            yield bench.seed, masked, method, lines + _changed(bench, key | {"method": method}, raw, own)
+            yield bench.seed, masked, method, lines + _change_lines(bench, key | {"method": method}, raw, own)
             lines = []
 
 
@@ -95,33 +97,33 @@ def _lines(bench: Bench, key: dict[str, Any], raw: Floats, target: Floats) -> Li
     ]
 
 
-def _changed(bench: Bench, key: dict[str, Any], raw: Floats, own: Floats) -> Lines:
-    """How many of the rows change each feature."""
+def _change_lines(bench: Bench, key: dict[str, Any], raw: Floats, own: Floats) -> Lines:
+    """The share of rows that change each feature."""
     share = (~same(raw, own)).mean(axis=0)
     names = bench.fitted.encoder.schema.names
     return [key | {"kind": "changed", "a": str(n), "b": "", "value": v} for n, v in zip(names, share, strict=True)]
 
 
 def shown_feature(schema: Schema, mask: Any) -> Categorical:
-    """The feature whose shares are shown: the one that the benchmark masks if it is categorical, or else the first."""
-    found = [f for f in schema if isinstance(f, Categorical)]
-    if not found:
-        raise InputError("this data set has no categorical feature whose shares could be shown; use another one")
-    return next((f for f in found if f.name == mask), found[0])
+    """The feature whose shares are shown: the masked one if it is categorical, or else the first that is."""
+    categorical = [f for f in schema if isinstance(f, Categorical)]
+    if not categorical:
+        raise InputError("correlations needs a data set with a categorical feature; choose another one with --data")
+    return next((f for f in categorical if f.name == mask), categorical[0])
 
 
 def correlation(raw: Floats) -> Floats:
-    """(n, features) -> Pearson's coefficients; missing values at the mean, 0 beside a feature that does not vary."""
+    """(n, features) -> Pearson's coefficients; a missing value counts as the mean, a constant feature correlates 0."""
     centred = np.nan_to_num(raw - np.nanmean(raw, axis=0))
     length = np.sqrt((centred**2).sum(axis=0))
     unit = centred / np.where(length > 0, length, 1.0)
-    found = np.asarray(unit.T @ unit)
-    np.fill_diagonal(found, 1.0)
-    return found
+    coefficients = np.asarray(unit.T @ unit)
+    np.fill_diagonal(coefficients, 1.0)
+    return coefficients
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """Matrices without a mask, bars of the categories, matrices with the mask; means over the seeds."""
+    """Matrices without a mask, bars of the categories, matrices with a mask; means over the seeds."""
     figure = new(15, 20)
     top, middle, bottom = figure.subfigures(3, 1, height_ratios=[1, 0.5, 1], squeeze=False)[:, 0]
     means = table.groupby(["kind", "masked", "method", "a", "b"], sort=False)["value"].mean().reset_index()
@@ -137,7 +139,7 @@ def draw(table: pd.DataFrame) -> Figure:
 
 def _matrices(figure: SubFigure, gaps: pd.DataFrame, most: float, title: str) -> None:
     """One matrix per method, and one of real rows; darker is further from the target class."""
-    figure.suptitle(f"{title}: correlations, how far from the target class's", x=0.01, ha="left", fontsize=17)
+    figure.suptitle(f"{title}: difference of correlations from the target class", x=0.01, ha="left", fontsize=17)
     panels = figure.subplots(2, 5)
     names = list(dict.fromkeys(gaps["a"]))
     short = [SHORT.get(name, spoken_name(name)) for name in names]
@@ -159,18 +161,18 @@ def _matrices(figure: SubFigure, gaps: pd.DataFrame, most: float, title: str) ->
 
 
 def _present(table: pd.DataFrame, methods: tuple[str, ...]) -> list[str]:
-    """An earlier measurement may have fewer methods."""
+    """Those methods that the table has; earlier data may have fewer."""
     have = set(table["method"])
     return [method for method in methods if method in have]
 
 
 def _bars(figure: SubFigure, shares: pd.DataFrame) -> None:
-    """The shares of the categories beside those of the target class; with the mask they cannot change."""
+    """The shares of the categories beside those of the target class; with a mask they cannot change."""
     shares = shares[shares["masked"] == "no"]
-    wanted = shares[shares["method"] == TARGET].set_index("b")["value"]
-    categories = wanted.nlargest(len(COLOURS)).index.sort_values()
-    some = f" (the {len(COLOURS)} commonest)" if len(categories) < len(wanted) else ""
-    title = f"Nothing masked: shares of {spoken_name(str(shares['a'].iloc[0]))}{some}"
+    target = shares[shares["method"] == TARGET].set_index("b")["value"]
+    categories = target.nlargest(len(COLOURS)).index.sort_values()
+    subset = f" (the {len(COLOURS)} most common)" if len(categories) < len(target) else ""
+    title = f"Nothing masked: shares of {spoken_name(str(shares['a'].iloc[0]))}{subset}"
     figure.suptitle(title, x=0.01, ha="left", fontsize=17)
     axes = figure.subplots()
     groups = _present(shares, (TARGET, *SHOWN, REFUSED))
@@ -179,7 +181,7 @@ def _bars(figure: SubFigure, shares: pd.DataFrame) -> None:
         heights = shares[shares["b"] == category].set_index("method")["value"].reindex(groups)
         at = np.arange(len(groups)) + (k - (len(categories) - 1) / 2) * width
         axes.bar(at, heights, 0.94 * width, color=colour, label=category)
-        axes.axhline(wanted[category], color=colour, linestyle=":", zorder=0)
+        axes.axhline(target[category], color=colour, linestyle=":", zorder=0)
     axes.set_xticks(range(len(groups)), [re.sub("[ _]", "\n", g) for g in groups])
     axes.set_ylabel("share of rows")
     axes.set_ylim(0, 1)

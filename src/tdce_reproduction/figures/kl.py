@@ -1,4 +1,4 @@
-"""Figure 3: the divergence of the Gumbel-softmax law from its approximation, and bounds on it, against temperature."""
+"""Figure 3: the divergence of the Gumbel-softmax distribution from its approximation, with bounds, by temperature."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from matplotlib.figure import Figure
 
 from tdce_reproduction import theory
 from tdce_reproduction.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, VERMILION, new
-from tdce_reproduction.figures.work import Work
+from tdce_reproduction.figures.workspace import Workspace
 
 PI = (0.2, 0.3, 0.5)
 TAUS = tuple(np.round(np.geomspace(0.1, 5, 40), 4).tolist())
-COUNT = 200_000
+DRAWS = 200_000
 
 
-def measure(work: Work) -> pd.DataFrame:
+def measure(workspace: Workspace) -> pd.DataFrame:
     """One line per temperature: the divergence, its standard error, and every pair of bounds."""
     pi, lines = np.array(PI), []
     for tau in TAUS:
-        log_x_min = float(theory.draws(pi, tau, COUNT).min())  # the x_min that the paper's bounds speak of
-        found = theory.divergence(pi, tau, COUNT)
+        log_x_min = float(theory.draws(pi, tau, DRAWS).min())  # the x_min of the paper's bounds
+        kl = theory.divergence(pi, tau, DRAWS)
         pairs = {
             "printed": theory.printed_bounds(len(pi), tau, log_x_min),
             "supplement": theory.supplement_bounds(len(pi), tau, log_x_min),
@@ -28,13 +28,13 @@ def measure(work: Work) -> pd.DataFrame:
             "free": theory.free_bounds(pi, tau),
             "tight": theory.tight_bounds(pi, tau),
         }
-        line = {"tau": tau, "kl": found.value, "error": found.error, "log_x_min": log_x_min}
+        line = {"tau": tau, "kl": kl.value, "error": kl.error, "log_x_min": log_x_min}
         lines.append(line | {f"{name}_{side}": getattr(b, side) for name, b in pairs.items() for side in b._fields})
     return pd.DataFrame(lines)
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """Left: the paper's bounds and the corrected pair. Right: those without x_min, on their own scale."""
+    """Left: the paper's bounds and the corrected ones. Right: those without x_min, on a scale of their own."""
     figure = new(13, 6)
     left, right = figure.subplots(1, 2)
     tau = table["tau"]

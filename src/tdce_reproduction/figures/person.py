@@ -1,4 +1,4 @@
-"""Figure 6: one person's way through the reverse steps of the paper's algorithm."""
+"""Figure 6: one person's trajectory through the reverse steps of Algorithm 1."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from tdce.methods import Guided, GuidedLiteral
 from tdce.report import spoken_name
 from tdce.schema import FeasibleSet, Numeric
 from tdce_reproduction.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, new
-from tdce_reproduction.figures.work import Work
+from tdce_reproduction.figures.workspace import Workspace
 
 METHODS = {
     "guided": "Algorithm 1, our reading (guided)",
     "guided_literal": "Algorithm 1, as printed (guided_literal)",
 }
-MAKE = {"guided": Guided, "guided_literal": GuidedLiteral}
-RETURNED = -1  # the time after the last: what is given to the person
+KINDS = {"guided": Guided, "guided_literal": GuidedLiteral}
+RETURNED = -1  # the time of the answer, after the last step
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 STYLES = ("-", "--", "-.", ":")
 PANELS = {
     "probability": "the model's probability of a yes",
     "number": "numbers: change (standard deviations)",
-    "category": "categories: weight of others than the own",
+    "category": "categories: weight of all but the own",
 }
 
 
-def measure(work: Work) -> pd.DataFrame:
+def measure(workspace: Workspace) -> pd.DataFrame:
     """One line per method, step and feature, for the first refused test applicant of the German credit data.
 
-    On the way it is the estimate of the clean row, at the end what is returned: a number's distance from the person's
-    own value, the weight of all categories but the person's own, and the model's probability.
+    A step shows the estimate of the clean row, the last one the answer: a number's distance from the person's own
+    value, the weight of all categories but the person's own, and the model's probability of the target.
     """
     data = load("german")
     explainer = Explainer(progress="silent").fit(data.part("train"), data.label, data.favourable, data.schema)
-    people = data.part("test")
-    person = people[explainer.predict(people) != data.favourable].head(1)
-    return pd.concat([way(explainer.fitted_, person, name) for name in METHODS], ignore_index=True)
+    test = data.part("test")
+    person = test[explainer.predict(test) != data.favourable].head(1)
+    return pd.concat([trajectory(explainer.fitted_, person, name) for name in METHODS], ignore_index=True)
 
 
-def way(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
-    """What a method's walk showed on the way to the answer for one row."""
-    method = MAKE[name]()
+def trajectory(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The steps of a method's walk to the answer for one row, and the answer."""
+    method = KINDS[name]()
     explainer = Explainer(method, progress="silent")
     explainer.fitted_ = fitted
     answer = explainer.explain(person)
@@ -81,7 +81,7 @@ def way(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """One row per method; what its answer changes is coloured and named, the rest is grey."""
+    """One row of panels per method; features that its answer changes are coloured and named, the others are grey."""
     figure = new(17, 14)
     table = table.fillna({"feature": "", "change": ""})
     halves = figure.subfigures(len(METHODS), 1, hspace=0.04, squeeze=False)[:, 0]
@@ -93,9 +93,9 @@ def draw(table: pd.DataFrame) -> Figure:
         walks = part.loc[part["t"] != RETURNED, "walk"].max()
         part["x"] = part["step"] + gap * part["walk"].replace(RETURNED, walks + 1)
         for axes, (kind, label) in zip(half.subplots(1, 3), PANELS.items(), strict=True):
-            _lines(axes, part[part["kind"] == kind])
+            _draw_lines(axes, part[part["kind"] == kind])
             axes.set_title(label, loc="left")
-            _time(axes, part.drop_duplicates("step"))
+            _draw_time_axis(axes, part.drop_duplicates("step"))
             if kind == "probability":
                 axes.axhline(0.5, color="0.7", linewidth=1, zorder=0)
             if kind != "number":
@@ -103,27 +103,27 @@ def draw(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def _lines(axes: Axes, part: pd.DataFrame) -> None:
-    """One line per feature, through each walk; a point at what is returned."""
+def _draw_lines(axes: Axes, part: pd.DataFrame) -> None:
+    """Draw one line per feature through each walk, and a point at the answer."""
     looks = iter([(colour, style) for style in STYLES for colour in COLOURS])
     for feature, own in part.groupby("feature", sort=False):
         change = str(own["change"].iloc[0])
         named = bool(change) or not feature
         colour, style = (next(looks) if feature else (BLACK, "-")) if named else ("0.8", "-")
         label = fill(f"{spoken_name(feature)}: {change}", 52, subsequent_indent="   ") if change else None
-        for walk, way in own.groupby("walk"):
+        for walk, steps in own.groupby("walk"):
             mark = "o" if walk == RETURNED else None
-            axes.plot(way["x"], way["value"], color=colour, linestyle=style, marker=mark, markersize=9,
+            axes.plot(steps["x"], steps["value"], color=colour, linestyle=style, marker=mark, markersize=9,
                       label=label if walk == 0 else None, zorder=2 + named)  # fmt: skip
     if (part["change"] != "").any():
         axes.legend(loc="upper left", bbox_to_anchor=(-0.05, -0.16), fontsize=13)
 
 
-def _time(axes: Axes, steps: pd.DataFrame) -> None:
-    """Ticks where a walk begins, half-way, where it ends, and at the answer."""
+def _draw_time_axis(axes: Axes, steps: pd.DataFrame) -> None:
+    """Put ticks where a walk begins, halfway, where it ends, and at the answer."""
     ticks = {}
-    for walk, way in steps.groupby("walk"):
-        for i in (0, len(way) // 2, len(way) - 1):
-            ticks[way["x"].iloc[i]] = "answer" if walk == RETURNED else str(way["t"].iloc[i])
+    for walk, part in steps.groupby("walk"):
+        for i in (0, len(part) // 2, len(part) - 1):
+            ticks[part["x"].iloc[i]] = "answer" if walk == RETURNED else str(part["t"].iloc[i])
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.set_xlabel("time t (of 1,000)")

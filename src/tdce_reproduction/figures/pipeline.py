@@ -1,4 +1,4 @@
-"""Figure 1: the pipeline, from a refused row to its counterfactual."""
+"""Figure 1: the pipeline from a refused row to its counterfactual."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
-from tdce_reproduction.figures.style import BLUE, GREEN, ORANGE, PURPLE, bare, new
+from tdce_reproduction.figures.style import BLUE, GREEN, ORANGE, PURPLE, hide_axes, new
 
 TINTS = {BLUE: "#DCEBF5", ORANGE: "#FCF0D9", GREEN: "#D9F0EA", PURPLE: "#F8EAF1"}
 
@@ -16,14 +16,14 @@ def draw(table: pd.DataFrame) -> Figure:
     """Left to right: the row, its noisy copy, the loop of denoising and guided steps, the counterfactual."""
     figure = new(16, 6.4)
     axes = figure.subplots()
-    bare(axes)
+    hide_axes(axes)
     axes.set_xlim(0, 16)
     axes.set_ylim(0, 6.4)
     _box(axes, 0.0, 3.2, 2.5, BLUE, "A refused row", "numbers: standardised\ncategories: one-hot")
     _box(axes, 3.2, 3.2, 2.6, PURPLE, "Noise it to time t", "numbers: Gaussian\ncategories:\nGumbel-softmax")
     _box(axes, 6.5, 3.2, 2.6, ORANGE, "Denoise", "an estimate of\nthe clean row")
     _box(axes, 9.8, 3.2, 2.6, ORANGE, "Step to t − 1", "posterior of the step,\nmoved along\nthe gradient")
-    _box(axes, 13.3, 3.2, 2.7, BLUE, "Counterfactual", "on the data's grid,\nwithin the limits,\njudged by the model")
+    _box(axes, 13.3, 3.2, 2.7, BLUE, "Counterfactual", "on the data's grid,\nfeasible,\ndecided by the model")
     _box(axes, 6.5, 0.0, 2.6, GREEN, "The model", "gradient of the log\nprobability of a yes")
     _box(axes, 9.8, 0.0, 2.6, PURPLE, "Immutable features", "the original, noised\nto the same time")
     for left, right in ((2.5, 3.2), (5.8, 6.5), (9.1, 9.8), (12.4, 13.3)):

@@ -19,19 +19,19 @@ from tdce.diffusion import TabularDiffusion
 from tdce.methods import Guided, Task
 from tdce.models import Class, Goals, NetworkModel, Oracle
 from tdce.schema import Encoder
-from tdce_reproduction.figures.style import BLUE, GREY, VERMILION, bare, new
-from tdce_reproduction.figures.work import Work
+from tdce_reproduction.figures.style import BLUE, GREY, VERMILION, hide_axes, new
+from tdce_reproduction.figures.workspace import Workspace
 
 SHARES = (0.5, 0.3, 0.2)  # of the classes A, B, C in the data
 YES = (0.1, 0.5, 0.9)  # the classifier's probability of the target for each class
 POINTS, STRIDES, SEED = 200, 50, 0
 CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, 3**0.5 / 2]])
-OFFSETS = ((0.0, -0.1), (0.0, -0.1), (0.0, 0.09))  # of the corners' names
-SHOWN = (1000, 800, 600, 400, 200, 0)
+OFFSETS = ((0.0, -0.1), (0.0, -0.1), (0.0, 0.09))  # of the corners' labels
+SHOWN = (1000, 800, 600, 400, 200, 0)  # times
 TITLES = {0: "without guidance", 1: "with guidance"}
 
 
-def measure(work: Work) -> pd.DataFrame:
+def measure(workspace: Workspace) -> pd.DataFrame:
     """One line per point and time: Algorithm 1 from pure noise, with weight 0 and 1 of the classifier's gradient."""
     task = _task()
     x, goals = torch.eye(3)[torch.arange(POINTS) % 3], Goals.all(Class(1), POINTS)
@@ -67,14 +67,14 @@ def draw(table: pd.DataFrame) -> Figure:
     panels = figure.subplots(2, len(SHOWN))
     for row, (guided, title) in zip(panels, TITLES.items(), strict=True):
         for axes, t in zip(row, SHOWN, strict=True):
-            _triangle(axes, f"t = {t:,}")
-            _put(axes, table, guided, t)
+            _draw_triangle(axes, f"t = {t:,}")
+            _draw_points(axes, table, guided, t)
         row[0].text(-0.3, 0.43, title, rotation=90, ha="center", va="center", fontsize=16)
     return figure
 
 
 def animate(table: pd.DataFrame, folder: Path) -> Path:
-    """simplex.gif: every time, both processes side by side."""
+    """Write simplex.gif: both processes side by side, at every second time."""
     figure = Figure(figsize=(9, 4.8))
     panels = figure.subplots(1, 2)
     figure.subplots_adjust(0.03, 0.04, 0.97, 0.84, 0.1)
@@ -84,21 +84,21 @@ def animate(table: pd.DataFrame, folder: Path) -> Path:
         t = times[min(i, len(times) - 1)]
         for axes, (guided, title) in zip(panels, TITLES.items(), strict=True):
             axes.clear()
-            _triangle(axes, title)
-            _put(axes, table, guided, t)
+            _draw_triangle(axes, title)
+            _draw_points(axes, table, guided, t)
         figure.suptitle(f"t = {t:,}")
         return list(panels)
 
-    made = FuncAnimation(figure, frame, frames=len(times) + 8)  # it rests on the last
+    animation = FuncAnimation(figure, frame, frames=len(times) + 8)  # it rests on the last
     path = folder / "simplex.gif"
     with TemporaryDirectory() as draft:
-        made.save(Path(draft) / path.name, writer=PillowWriter(fps=6), dpi=80)
+        animation.save(Path(draft) / path.name, writer=PillowWriter(fps=6), dpi=80)
         write_whole(path, (Path(draft) / path.name).read_bytes())
     return path
 
 
-def _put(axes: Axes, table: pd.DataFrame, guided: int, t: int) -> None:
-    """The points, and at each corner the share of those that are nearest to it."""
+def _draw_points(axes: Axes, table: pd.DataFrame, guided: int, t: int) -> None:
+    """Draw the points, and at each corner the share of points that are nearest to it."""
     part = table.loc[(table["guided"] == guided) & (table["t"] == t), ["a", "b", "c"]].to_numpy()
     x = part @ CORNERS
     axes.scatter(x[:, 0], x[:, 1], s=22, color=VERMILION if guided else BLUE, alpha=0.35, linewidths=0)
@@ -107,8 +107,8 @@ def _put(axes: Axes, table: pd.DataFrame, guided: int, t: int) -> None:
         axes.text(left + dx, top + dy, f"{name} {100 * share:.0f} %", ha="center", va="center", fontsize=12)
 
 
-def _triangle(axes: Axes, title: str) -> None:
-    bare(axes)
+def _draw_triangle(axes: Axes, title: str) -> None:
+    hide_axes(axes)
     outline = np.vstack([CORNERS, CORNERS[:1]])
     axes.plot(outline[:, 0], outline[:, 1], color=GREY, linewidth=1)
     axes.set_xlim(-0.22, 1.22)

@@ -1,4 +1,4 @@
-"""How the figures look, and how they are written: colours that everybody can tell apart, PNG and SVG."""
+"""The style of the figures (a palette for all kinds of colour vision), and how they are written: PNG and SVG."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def new(width: float, height: float) -> Figure:
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """NAME.png and NAME.svg, each whole."""
+    """Write NAME.png and NAME.svg, each atomically; return their paths."""
     written = []
     for kind in ("png", "svg"):
         content = io.BytesIO()
@@ -54,8 +54,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return written
 
 
-def bare(axes: Axes) -> None:
-    """Neither ticks nor frame."""
+def hide_axes(axes: Axes) -> None:
+    """Remove ticks and frame."""
     axes.set_xticks([])
     axes.set_yticks([])
     axes.spines[:].set_visible(False)

@@ -1,4 +1,4 @@
-"""Figure 5: what the temperature of the relaxed categories does to the counterfactuals."""
+"""Figure 5: the effect of the temperature of the relaxed categories on counterfactuals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tdce_reproduction.benchmark.cell import Bench, Cell
 from tdce_reproduction.benchmark.settings import tuned_method
 from tdce_reproduction.benchmark.summary import TITLES
 from tdce_reproduction.figures.style import BLUE, ORANGE, VERMILION, new
-from tdce_reproduction.figures.work import Work
+from tdce_reproduction.figures.workspace import Workspace
 from tdce_reproduction.parallel import stream
 
 TAUS = (0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 2.0, 3.0, 5.0)
@@ -31,42 +31,42 @@ METRICS = {
     "validity": "validity (share of rows), higher is better",
 }
 COLUMNS = ["data", "rows", "seed", "tau", "method", "metric", "value"]
-CHUNK = 3  # temperatures that one process measures before it makes room
+TAUS_PER_JOB = 3  # a process ends after these, which frees its memory
 
 
-def todo(work: Work) -> list[tuple[int, float]]:
-    """The seeds and temperatures that are not measured yet."""
-    table = work.have("tau", COLUMNS)
+def todo(workspace: Workspace) -> list[tuple[int, float]]:
+    """The seeds and temperatures that are missing from the earlier data."""
+    table = workspace.earlier("tau", COLUMNS)
     done = set(zip(table["seed"], table["tau"], strict=True))
-    return [(seed, tau) for seed in range(work.seeds) for tau in TAUS if (seed, tau) not in done]
+    return [(seed, tau) for seed in range(workspace.seeds) for tau in TAUS if (seed, tau) not in done]
 
 
-def measure(work: Work) -> pd.DataFrame:
-    """One line per temperature, seed, method and metric. The diffusion model is trained again at each temperature,
-    which is the same at all times and in sampling; the classifier, the queries and the autoencoders stay the same."""
-    table, left, jobs = work.have("tau", COLUMNS), todo(work), []
-    for seed in range(work.seeds):
-        taus = [tau for s, tau in left if s == seed]
-        jobs += [(work.bench(seed), taus[i : i + CHUNK]) for i in range(0, len(taus), CHUNK)]
-    with work.progress.bar("temperatures", len(left)) as bar:
-        for lines in stream(measured, jobs, work.workers):
-            table = work.more(table, lines)
-            work.keep("tau", table)
+def measure(workspace: Workspace) -> pd.DataFrame:
+    """One line per temperature, seed, method and metric. The diffusion model is retrained at each temperature, which is
+    the same at all times and in sampling; the classifier, the queries and the autoencoders stay the same."""
+    table, missing, jobs = workspace.earlier("tau", COLUMNS), todo(workspace), []
+    for seed in range(workspace.seeds):
+        taus = [tau for s, tau in missing if s == seed]
+        jobs += [(workspace.bench(seed), taus[i : i + TAUS_PER_JOB]) for i in range(0, len(taus), TAUS_PER_JOB)]
+    with workspace.progress.bar("temperatures", len(missing)) as bar:
+        for lines in stream(measure_jobs, jobs, workspace.workers):
+            table = workspace.append(table, lines)
+            workspace.save("tau", table)
             bar.advance(f"seed {lines[0]['seed']}, tau {lines[0]['tau']}")
     return table
 
 
-def measured(bench: Bench, taus: list[float]) -> Iterator[list[dict[str, Any]]]:
-    """The lines of one temperature after another, on one thread."""
+def measure_jobs(bench: Bench, taus: list[float]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the lines of one temperature after another, on one thread."""
     torch.set_num_threads(1)
     for tau in taus:
         task = replace(bench.task("no"), diffusion=bench.diffusion(tau))
         lines = []
         for method in METHODS:
-            made = Guided(soft_posterior=True) if method == "guided_soft" else tuned_method(method, bench.name)
-            found = bench.measure(Cell(bench.name, method, "no", bench.seed), made, task).metrics
+            tuned = Guided(soft_posterior=True) if method == "guided_soft" else tuned_method(method, bench.name)
+            values = bench.measure(Cell(bench.name, method, "no", bench.seed), tuned, task).metrics
             key = {"seed": bench.seed, "tau": tau, "method": method}
-            lines += [key | {"metric": metric, "value": found[metric]} for metric in METRICS if metric in found]
+            lines += [key | {"metric": metric, "value": values[metric]} for metric in METRICS if metric in values]
         yield lines
 
 
