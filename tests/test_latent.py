@@ -200,8 +200,8 @@ def test_a_flip_stays_true_to_the_data(task, vae, method):
 
 def test_the_autoencoder_is_trained_once_for_all_blocks_of_rows(monkeypatch):
     explainer, trained = lending.explainer(), []
-    explainer.method, real = "cchvae", VAE._trained.__func__
-    monkeypatch.setattr(VAE, "_trained", classmethod(lambda cls, *given: trained.append(cls) or real(cls, *given)))
+    explainer.method, real = "cchvae", VAE._train.__func__
+    monkeypatch.setattr(VAE, "_train", classmethod(lambda cls, *given: trained.append(cls) or real(cls, *given)))
     rows = lending.refused(explainer, 4)
     for block in (rows[:2], rows[2:]):
         explain_block(explainer, block, Asked())

@@ -138,7 +138,7 @@ def test_the_closest_flip_is_kept_and_until_there_is_one_the_latest():
     assert closest.x_cf[:, 0].tolist() == pytest.approx([0.2, 0.3])
     flips = offer([[[3.0, 9.0], [2.0, 9.0], [0.1, 9.0]], [[0.4, 9.0], [0.6, 9.0], [0.5, 9.0]]])
     assert flips.tolist() == [[True, True, False], [False, False, False]]
-    assert closest.found.tolist() == [True, False]
+    assert closest.solved.tolist() == [True, False]
     assert closest.x_cf[:, 0].tolist() == [2.0, 0.5]
     offer([[[2.5, 9.0]], [[5.0, 9.0]]])
     assert closest.x_cf.tolist() == [[2.0, 0.0], [5.0, 0.0]]  # 2.5 flips but is farther; the second column stays

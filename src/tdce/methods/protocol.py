@@ -1,4 +1,4 @@
-"""What a method is: it is fitted to a task, gets a query, and asks about candidates until it has an answer."""
+"""The protocol of a method: it is fitted to a task, given a query, and requests decisions until it has answers."""
 
 from __future__ import annotations
 
@@ -20,29 +20,27 @@ if TYPE_CHECKING:
     from tdce.methods.question import Question
 
 Guide = Callable[[Tensor], Tensor]
-"""What may lead: encoded rows (n, width) -> logits (n, classes), differentiable."""
+"""The model as a differentiable function: encoded rows (n, width) -> logits (n, classes)."""
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a method may know: the table, who decides, what may lead, the data and a model of it, what may change."""
+    """What a method is fitted to: the table's encoding, the model, the data, its diffusion model, what may change."""
 
     encoder: Encoder
     oracle: Oracle  # of the model to explain
-    guide: Guide | None  # its gradients, if it has any
+    guide: Guide | None  # the same model with gradients, if it has any
     diffusion: TabularDiffusion
     mutable: Tensor  # (width,) bool
-    x: Tensor  # (m, width) the rows that were learned; m = 0 if the explainer was loaded without them
+    x: Tensor  # (m, width) the training rows; m = 0 if the explainer was loaded without them
     y: Tensor  # (m,) their class numbers
     seed: int = 0  # of whatever the method trains
-    synthetic: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (p, width) synthetic ones
+    synthetic: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (p, width) synthetic rows
     energy_quantiles: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (classes, knots) for `plausibility`
     memo: dict[Hashable, Any] = field(default_factory=dict)  # see `memoise`
-    synthetic_scores: Tensor | None = (
-        None  # (p, columns) what the model says of the synthetic people, if that is known already
-    )
+    synthetic_scores: Tensor | None = None  # (p, columns) the model's scores of the synthetic rows, if known
     proposals: Proposals | None = None  # for amortised answers
     shortcut: Shortcut | None = None  # a quicker method that is tried before the usual one, if the question suits it
 
@@ -52,7 +50,7 @@ class Task:
 
     @property
     def free(self) -> Tensor:
-        """(features,) which of them may change."""
+        """(features,) which features may change."""
         return self.space.gathered(self.mutable.float()[None])[0] > 0
 
     @property
@@ -61,11 +59,11 @@ class Task:
         return len(self.x) > 0
 
     def require_rows(self, who: str) -> None:
-        """An error with the remedy, for what cannot do without the rows."""
+        """Raise an error with the remedy if there are no training rows."""
         if not self.has_rows:
             raise InputError(
-                f"{who} needs the training rows, and this artefact holds none; fit it again and keep them "
-                "(Explainer(keep_rows=True), or `tdce fit --keep-rows`), or use the method search, which needs none"
+                f"{who} needs the training rows, but this artefact holds none; fit it again with "
+                "Explainer(keep_rows=True) or `tdce fit --keep-rows`, or use the method search, which needs none"
             )
 
     def require_guide(self, who: str) -> Guide:
@@ -74,88 +72,88 @@ class Task:
             raise InputError(f"{who} needs a model with gradients, but this one has none; use cchvae, face or nice")
         return self.guide
 
-    def memoise(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What was made earlier under this key for the same rows and models; otherwise made now and kept."""
-        made_for = (self.x, self.synthetic, self.diffusion, self.oracle.model, self.guide)
-        whole = (key, *map(id, made_for))  # kept with them, so that no other object takes over an id
+    def memoise(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        """The result of `make`, computed once per key for the same rows and models."""
+        inputs = (self.x, self.synthetic, self.diffusion, self.oracle.model, self.guide)
+        whole = (key, *map(id, inputs))  # stored with the inputs, so that no other object takes over an id
         if whole not in self.memo:
-            self.memo[whole] = made_for, make()
-        made: Made = self.memo[whole][1]
-        return made
+            self.memo[whole] = inputs, make()
+        result: Result = self.memo[whole][1]
+        return result
 
 
 class Request(NamedTuple):
-    """Candidates for the judge."""
+    """Candidates on which a method requests decisions."""
 
-    x: Tensor  # (m, k, width) of some rows of the query, k candidates for each
+    x: Tensor  # (m, k, width) k candidates for each of some rows of the query
     at: Tensor  # (m,) which rows these are
-    on_grid_only: bool = False  # not yet put within each row's limits: for methods whose papers know of none
-    last: bool = False  # what is returned: it is asked about in any case
+    on_grid_only: bool = False  # on the grid, but not within each row's bounds: for methods published without bounds
+    last: bool = False  # final answers: decided whatever is left of the query budget
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Candidates as they would be returned, and the verdict on each."""
+    """Candidates as they would be returned, and the decision on each."""
 
-    different: Floats  # (at most m, k, features) those of different rows
+    distinct: Floats  # (up to m, k, features) the candidates without those of padding
     place: Tensor  # (m,) where each row's are among them
     met: Tensor  # (m, k) whether the goal is met
-    margin: Tensor  # (m, k) how far beyond the border, at least 0 if and only if it is met
+    margin: Tensor  # (m, k) how far beyond the decision boundary, at least 0 if and only if the goal is met
     score: Tensor  # (m, k, columns)
     embed: Callable[[Floats], Tensor]
 
     @property
     def raw(self) -> Floats:
         """(m, k, features) the candidates."""
-        return np.take(self.different, self.place.numpy(), axis=0)
+        return np.take(self.distinct, self.place.numpy(), axis=0)
 
     @property
     def x(self) -> Tensor:
         """(m, k, width) the candidates, encoded."""
-        m, k, features = self.different.shape
-        return self.embed(self.different.reshape(m * k, features)).float().view(m, k, -1)[self.place]
+        m, k, features = self.distinct.shape
+        return self.embed(self.distinct.reshape(m * k, features)).float().view(m, k, -1)[self.place]
 
     def row(self, which: Tensor) -> Tensor:
-        """(m, width) one candidate of each row, encoded."""
+        """(m, width) one candidate of each row, given by `which` (m,), encoded."""
         return self.embed(self.raw[range(len(which)), which.numpy()]).float()
 
 
 @dataclass(frozen=True)
 class Query:
-    """What a method is asked."""
+    """What a method is given: rows, their goals and their bounds."""
 
-    x: Tensor  # (n, width) rows, of which none meets its goal
+    x: Tensor  # (n, width) rows, none of which meets its goal
     decision: Decision  # on the rows as they are
     goals: Goals  # one per row
-    bounds: EncodedBounds  # how far each row may go
-    closeness: float | None  # from 0, typical of what is wanted, to 1, near to the row; None: the method's own
-    options: int = 1  # how many answers are wanted
+    bounds: EncodedBounds  # of each row's values
+    closeness: float | None  # the trade-off, from 0 (plausible) to 1 (close to the row); None: the method's default
+    options: int = 1  # how many answers per row
     costs: Tensor = field(default_factory=lambda: torch.ones(()))  # (features,) of changing each, or () of any
 
     def ask(self, x: Tensor, at: Tensor | None = None, on_grid_only: bool = False) -> Request:
-        """Candidates (m, width) or (m, k, width) of all rows or of those at `at`."""
+        """The request for decisions on candidates (m, width) or (m, k, width) of all rows or of those at `at`."""
         x = x if x.dim() == 3 else x[:, None]
         return Request(x, torch.arange(len(self.x)) if at is None else at, on_grid_only)
 
 
-Dialogue = Generator[Request, Reply, Made]
-"""Yields candidates, is sent the verdicts, returns something."""
+Dialogue = Generator[Request, Reply, Result]
+"""Yields requests, is sent replies, returns a result."""
 
 Search = Dialogue[Tensor]
-"""... its answers, encoded: (n, width), or (n, options, width) if it has several at once."""
+"""A dialogue that returns encoded answers: (n, width), or (n, options, width) if it finds several at once."""
 
 
 @runtime_checkable
 class Method(Protocol):
     """Hyper-parameters go to the constructor, data to `fit`, queries to `search`.
 
-    `task_` is what it was fitted to. Its judge has the last word, so a method that explains a model of its own puts a
-    judge of that one there.
+    `task_` is what it was fitted to. Its oracle decides on the answers, so a method that explains a model of its own
+    puts an oracle of that model there.
     """
 
     edition: ClassVar[int]  # raised when its answers change
     random: ClassVar[bool]  # whether another draw may give another answer; if so, options are chosen from several
-    has_tradeoff: ClassVar[bool]  # whether it heeds the query's closeness
+    has_tradeoff: ClassVar[bool]  # whether it uses the query's closeness
 
     @property
     def task_(self) -> Task | None: ...
@@ -163,7 +161,7 @@ class Method(Protocol):
     def fit(self, task: Task) -> Self: ...
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """`noise` is all the randomness there is: a function of the row, the seed and the option."""
+        """`noise` is the only source of randomness: a function of the row, the seed and the draw."""
 
 
 Shortcut = Callable[[Method, "Question", Goals], Method | None]

@@ -1,1 +1,1 @@
-"""The paper's baselines and NICE, each in a file of its own."""
+"""The paper's baselines and NICE, one file per method."""

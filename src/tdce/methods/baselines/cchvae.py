@@ -1,8 +1,8 @@
 """C-CHVAE: M. Pawelczyk, K. Broelemann, G. Kasneci, "Learning model-agnostic counterfactual explanations for tabular
 data", 2020.
 
-A variational autoencoder given the immutable features, and growing spheres around the query in its latent
-space, until a decoded point falls into the target class. It asks the classifier for answers only, never for gradients.
+A variational autoencoder conditioned on the immutable features, and growing spheres around the row in its latent space,
+until a decoded point falls into the target class. It needs the model's decisions only, no gradients.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from tdce.methods.settings import POSITIVE, check_settings
 
 @dataclass(frozen=True)
 class CCHVAE:
-    """The closest row that flips in the first ring, around the mean of q(z | x, immutable), that has one."""
+    """The closest candidate in the target class, from the first ring around the mean of q(z | x, immutable) that has
+    one."""
 
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = True
@@ -37,12 +38,7 @@ class CCHVAE:
 
     def __post_init__(self) -> None:
         check_settings(
-            self,
-            candidates=(1, 10_000),
-            rings=(1, 1000),
-            width=(POSITIVE, 10),
-            latent=(1, 64),
-            hidden=(1, 4096),
+            self, candidates=(1, 10_000), rings=(1, 1000), width=(POSITIVE, 10), latent=(1, 64), hidden=(1, 4096)
         )
 
     def fit(self, task: Task) -> Self:
@@ -55,18 +51,18 @@ class CCHVAE:
         closest, mu = Closest(query, l1), vae.encode(x)[0]
         x_cf, condition = x, x.repeat_interleave(k, dim=0)
         for ring in range(self.rings):
-            done = closest.found
-            if done.all():
+            solved = closest.solved
+            if solved.all():
                 break
             z = mu[:, None] + shell(noise, k, self.latent, self.width * ring, self.width * (ring + 1))
             yield from closest.offer(vae.decode(z.flatten(0, 1), condition).view(len(x), k, -1))
-            x_cf = torch.where(done[:, None], x_cf, closest.x_cf)  # a later ring never replaces an earlier find
+            x_cf = torch.where(solved[:, None], x_cf, closest.x_cf)  # a later ring never replaces an earlier answer
         return x_cf
 
 
 def shell(noise: Noise, points: int, latent: int, low: float, high: float) -> Tensor:
     """(n, points, latent) uniform in the volume between two spheres: r^d is uniform between low^d and high^d."""
-    way = noise.normal(points * latent).view(-1, points, latent)
-    length: Tensor = way.norm(dim=2, keepdim=True)
+    direction = noise.normal(points * latent).view(-1, points, latent)
+    length: Tensor = direction.norm(dim=2, keepdim=True)
     r = (low**latent + (high**latent - low**latent) * noise.uniform(points)).pow(1 / latent).float()
-    return way / length * r[:, :, None]
+    return direction / length * r[:, :, None]

@@ -1,7 +1,7 @@
 """CounterNet: a predictor and a generator of counterfactuals for it, trained together.
 
 H. Guo, T. H. Nguyen, A. Yadav, "CounterNet: End-to-End Training of Prediction Aware Counterfactual Explanations",
-KDD 2023. The generator sees what the predictor sees in a row, and answers in one forward pass.
+KDD 2023. The generator sees the predictor's latents of a row and answers in one forward pass.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from tdce.methods.settings import POSITIVE, check_settings
 from tdce.models import NetworkModel, Oracle
 from tdce.schema import Space
 
-HELD_OUT = 0.1  # share of the rows by which training stops
+HELD_OUT = 0.1  # share of the rows for early stopping
 
 
 @dataclass(frozen=True)
 class CounterNet:
-    """It explains its own predictor, not the model of the task that it is fitted to.
+    """It explains its own predictor, not the model of the task.
 
-    Weights, widths, batch and rate are those of the authors' code. Beyond the paper, the generator is told the target,
+    Weights, widths, batch and rate are those of the authors' code. Unlike the paper, the generator is given the target,
     so that there may be more than two classes, sees the row besides its latents, and learns on hard categories, because
     soft ones can satisfy the predictor half-way between two categories and fail at either. Early stopping and averaged
-    weights replace dropout, and the two blocks step at the same time, not in turns.
+    weights replace dropout, and both blocks are updated at the same time, not in turns.
     """
 
     edition: ClassVar[int] = 1  # raised when its answers change
@@ -43,8 +43,8 @@ class CounterNet:
     encoder: tuple[int, ...] = (50, 10)  # widths of the layers
     predictor: tuple[int, ...] = (10,)
     generator: tuple[int, ...] = (50, 50)
-    sees_row: bool = True  # False: as in the paper, where what the encoder drops cannot be kept
-    straight_through: bool = True  # hard categories in training; False: soft ones, as in the paper, hard at the end
+    sees_row: bool = True  # False: as in the paper, where the generator cannot keep what the encoder drops
+    straight_through: bool = True  # hard categories in training; False: soft ones, as in the paper
     steps: int = 2000
     batch: int = 128
     rate: float = 3e-3
@@ -60,12 +60,12 @@ class CounterNet:
     def fit(self, task: Task) -> Self:
         task.require_rows("CounterNet")
         key = (replace(self, task_=None, network_=None), tuple(task.mutable.tolist()), task.seed)
-        network = task.memoise(key, lambda: self._trained(task))
+        network = task.memoise(key, lambda: self._train(task))
         classes = task.oracle.model.outputs[0].classes  # of which some may be missing in y
         oracle = Oracle(NetworkModel(network.predictor, task.encoder.embed, classes))
         return replace(self, task_=replace(task, oracle=oracle, guide=network.predictor), network_=network)
 
-    def _trained(self, task: Task) -> Network:
+    def _train(self, task: Task) -> Network:
         draw = Generator().manual_seed(task.seed)
         order = torch.randperm(len(task.x), generator=draw)
         held_out, rows = order.tensor_split([int(len(order) * HELD_OUT)])
@@ -90,19 +90,19 @@ class CounterNet:
         return network
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """One forward pass, without randomness and without asking the judge."""
+        """One forward pass; `noise` is not used."""
         assert self.network_ is not None, "call fit first"
         space, mutable, x = task_of(self).space, task_of(self).mutable, query.x
         target = query.goals.target_class(self.network_.predictor(x).softmax(dim=1))
         num, cat = space.split(self.network_(x, target))
         return torch.where(mutable, space.join(num, space.one_hot(cat)), x)
-        yield  # makes it a search
+        yield  # makes it a generator, although it never queries the model
 
 
 class Losses(NamedTuple):
-    prediction: Tensor  # L_1: moves the predictor alone
-    validity: Tensor  # L_2, L_3: move the generator alone
-    proximity: Tensor
+    prediction: Tensor  # L_1, of the predictor alone
+    validity: Tensor  # L_2, of the generator alone
+    proximity: Tensor  # L_3, of the generator alone
 
 
 def losses(
@@ -126,7 +126,7 @@ def losses(
 
 
 class Network(nn.Module):
-    """(x, target) -> x_cf; the predictor is taken as it is."""
+    """(x, target) -> x_cf; the generator's losses do not change the predictor."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What the descending methods share: a descent of many rows at once, and a memory of the best that it comes across."""
+"""Gradient descent on many rows at once, and the closest accepted candidate on its way; shared by several methods."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Distance = Callable[[Tensor, Tensor], Tensor]  # (..., width), (..., width) -> (
 
 
 class Closest:
-    """Keeps, for each row, the closest candidate in the target class; until there is one, the latest.
+    """Keeps the closest candidate of each row in the target class; until there is one, the latest.
 
-    Candidates are judged on the data's grid, categories hard, immutable columns the query's.
+    Decisions are on candidates on the data's grid, with hard categories and the row's immutable columns.
     """
 
     def __init__(self, query: Query, distance: Distance) -> None:
@@ -24,39 +24,39 @@ class Closest:
         self.x_cf, self.away = query.x, torch.full((len(query.x),), torch.inf)
 
     @property
-    def found(self) -> Tensor:
+    def solved(self) -> Tensor:
         """(n,) which rows have a candidate in the target class."""
         return self.away.isfinite()
 
     def offer(self, candidates: Tensor) -> Dialogue[Tensor]:
-        """(n, k, width) candidates of each row -> (n, k) which of them are what is wanted."""
+        """(n, k, width) candidates of each row -> (n, k) which of them meet the goal."""
         n, k, width = candidates.shape
         reply = yield self.query.ask(candidates, on_grid_only=True)
-        settled, flips = reply.x, reply.met
+        x_cf, met = reply.x, reply.met
         own = self.query.x[:, None].expand(n, k, width)
-        away, best = self.distance(settled, own).masked_fill(~flips, torch.inf).min(dim=1)
-        best = torch.where(flips.any(dim=1), best, k - 1)
-        take = (away < self.away) | ~self.found
-        self.x_cf = torch.where(take[:, None], settled[torch.arange(n), best], self.x_cf)
+        away, best = self.distance(x_cf, own).masked_fill(~met, torch.inf).min(dim=1)
+        best = torch.where(met.any(dim=1), best, k - 1)
+        take = (away < self.away) | ~self.solved
+        self.x_cf = torch.where(take[:, None], x_cf[torch.arange(n), best], self.x_cf)
         self.away = torch.minimum(away, self.away)
-        return flips
+        return met
 
 
 def descend(
     start: Tensor,  # (n, d) where each row's search begins
-    row: Callable[[Tensor], Tensor],  # (n, d) -> (n, width) the soft row that a point stands for
+    row: Callable[[Tensor], Tensor],  # (n, d) -> (n, width) the soft row of a point
     loss: Callable[[Tensor, Tensor], Tensor],  # soft rows (n, width), weights (n,) -> (n,)
     closest: Closest,
     steps: int,
     rate: float,
     every: int,
-    growth: float = 1.0,  # of the weights, at every judgement
+    growth: float = 1.0,  # of the weights, at every decision
 ) -> Search:
-    """Adam on every row separately, judged every few steps.
+    """Adam on every row separately, with a decision every few steps.
 
-    A row's weight grows while it is refused and shrinks while it is in the target class, so that it comes to rest at
-    the border, a saddle of min over x', max over lambda. Adam works element by element and the sum over rows
-    keeps their gradients separate, so rows do not influence each other.
+    A row's weight grows while the row is refused and shrinks while it is in the target class, so that the row comes to
+    rest at the decision boundary, a saddle of min over x', max over lambda. Adam works element by element and the sum
+    over rows keeps their gradients separate, so rows do not influence each other.
     """
     at, weight = start.detach().clone().requires_grad_(), torch.ones(len(start))
     adam = Adam((at,))
@@ -67,8 +67,8 @@ def descend(
         if step % every == 0 or step == steps:
             with torch.no_grad():
                 candidates = row(at)[:, None]
-            flips = (yield from closest.offer(candidates))[:, 0]
-            weight = torch.where(flips, weight / growth, weight * growth)
+            met = (yield from closest.offer(candidates))[:, 0]
+            weight = torch.where(met, weight / growth, weight * growth)
     return closest.x_cf
 
 

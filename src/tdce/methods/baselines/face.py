@@ -1,8 +1,8 @@
 """FACE: the nearest confident real row, reached through dense data.
 
 R. Poyiadzi, K. Sokol, R. Santos-Rodriguez, T. De Bie, P. Flach, "FACE: Feasible and Actionable Counterfactual
-Explanations", AIES 2020. Rows are the nodes of a graph, neighbours are joined, an edge over sparse ground is long; the
-answer is the row, confidently of the target class, at the end of the shortest path.
+Explanations", AIES 2020. Rows are the nodes of a graph, edges join neighbours and are long where data are sparse; the
+answer is the row at the end of the shortest path to the target class.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from tdce.methods.protocol import Query, Search, Task, task_of
 from tdce.methods.settings import POSITIVE, check_settings
 from tdce.models import Goal, Goals
 
-SHORTEST = 1e-12  # of an edge: twins are joined by almost nothing, not by nothing, which in a sparse matrix is no edge
+MIN_LENGTH = 1e-12  # of an edge, between identical rows: in a sparse matrix 0 would be no edge
 
 
 @dataclass(frozen=True)
 class FACE:
     """Shortest paths over the training rows that agree with the query on every immutable column.
 
-    One Dijkstra search per goal, from all rows that meet it with confidence, tells every row which of them is
-    nearest. A query enters the graph by edges to its own neighbours. Where no path leads, the query comes back.
-    The paper's threshold on the density of an answer is left at zero: the paths already avoid sparse ground.
+    One Dijkstra search per goal, from all rows that meet it with confidence, finds the nearest of them for every node.
+    A query enters the graph by edges to its own neighbours. Without a path, the row comes back unchanged. The paper's
+    threshold on the density of an answer is left at zero: the paths already avoid sparse regions.
     """
 
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = False
     k: int = 50  # neighbours of a row
-    epsilon: float | None = None  # with it, the neighbours are instead all rows within this distance
+    epsilon: float | None = None  # if set, the neighbours are all rows within this distance instead
     confidence: float = 0.6  # t_p: the least probability of the target class at an answer; a higher threshold wins
-    rows: int = 50_000  # at most this many training rows are nodes
+    rows: int = 50_000  # the largest number of nodes
     task_: Task | None = field(default=None, repr=False)
     graph_: Graph | None = field(default=None, repr=False)
 
@@ -49,14 +49,14 @@ class FACE:
         task.require_rows("FACE")
         require_extra("FACE", "paper", "sklearn")
         if not task.mutable.any():
-            return replace(self, task_=task)  # nowhere to go, so no graph
+            return replace(self, task_=task)  # nothing may change: no graph needed
         key = (replace(self, task_=None, graph_=None), tuple(task.mutable.tolist()), task.seed)
         nodes = min(self.rows, len(task.x))
         graph = task.oracle.charge(key, nodes, lambda: task.memoise(key, lambda: self._graph(task)))
         return replace(self, task_=task, graph_=graph)
 
     def _graph(self, task: Task) -> Graph:
-        from scipy.sparse import csr_array  # only here, as below: no other method waits for these libraries
+        from scipy.sparse import csr_array  # imported here, as below, so that no other method waits for it
 
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
         nodes = task.x[order[: self.rows].sort().values]
@@ -73,11 +73,12 @@ class FACE:
         return Graph(nodes, parts, graph, score)
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """The ends of the shortest paths, without randomness and without asking the judge."""
+        """The ends of the shortest paths; `noise` is not used."""
         return self.nearest_ends(query.x, query.goals)
-        yield  # makes it a search
+        yield  # makes it a generator, although it never queries the model
 
     def nearest_ends(self, x: Tensor, goals: Goals) -> Tensor:
+        """(n, width) the ends of the shortest paths from rows (n, width); rows without a path as they are."""
         if self.graph_ is None:
             return x.clone()
         nodes, parts = self.graph_.nodes, self.graph_.parts
@@ -92,31 +93,35 @@ class FACE:
             wanted = goals.which[at].numpy()[row]
             cost = weight + to_go[wanted, node]
             order = np.lexsort((cost, row))
-            first = order[np.unique(row[order], return_index=True)[1]]  # the cheapest way in, for each row
+            first = order[np.unique(row[order], return_index=True)[1]]  # the cheapest entrance of each row
             first = first[np.isfinite(cost[first])]
             x_cf[at[row[first]]] = nodes[end[wanted[first], node[first]]]
         return torch.where(mutable, x_cf, x)
 
     def _paths(self, graph: Graph, goal: Goal) -> tuple[Floats, Positions]:
-        """For each node the length of the path to the nearest one that would count as an answer, and which one that
-        is; infinite where there is no path."""
+        """For each node, the length of the path to the nearest node that counts as an answer, infinite if there is no
+        path; and the number of that node."""
         key = goal, self.confidence
         if key not in graph.paths:
-            sure = (goal.chance(graph.score) >= self.confidence) & goal.met(graph.score)
-            graph.paths[key] = _nearest_source(graph.edges, np.flatnonzero(sure.numpy()))
+            confident = (goal.chance(graph.score) >= self.confidence) & goal.met(graph.score)
+            graph.paths[key] = _nearest_source(graph.edges, np.flatnonzero(confident.numpy()))
         return graph.paths[key]
 
 
 @dataclass(frozen=True)
 class Graph:
+    """The graph over training rows, with what the model says of them."""
+
     nodes: Tensor  # (m, width) rows
     parts: dict[bytes, Part]  # by the values of the immutable columns: no edge leads from one to another
     edges: Any  # (m, m) lengths, a sparse matrix
     score: Tensor  # (m, classes) the model's, of the nodes
-    paths: dict[tuple[Goal, float], tuple[Floats, Positions]] = field(default_factory=dict)  # found when first needed
+    paths: dict[tuple[Goal, float], tuple[Floats, Positions]] = field(default_factory=dict)  # on demand
 
 
 class Edges(NamedTuple):
+    """Edges to nodes, one per element."""
+
     row: Positions  # a query or a node
     node: Positions
     weight: Floats
@@ -124,13 +129,13 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """The nodes that share the values of all immutable columns; a row is here its other columns alone."""
+    """The nodes that share the values of all immutable columns; rows here have the other columns only."""
 
     at: Positions  # (n,) numbers of the nodes
-    tree: Any  # looks at one query at a time, so that what it finds never depends on the rest of the batch
+    tree: Any  # searches for one row at a time, so that its result never depends on the rest of the batch
     k: int
     epsilon: float | None
-    features: int  # d, the dimension: the weights of one category are one freedom together
+    features: int  # d, the dimension: the weights of one category count as one
     log_r: float
 
     @classmethod
@@ -141,14 +146,14 @@ class Part:
         return cls(at, _finder(x, "kd_tree"), k, epsilon, features, log_r)
 
     def inner(self, x: Floats) -> Edges:
-        """Among the nodes; none is its own neighbour."""
+        """The edges among the nodes; no node is its own neighbour."""
         if len(x) == 1:
             return Edges(self.at[:0], self.at[:0], np.zeros(0))
         edges = self._edges(_finder(x, "auto"), None, min(self.k, len(x) - 1))  # wide rows: matrix products
         return edges._replace(row=self.at[edges.row])
 
     def entrances(self, x: Floats) -> Edges:
-        """From queries to nodes."""
+        """The edges from queries to nodes."""
         return self._edges(self.tree, x, self.k)
 
     def _edges(self, finder: Any, x: Floats | None, k: int) -> Edges:
@@ -159,25 +164,25 @@ class Part:
         return Edges(graph.row, self.at[graph.col], self.weight(graph.data))
 
     def weight(self, distance: Floats) -> Floats:
-        """f(p) * distance, where p = r / distance^d is the density that an edge of this length speaks for.
+        """f(p) * distance, where p = r / distance^d is the density estimated from an edge of this length.
 
-        r = k / (N eta_d), or epsilon^d. The paper prints p without the power d of the density estimate that it takes
-        over, and f = -log, which is negative where p > 1; log(1 + 1 / p) is nearly -log p at a small p and never < 0.
+        r = k / (N eta_d), or epsilon^d. The paper prints p without the power d of the density estimate, and f = -log,
+        which is negative where p > 1; log(1 + 1 / p) is nearly -log p at a small p and never negative.
         """
-        log_p = self.log_r - self.features * np.log(np.maximum(distance, SHORTEST))
-        weight: Floats = np.maximum(np.logaddexp(0, -log_p) * distance, SHORTEST)
+        log_p = self.log_r - self.features * np.log(np.maximum(distance, MIN_LENGTH))
+        weight: Floats = np.maximum(np.logaddexp(0, -log_p) * distance, MIN_LENGTH)
         return weight
 
 
 def _finder(x: Floats, algorithm: str) -> Any:
-    """Who is near whom among these rows."""
+    """A nearest-neighbour search among these rows."""
     from sklearn.neighbors import NearestNeighbors  # type: ignore[import-untyped]
 
     return NearestNeighbors(algorithm=algorithm).fit(x)
 
 
 def _groups(x: Tensor, mutable: Tensor) -> dict[bytes, Positions]:
-    """Row numbers by the values of the immutable columns."""
+    """Row numbers, grouped by the values of the immutable columns."""
     groups: dict[bytes, list[int]] = {}
     for i, values in enumerate((x[:, ~mutable] + 0.0).numpy()):  # -0.0 + 0.0 = 0.0, the same bytes
         groups.setdefault(values.tobytes(), []).append(i)
@@ -190,7 +195,7 @@ def _free(x: Tensor, mutable: Tensor) -> Floats:
 
 
 def _nearest_source(graph: Any, sources: Positions) -> tuple[Floats, Positions]:
-    """For each node the shortest path to any of the sources, and which one that is."""
+    """For each node, the length of the shortest path to any of the sources, and which source that is."""
     if len(sources) == 0:
         return np.full(graph.shape[0], np.inf), np.zeros(graph.shape[0], dtype=np.int64)
     from scipy.sparse.csgraph import dijkstra

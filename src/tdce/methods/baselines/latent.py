@@ -28,10 +28,10 @@ class Revise:
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = False
-    proximity: float = 0.3  # lambda of that paper
+    proximity: float = 0.3  # lambda of the paper
     steps: int = 150
     rate: float = 0.1  # of Adam, falling to zero
-    every: int = 5  # steps between two judgements
+    every: int = 5  # steps between two decisions
     growth: float = 1.1  # of the target's weight: up while a row is refused, down while it is not; 1 as published
     latent: int = 8
     hidden: int = 128
@@ -53,8 +53,8 @@ class Revise:
         return weight * miss + self.proximity * away
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """Descend in z; a decoded row has soft categories on the way, and the query's immutable columns always.
-        `noise` goes unused: the search is deterministic."""
+        """Gradient descent in z; decoded rows have soft categories on the way, and always the row's own immutable
+        columns. `noise` is not used."""
         assert self.vae_ is not None, "call fit first"
         task, vae, x = task_of(self), self.vae_, query.x
         guide = task.require_guide(type(self).__name__)
@@ -74,8 +74,8 @@ class Revise:
 class Clue(Revise):
     """argmin over z of  H(y | G(z)) + proximity |G(z) - x|_1 - pull log p(target | G(z)),  from the mean of q(z | x).
 
-    CLUE explains uncertainty: its first two terms lead to a row of which the model is sure, of whatever class. The
-    third is not in that paper; it names the class, without which its answers would not be counterfactuals.
+    CLUE explains uncertainty: its first two terms lead to a row of which the model is certain, of whatever class. The
+    third term is ours; without it the answers would not be counterfactuals.
     """
 
     pull: float = 1.0  # towards the target class; 0 is CLUE as published

@@ -1,7 +1,7 @@
 """NICE: from the nearest accepted real rows back to the query, one feature at a time.
 
 D. Brughmans, P. Leyman, D. Martens, "NICE: an algorithm for nearest instance counterfactual explanations", Data Mining
-and Knowledge Discovery, 2023. The values of an answer are the query's own or a real row's.
+and Knowledge Discovery, 2023. Every value of an answer is the query's own or a real row's.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TIE = 1e-4  # margins, in log odds, and distances that differ by less are the sa
 
 @dataclass(frozen=True)
 class NICE:
-    """Several starts where that paper has one, and of their ends the one that changes least."""
+    """Several starts where the paper has one; the end that changes least is returned."""
 
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = False
-    starts: int = 20  # real rows that a way back begins at
-    candidates: int = 100  # accepted rows, nearest first, that are judged with the query's immutable features put in
+    starts: int = 20  # real rows from which changes are reverted
+    candidates: int = 100  # accepted rows, nearest first, that are tried with the query's own immutable features
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -41,27 +41,27 @@ class NICE:
 
     @torch.no_grad()
     def search(self, query: Query, noise: Noise) -> Search:
-        """`noise` goes unused. Where no candidate is valid as it would be returned, the one with the best margin."""
+        """If no candidate is valid as it would be returned, the one with the largest margin. `noise` is not used."""
         reply = yield query.ask(self.nearest_accepted(query.x, query.goals))
         first = (~reply.met).int().argsort(dim=1, stable=True)[:, : self.starts]  # valid ones, the nearest first
         valid = reply.met.gather(1, first)
         everyone = torch.arange(len(first))
         starts = reply.x[everyone[:, None], first]
-        ends = yield from self.way_back(query, starts, valid)
+        ends = yield from self.revert(query, starts, valid)
         best = ends[everyone, self.least_changed(query.x, ends, valid)]
-        nearly = reply.row((reply.margin / TIE).round().argmax(dim=1))
-        return torch.where(valid.any(dim=1)[:, None], best, nearly)
+        nearest_miss = reply.row((reply.margin / TIE).round().argmax(dim=1))
+        return torch.where(valid.any(dim=1)[:, None], best, nearest_miss)
 
     def nearest_accepted(self, x: Tensor, goals: Goals) -> Tensor:
-        """(n, candidates, width) training rows that meet the goal, nearest first, by the columns that may change; where
+        """(n, candidates, width) training rows that meet the goal, nearest first by the columns that may change; if
         there are fewer, the last is repeated."""
         task = task_of(self)
         rows = x[:, None].expand(-1, self.candidates, -1)
-        for goal, whose in goals.groups():
+        for goal, belongs in goals.groups():
             pool = self.accepted(task, goal)
             near = nearest_rows_exact(x * task.mutable, pool * task.mutable, min(self.candidates, len(pool)))
             near = torch.cat([near, near[:, -1:].expand(-1, self.candidates - near.shape[1])], dim=1)
-            rows = torch.where(whose[:, None, None], pool[near], rows)
+            rows = torch.where(belongs[:, None, None], pool[near], rows)
         return rows
 
     def accepted(self, task: Task, goal: Goal) -> Tensor:
@@ -76,29 +76,30 @@ class NICE:
 
         return task.memoise(("nice", goal, self.candidates), make)
 
-    def way_back(self, query: Query, x_cf: Tensor, valid: Tensor) -> Dialogue[Tensor]:
-        """(n, starts, width): each valid start gives back to the query the one feature whose return leaves the largest
-        margin, again and again until no return keeps the verdict. A round asks about all rows and starts at once."""
+    def revert(self, query: Query, x_cf: Tensor, valid: Tensor) -> Dialogue[Tensor]:
+        """(n, starts, width) each valid start, with one change after another reverted, always the one that leaves the
+        largest margin, until none can be reverted without losing the decision. A round is one request for all rows and
+        starts."""
         space, (n, starts, width) = task_of(self).space, x_cf.shape
-        x, walking = query.x[:, None].expand_as(x_cf), valid
+        x, going_on = query.x[:, None].expand_as(x_cf), valid
         while True:
-            apart = space.moved(x_cf.reshape(-1, width), x.reshape(-1, width)).view(n, starts, -1)
-            row, start, feature = (apart & walking[:, :, None]).nonzero(as_tuple=True)
+            changed = space.moved(x_cf.reshape(-1, width), x.reshape(-1, width)).view(n, starts, -1)
+            row, start, feature = (changed & going_on[:, :, None]).nonzero(as_tuple=True)
             if len(row) == 0:
                 return x_cf
-            returned = torch.where(space.members[feature], query.x[row], x_cf[row, start])
+            reverted = torch.where(space.members[feature], query.x[row], x_cf[row, start])
             padded = pad_rows(torch.arange(len(row)))
-            reply = yield query.ask(returned[padded], row[padded])
+            reply = yield query.ask(reverted[padded], row[padded])
             left = torch.where(reply.met, (reply.margin / TIE).round(), -torch.inf)[: len(row), 0]
-            margin = left.new_full(apart.shape, -torch.inf)
+            margin = left.new_full(changed.shape, -torch.inf)
             margin[row, start, feature] = left
             most, which = margin.max(dim=2)
-            walking = most > -torch.inf
-            x_cf = torch.where(walking[:, :, None] & space.members[which], x, x_cf)
+            going_on = most > -torch.inf
+            x_cf = torch.where(going_on[:, :, None] & space.members[which], x, x_cf)
 
     def least_changed(self, x: Tensor, x_cf: Tensor, valid: Tensor) -> Tensor:
-        """(n,) which of the valid ends (n, starts, width) changes the fewest features, then the nearest: numbers by
-        their difference, categories by 1."""
+        """(n,) which of the valid ends (n, starts, width) changes the fewest features; of these, the nearest. Numbers
+        count by their difference, categories by 1."""
         space, (n, starts, width) = task_of(self).space, x_cf.shape
         away = (x_cf - x[:, None]).abs().double()
         distance = away[:, :, : space.num].sum(dim=2) + away[:, :, space.num :].sum(dim=2) / 2

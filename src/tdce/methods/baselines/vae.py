@@ -1,4 +1,7 @@
-"""D. P. Kingma, M. Welling: "Auto-encoding variational Bayes", 2013, for mixed tables, with an optional condition."""
+"""A variational autoencoder for mixed tables, with an optional condition.
+
+D. P. Kingma, M. Welling: "Auto-encoding variational Bayes", 2013.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from tdce.schema import Space
 
 STEPS = 1000  # of training, at most
 HELD_OUT = 0.1  # share of the rows for early stopping
-SMALLEST = 0.05  # deviation of a decoded number: a column of few values would drive it, and the bound, to nothing
+MIN_DEVIATION = 0.05  # of a decoded number: a column of few values would drive it, and the bound, to 0
 
 
 class VAE(nn.Module):
-    """q(z | x) = N(mu, var);  p(x | z): a Gaussian for each number, its deviation learned, a softmax for each category.
+    """q(z | x) = N(mu, var);  p(x | z): a Gaussian of learned deviation per number, a softmax per category.
 
     Columns in `given` are a condition: encoder and decoder see them, nothing reconstructs them.
     """
@@ -36,21 +39,21 @@ class VAE(nn.Module):
 
     @classmethod
     def of(cls, task: Task, latent: int, hidden: int, given: Tensor | None = None) -> Self:
-        """Trained on the task's rows and with its seed; two methods that ask for the same one share it."""
+        """Trained on the task's rows with its seed, once: methods with the same settings share it."""
         task.require_rows("a variational autoencoder (cchvae, revise, clue)")
         condition = None if given is None or not given.any() else tuple(given.tolist())
         key = (cls, latent, hidden, condition, task.seed)
-        return task.memoise(key, lambda: cls._trained(task, latent, hidden, given))
+        return task.memoise(key, lambda: cls._train(task, latent, hidden, given))
 
     @classmethod
-    def _trained(cls, task: Task, latent: int, hidden: int, given: Tensor | None) -> Self:
+    def _train(cls, task: Task, latent: int, hidden: int, given: Tensor | None) -> Self:
         vae = cls(task.space, latent, hidden, given, task.seed)
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
         size = int(HELD_OUT * len(order))
-        learned, held_out = task.x[order[size:]], task.x[order[: size or None]]  # a tiny table serves for both
+        training, held_out = task.x[order[size:]], task.x[order[: size or None]]  # all of a tiny table for both
         batch = min(256, max(32, len(order) // 4))
         plan = Plan(steps=min(STEPS, max(200, 200 * len(order) // batch)), batch=batch, check_every=50)
-        vae.fit(learned, held_out, plan, task.seed, Progress("silent"))
+        vae.fit(training, held_out, plan, task.seed, Progress("silent"))
         return vae
 
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,9 +73,9 @@ class VAE(nn.Module):
         return (kl_from_normal(mu, log_var) - self.log_likelihood(x, z)).mean()
 
     def log_likelihood(self, x: Tensor, z: Tensor) -> Tensor:
-        """(n,) log p(x | z), given columns left out."""
+        """(n,) log p(x | z), without the given columns."""
         (num, cat), (mean, logits) = self.space.split(x), self.space.split(self._outputs(z, x))
-        var = self.log_scale.exp().clamp_min(SMALLEST).square().expand_as(num)
+        var = self.log_scale.exp().clamp_min(MIN_DEVIATION).square().expand_as(num)
         gauss = -gaussian_nll_loss(mean, num, var, full=True, reduction="none")
         each = self.space.join(gauss, cat * self.space.log_softmax(logits))
         return each.masked_fill(self.given, 0.0).sum(dim=1)

@@ -1,7 +1,7 @@
 """S. Wachter, B. Mittelstadt, C. Russell: "Counterfactual explanations without opening the black box", 2017.
 
-Gradient search in feature space: argmin over x' of  lambda (f(x') - target)^2 + d(x, x'),  lambda raised until the
-answer changes; d is the L1 distance in units of each feature's median absolute deviation.
+Gradient descent in feature space: argmin over x' of  lambda (f(x') - target)^2 + d(x, x'),  with lambda raised until
+the decision changes; d is the L1 distance in units of each feature's median absolute deviation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tdce.schema import Space
 class Wachter:
     """Numbers move by themselves, categories through the logits of a softmax, so that gradients reach both.
 
-    That paper runs one search for every combination of categories, which is out of reach for more than a few. Its loss
+    The paper runs one search for every combination of categories, which is infeasible for more than a few. Its loss
     (f - target)^2 is `loss="squared"`.
     """
 
@@ -33,13 +33,13 @@ class Wachter:
     steps: int = 200
     rate: float = 0.1  # of Adam, falling to zero
     weight: float = 1.0  # lambda at the start
-    growth: float = 1.2  # of lambda at every judgement: up while the row is refused, down while it is not
-    every: int = 5  # steps between two judgements
+    growth: float = 1.2  # of lambda at every decision: up while the row is refused, down while it is not
+    every: int = 5  # steps between two decisions
     loss: Literal["cross_entropy", "squared"] = "cross_entropy"
     distance: Literal["l1_mad", "l2"] = "l1_mad"
-    soften: float = 0.1  # share of the uniform law in the categories at the start: a hard one has no gradient
+    soften: float = 0.1  # share of the uniform distribution in the categories at the start: hard ones have no gradient
     task_: Task | None = field(default=None, repr=False)
-    scale_: Tensor | None = field(default=None, repr=False)  # (width,) what one unit of each column costs
+    scale_: Tensor | None = field(default=None, repr=False)  # (width,) the cost of one unit of each column
 
     def __post_init__(self) -> None:
         check_settings(
@@ -55,7 +55,7 @@ class Wachter:
         return replace(self, task_=task, scale_=inverse_mad(task.x, task.space))
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """`noise` goes unused: the search is deterministic."""
+        """`noise` is not used: the search is deterministic."""
         task, x = task_of(self), query.x
         space, guide = task.space, task.require_guide("wachter")
         num, cat = space.split(x)
@@ -65,7 +65,7 @@ class Wachter:
             num, logits = space.split(at)
             return torch.where(task.mutable, space.join(num, space.softmax(logits)), x)
 
-        softened = row(start)  # distances are from here, or they would first drive the softening out
+        softened = row(start)  # distances are from here; otherwise they would first undo the softening
 
         def loss(x_cf: Tensor, weight: Tensor) -> Tensor:
             return self.weight * weight * self._miss(query.goals.loss(guide(x_cf))) + self._distance(x_cf, softened)
@@ -86,7 +86,7 @@ class Wachter:
 def inverse_mad(x: Tensor, space: Space) -> Tensor:
     """(width,) 1 / median |x - median x| of each number; 1/2 for category weights, so that a changed one costs 1.
 
-    Where more than half of the values are equal the median deviation is zero, and the mean one takes its place.
+    If more than half of the values are equal, the median deviation is zero; the mean deviation replaces it.
     """
     num, _ = space.split(x)
     away = (num - num.median(dim=0).values).abs()
