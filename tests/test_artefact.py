@@ -154,7 +154,7 @@ FORGED = [
     ("outputs 0 classes", ["no", None], "words, numbers or true/false"),
     ("outputs 0 classes", ["no", "yes", "maybe"], "does not fit its schema and its classes"),
     ("outputs 0 classes", list(range(51)), "not a list of 2 to 50"),
-    ("outputs 0 classes", [], "its output has classes as well as groups of numbers, or neither"),
+    ("outputs 0 classes", [], "its output has both classes and groups of numbers, or neither"),
     ("outputs 0 edges", [1.0, 0.5], "output edges is [1.0, 0.5], not a list of numbers in order"),
     ("outputs 0 spread", 0, "output spread is 0, not a number above 0"),
     ("outputs 0 decides", True, "its classifier does not fit its outputs"),

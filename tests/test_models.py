@@ -81,7 +81,7 @@ def test_a_file_names_the_model_and_takes_no_other(kind, explained, tmp_path):
     pd.testing.assert_frame_equal(
         again.explain(asked).to_frame(), explainer.explain(asked).to_frame(), check_exact=True
     )
-    with pytest.raises(InputError, match=r"which a file never holds: bring it, Explainer\.load\(path, model=…\)"):
+    with pytest.raises(InputError, match=r"the file does not contain: pass it with Explainer\.load\(path, model=…\)"):
         tdce.Explainer.load(path).explain(asked)
     if kind == "array":
         other = user_models.GradientBoostingClassifier(n_estimators=1).fit(rows(frame).to_numpy(), frame["decision"])
@@ -146,7 +146,7 @@ def test_an_endpoint_decides():
 def test_an_endpoint_that_fails_is_named():
     with pytest.raises(InputError, match=r"at http://127\.0\.0\.1:9/score cannot be reached: .*refused.*is it running"):
         Endpoint("http://127.0.0.1:9/score", tries=2, pause=0.001)(rows(table()))
-    with served(lambda frame: [0.5]) as (address, _), pytest.raises(InputError, match="gave 1 scores for 800 rows"):
+    with served(lambda frame: [0.5]) as (address, _), pytest.raises(InputError, match="returned 1 scores for 800 rows"):
         Endpoint(address)(rows(table()))
     with served(rule, failing=9) as (address, asked), pytest.raises(InputError, match="answers 503"):
         Endpoint(address, tries=3, pause=0.001)(rows(table()))
@@ -218,7 +218,7 @@ def test_several_outputs_at_once():
         moved = (found["status"] != "best_effort").to_numpy()
         assert (rate(found)[moved] <= rate(asked)[moved] - 2 + 1e-6).all()
         assert moved.sum() > 20
-    with pytest.raises(InputError, match="the model says several things"):
+    with pytest.raises(InputError, match="the model has several outputs"):
         explainer.explain(asked, target="yes")
     with pytest.raises(InputError, match="no output 'price'; it has: approve, rate"):
         explainer.explain(asked, target={"price": Range(high=6)})
@@ -379,7 +379,7 @@ def test_a_model_is_given_what_it_asks_for():
     found = learned(model).explain(asked).to_frame()
     assert (model.predict(found[["age", "debt", "income"]]) == "yes").all()
     assert (found["housing"] == asked["housing"]).all()  # which the model does not know
-    with pytest.raises(InputError, match="asks for debt, which is not among the features"):
+    with pytest.raises(InputError, match="needs debt, which is not among the features"):
         learned(model, table().drop(columns="debt"))
     with pytest.raises(InputError, match="trained on an array of 3 columns, but there are 4 features"):
         learned(user_models.array())
@@ -395,8 +395,8 @@ def test_a_model_is_given_what_it_asks_for():
         (user_models.LogisticRegression, "the class LogisticRegression; give a trained object"),
         ("model.pkl", "neither an ONNX file"),
         ("missing.onnx", "there is no model file missing.onnx"),
-        ({}, "a model under the name of each output"),
-        ({1: rule}, "a model under the name of each output"),
+        ({}, "its keys must be the names of outputs"),
+        ({1: rule}, "its keys must be the names of outputs"),
     ],
     ids=["number", "class", "pickle", "missing", "empty", "unnamed"],
 )
@@ -409,7 +409,7 @@ def test_what_is_no_model_is_refused(model, words):
     ("model", "words"),
     [
         (lambda frame: np.zeros((len(frame), 3)), "3 numbers for each row, but there are 2 classes"),
-        (lambda frame: np.full((len(frame), 2), 0.7), "no probabilities"),
+        (lambda frame: np.full((len(frame), 2), 0.7), "not probabilities"),
         (lambda frame: np.full(len(frame), np.nan), "not finite"),
         (lambda frame: [0.5], r"shape \(1,\) for 800 rows"),
         (lambda frame: frame["nothing"], "fails: KeyError: 'nothing'"),
@@ -439,15 +439,15 @@ class Counting:
 @pytest.mark.parametrize(
     ("model", "when"),
     [
-        (lambda frame: np.random.default_rng().random(len(frame)), "when it is asked again"),
-        (Counting(), "when it is asked again"),
+        (lambda frame: np.random.default_rng().random(len(frame)), "when it is queried again"),
+        (Counting(), "when it is queried again"),
         (lambda frame: rule(frame) * np.linspace(1, 0.9, len(frame)), "when the rows come in another order"),
-        (lambda frame: rule(frame) * frame["income"].to_numpy() / frame["income"].max(), "about a part of the rows"),
+        (lambda frame: rule(frame) * frame["income"].to_numpy() / frame["income"].max(), "for a part of the rows"),
     ],
     ids=["random", "stateful", "position", "batch"],
 )
 def test_a_model_that_is_no_function_of_the_row_is_noticed(model, when):
-    with pytest.raises(InputError, match=f"no function of the row alone: .* {when}"):
+    with pytest.raises(InputError, match=f"not a function of the row alone: .* {when}"):
         learned(model)
 
 
@@ -497,8 +497,8 @@ def test_numbers_come_in_the_dtype_of_the_table(dtype):
     schema = Schema.infer(frame)
     written = FrameBuilder.of(schema.features, frame)(schema["a"].read(frame["a"])[:, None])
     pd.testing.assert_frame_equal(written, frame)
-    again = FrameBuilder.restored(
-        schema.features, json.loads(json.dumps(FrameBuilder.of(schema.features, frame).entries()))
+    again = FrameBuilder.from_json(
+        schema.features, json.loads(json.dumps(FrameBuilder.of(schema.features, frame).to_json()))
     )
     pd.testing.assert_frame_equal(again(schema["a"].read(frame["a"])[:, None]), frame)
 
@@ -514,8 +514,8 @@ def test_words_come_in_the_dtype_of_the_table(dtype, missing):
     pd.testing.assert_series_equal(written["a"].isna(), frame["a"].isna())
     assert written["a"].dtype == frame["a"].dtype
     assert written["a"].dropna().tolist() == frame["a"].dropna().tolist()
-    again = FrameBuilder.restored(
-        schema.features, json.loads(json.dumps(FrameBuilder.of(schema.features, frame).entries()))
+    again = FrameBuilder.from_json(
+        schema.features, json.loads(json.dumps(FrameBuilder.of(schema.features, frame).to_json()))
     )
     assert again(raw)["a"].dtype == frame["a"].dtype
 
@@ -549,7 +549,7 @@ def test_an_onnx_file_and_an_endpoint_on_the_command_line(tmp_path, monkeypatch)
     answer = pd.read_csv(out)
     assert set(answer["status"]) <= {"valid", "already"}
     assert (user_models.logistic().predict(answer[rows(table()).columns]) == "yes").all()
-    assert "which a file never holds: bring it" in str(runner.invoke(app, ask).exception)
+    assert "which the file does not contain" in str(runner.invoke(app, ask).exception)
     assert "without one, give a model" in str(runner.invoke(app, fit).exception)
     with served(lambda frame: 100 * rule(frame)) as (address, _):
         made = runner.invoke(app, [*fit, "--label", "decision", "--model", address, "--favourable", "at least 60"])
@@ -601,7 +601,7 @@ def test_a_predicted_number_is_shown_as_one(priced, tmp_path):
     _, explainer = priced
     answer = explainer.explain(rows(table()).iloc[:8], target=Range(620, 680))
     sentence = next(s for s in answer.sentences() if "would be" in s)
-    assert "The answer would be between 620 and 680 if " in sentence
+    assert "The prediction would be between 620 and 680 if " in sentence
     answer.to_html(tmp_path / "page.html")
     assert "between 620 and 680 (" in (tmp_path / "page.html").read_text()
 

@@ -108,7 +108,7 @@ def test_a_model_of_frames_gets_the_users_dtypes_and_needs_no_gradient(explainer
     people = lending.refused(explainer, 40)
     people = people[people["income"] - people["debt"] <= 1500]
     feasible = FeasibleSet.of(fitted.encoder, people)
-    found = explain(ready, feasible, Question(Goals.all(Class(fitted.classes.index("yes")), len(people))))
+    found = explain(ready, feasible, Goals.all(Class(fitted.classes.index("yes")), len(people)), Question())
     valid = found.status[:, 0] == "valid"
     assert valid.mean() > 0.9
     returned = fitted.encoder.write(found.raw[:, 0], people)

@@ -52,14 +52,14 @@ def robust(explainer, people, ensemble) -> tdce.Answer:
 def test_the_margin_of_a_committee_is_the_one_that_nine_of_ten_reach():
     chances = [0.9, 0.8, 0.95, 0.7, 0.6, 0.85, 0.75, 0.65, 0.99, 0.1]  # the ninth is 0.6: log(0.6 / 0.4)
     ten, goals = Ensemble(tuple(map(Said, chances))), Goals.all(Class(1), 3)
-    assert ten.needed == 9
+    assert ten.required_votes == 9
     assert torch.allclose(ten.margin(np.zeros((3, 2)), goals), torch.full((3,), np.log(1.5), dtype=torch.double))
-    assert ten.accepting(np.zeros((3, 2)), goals).tolist() == [9, 9, 9]
+    assert ten.votes(np.zeros((3, 2)), goals).tolist() == [9, 9, 9]
 
 
 @pytest.mark.parametrize(("models", "needed"), [(1, 1), (2, 2), (5, 5), (10, 9), (20, 18), (21, 19)])
 def test_nearly_all_are_nine_in_ten_rounded_up(models, needed):
-    assert Ensemble((Said(0.5),) * models).needed == needed
+    assert Ensemble((Said(0.5),) * models).required_votes == needed
 
 
 def test_the_same_seed_trains_the_same_models_and_another_one_others(explainer, ensemble, people):
@@ -78,16 +78,16 @@ def test_robust_answers_are_accepted_by_nearly_all_and_hold_more_often_with_mode
     shares = []
     for answer in (usual, robust):
         assert answer.counts() == {"valid": len(people)}
-        shares.append(unseen.accepting(answer.explanation.raw[:, 0], answer.question.goals).double().mean() / MODELS)
+        shares.append(unseen.votes(answer.explanation.raw[:, 0], answer.goals).double().mean() / MODELS)
     assert (
-        ensemble.accepting(robust.explanation.raw[:, 0], robust.question.goals) >= ensemble.needed
+        ensemble.votes(robust.explanation.raw[:, 0], robust.goals) >= ensemble.required_votes
     ).double().mean() > 0.9
     assert shares[1] > shares[0] + 0.04
     assert (explainer.predict(robust.to_frame()[list(people.columns)]) == "yes").all()
 
 
 def test_the_note_says_how_many_accept_it(ensemble, robust):
-    counts = ensemble.accepting(robust.explanation.raw[:, 0], robust.question.goals)
+    counts = ensemble.votes(robust.explanation.raw[:, 0], robust.goals)
     for note, count in zip(robust.to_frame()["note"], counts.tolist(), strict=True):
         assert note.endswith(f"{count} of {MODELS} models that were trained again accept it as well")
     line = robust.lines[0][0]
@@ -140,17 +140,17 @@ def test_an_estimator_is_cloned_and_trained_again_with_its_own_encoders():
 
 def test_what_cannot_be_trained_again_is_named(explainer, people):
     function = user_models.learned(lambda frame: (frame["income"] - frame["debt"] > 1000).to_numpy())
-    with pytest.raises(tdce.InputError, match="cannot be trained again here"):
+    with pytest.raises(tdce.InputError, match="cannot be retrained here"):
         function.retrain(user_models.table(), 2)
     with pytest.raises(tdce.InputError, match="robust is 7"):
         explainer.explain(people, robust=7)
-    with pytest.raises(tdce.InputError, match="goes with a model of your own"):
+    with pytest.raises(tdce.InputError, match="needs an explained model of your own"):
         explainer.explain(people, robust=[user_models.forest()])
     with pytest.raises(tdce.InputError, match="robust is an empty list"):
         function.explain(people, robust=[])
     with pytest.raises(tdce.InputError, match=r"model is \{"):
         function.explain(people, robust=[{"approve": user_models.forest()}])
-    with pytest.raises(tdce.InputError, match="there is no label column 'decision'"):
+    with pytest.raises(tdce.InputError, match="no label column 'decision'"):
         explainer.retrain(people, 1)
     with pytest.raises(tdce.InputError, match="max_model_rows does not go with robust"):
         explainer.explain(people, robust=Ensemble((Said(0.5),)), max_model_rows=10_000)

@@ -30,11 +30,11 @@ class Transition(NamedTuple):
 class TabularDiffusion(nn.Module):
     """The forward process, the denoiser and the reverse process.
 
-    The network may be conditioned on the class of a row (`y`); then it models that class alone. In training the class is
-    hidden now and then, so that the network also works without it.
+    The network may be conditioned on the class of a row (`y`); then it models that class alone. In training the class
+    is hidden now and then, so that the network also works without it.
 
-    `tau` is the temperature of the relaxed categories, warm at t = T and cool at t = 0 (PAPER[8]). The network is trained
-    on relaxed rows of the same kind that it sees when sampling.
+    `tau` is the temperature of the relaxed categories, warm at t = T and cool at t = 0 (PAPER[8]). The network is
+    trained on relaxed rows of the same kind that it sees when sampling.
     """
 
     low: Tensor
@@ -90,16 +90,16 @@ class TabularDiffusion(nn.Module):
         )
 
     def condition(self, x_t: Tensor, y: Tensor | None = None) -> Tensor:
-        """(n, width + classes) the network's input: noisy rows beside their one-hot classes `y`, (n,) class numbers; all
-        zeros where the class is -1 or `y` is None."""
+        """(n, width + classes) the network's input: noisy rows beside their one-hot classes. `y` are class numbers (n,);
+        the classes are all zeros where it is -1 or None."""
         known = torch.zeros(len(x_t), self.classes)
         if y is not None and self.classes:
             known = known.scatter_(1, y.clamp_min(0)[:, None], (y >= 0).float()[:, None])
         return torch.cat([x_t, known], dim=1)
 
     def denoise(self, x_t: Tensor, t: int, y: Tensor | None = None) -> Tensor:
-        """f_dn(x_t) of eqn:rev_joint: the estimate of the clean row, with numbers within the data's range (PAPER[18]) and
-        soft categories."""
+        """f_dn(x_t) of eqn:rev_joint: the estimate of the clean row, with numbers within the data's range (PAPER[18])
+        and soft categories."""
         eps, logits = self.space.split(self.network(self.condition(x_t, y), torch.tensor([t])))
         num = gaussian.remove_noise(x_t[:, : self.space.num], self.schedule.alpha_bar[t], eps)
         return self.space.join(num.clamp(self.low, self.high), self.space.softmax(logits))

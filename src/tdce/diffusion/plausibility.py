@@ -43,8 +43,8 @@ def rate_plausibility(
 
 @torch.no_grad()
 def energies(encoder: Encoder, diffusion: TabularDiffusion, raw: Floats, y: Tensor) -> Tensor:
-    """(n,) the sum of the denoising errors of all features, mean over levels and draws. It is the same in any batch, and
-    is computed in float64 so that six decimals are the same on every machine."""
+    """(n,) the sum of the denoising errors of all features, mean over levels and draws. It is the same in any batch,
+    and computed in float64 so that six decimals are the same on every machine."""
     batches = [torch.zeros(0, dtype=torch.double)]
     for at in torch.split(torch.arange(len(raw)), DENOISING_BATCH_ROWS):
         some = pad_rows(at)
@@ -85,7 +85,7 @@ def measure_energy_quantiles(
 
 
 def _distribution(quantiles: Floats, energy: Floats) -> Floats:
-    """The distribution function of energies, linear between their quantiles; where quantiles coincide, it has their mean
+    """The distribution function of energies, linear between their quantiles; where quantiles coincide, their mean
     level."""
     at, which, times = np.unique(quantiles, return_inverse=True, return_counts=True)
     level = np.bincount(which, np.linspace(0, 1, len(quantiles))) / times

@@ -1,4 +1,4 @@
-"""The classifier to explain when the user brings none: the paper's, of the same shape as the denoiser."""
+"""The paper's classifier, of the same shape as the denoiser, which is explained when the user brings no model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model behind an address: rows as JSON in, scores out.
+"""A model behind an HTTP endpoint: rows go in as JSON, scores come out.
 
 POST {"rows": [{"age": 34, "job": "clerk"}, …]}  ->  {"scores": [0.31, …]} or {"scores": [[0.69, 0.31], …]}
 """
@@ -18,28 +18,28 @@ import pandas as pd
 
 from tdce._core import InputError, plain, show
 
-BUSY = (408, 425, 429, 500, 502, 503, 504)  # answers that may be better the next time
+RETRY_STATUS = (408, 425, 429, 500, 502, 503, 504)  # after which a request is tried again
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Asks in batches, again if it fails, with time-outs."""
+    """A function of data frames that sends them in batches, with time-outs and retries."""
 
     address: str
     batch: int = 2_000
     timeout: float = 60.0  # seconds
     tries: int = 4
-    pause: float = 0.2  # seconds before the second try, twice as many before the next
+    pause: float = 0.2  # seconds before the second try; doubles with each further try
 
     def __call__(self, frame: pd.DataFrame) -> Any:
         records = _records(frame)
         scores: list[Any] = []
         for i in range(0, len(records), self.batch):
-            some = records[i : i + self.batch]
-            found = self._scores(json.dumps({"rows": some}, allow_nan=False).encode())
-            if len(found) != len(some):
-                raise InputError(f"the model at {self.address} gave {len(found)} scores for {len(some)} rows")
-            scores += found
+            batch = records[i : i + self.batch]
+            reply = self._scores(json.dumps({"rows": batch}, allow_nan=False).encode())
+            if len(reply) != len(batch):
+                raise InputError(f"the model at {self.address} returned {len(reply)} scores for {len(batch)} rows")
+            scores += reply
         return np.asarray(scores)
 
     def _scores(self, body: bytes) -> list[Any]:
@@ -47,12 +47,12 @@ class Endpoint:
             last = attempt == self.tries - 1
             request = urllib.request.Request(self.address, body, {"Content-Type": "application/json"})
             try:
-                with urllib.request.urlopen(request, timeout=self.timeout) as answer:
-                    return self._read(answer.read())
+                with urllib.request.urlopen(request, timeout=self.timeout) as response:
+                    return self._read(response.read())
             except urllib.error.HTTPError as error:
-                if last or error.code not in BUSY:
-                    said = error.read(300).decode(errors="replace")
-                    raise InputError(f"the model at {self.address} answers {error.code}: {show(said)}") from None
+                if last or error.code not in RETRY_STATUS:
+                    text = error.read(300).decode(errors="replace")
+                    raise InputError(f"the model at {self.address} answers {error.code}: {show(text)}") from None
             except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
                 if last:
                     reason = getattr(error, "reason", error)
@@ -64,17 +64,17 @@ class Endpoint:
 
     def _read(self, body: bytes) -> list[Any]:
         try:
-            found = json.loads(body)
+            reply = json.loads(body)
         except ValueError:
-            raise InputError(f"the model at {self.address} answers with what is no JSON: {show(body[:80])}") from None
-        scores = found.get("scores") if isinstance(found, dict) else found
+            raise InputError(f"the model at {self.address} does not answer with JSON: {show(body[:80])}") from None
+        scores = reply.get("scores") if isinstance(reply, dict) else reply
         if not isinstance(scores, list):
-            raise InputError(f'the model at {self.address} must answer {{"scores": […]}}, not {show(found)}')
+            raise InputError(f'the model at {self.address} must answer {{"scores": […]}}, not {show(reply)}')
         return scores
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """One object per row: missing is null."""
+    """One object per row; a missing cell is None."""
     columns = {str(name): [_cell(cell) for cell in frame[name].tolist()] for name in frame.columns}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 

@@ -1,8 +1,8 @@
-"""Models as another training might have made them, who say whether an answer would still hold."""
+"""Ensembles of retrained models, which tell whether an answer would survive a retraining."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -18,13 +18,13 @@ from tdce.models.goals import Goals
 from tdce.models.model import AdaptedModel, Model, NetworkModel
 from tdce.schema import Encoder
 
-ACCEPTING_SHARE = 0.9  # of a committee, that an answer has to convince
-MOST_CHECKED = 2_000  # rows outside a sample by which training stops
+ACCEPTING_SHARE = 0.9  # of the models, which an answer has to convince
+MAX_VALIDATION_ROWS = 2_000  # of those outside a sample, for early stopping
 
 
 @dataclass(frozen=True)
 class Retraining:
-    """How the models of an ensemble came about, so that they can be trained once more."""
+    """How the models of an ensemble were trained, so that they can be trained once more."""
 
     models: int
     seed: int | None = None  # None: the user trained them
@@ -33,7 +33,7 @@ class Retraining:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Each of them says what the explained model says, as scores of the same columns."""
+    """Retrained models, whose scores have the same columns as those of the explained model."""
 
     models: tuple[Model, ...]
     retraining: Retraining
@@ -41,33 +41,33 @@ class Ensemble:
     def __len__(self) -> int:
         return len(self.models)
 
-    def accepting(self, raw: Floats, goals: Goals) -> Tensor:
-        """(n,) how many of them would say what is wanted of raw rows (n, features)."""
+    def votes(self, raw: Floats, goals: Goals) -> Tensor:
+        """(n,) how many models accept raw rows (n, features)."""
         return torch.stack([goals.met(torch.from_numpy(model.score(raw))) for model in self.models]).sum(dim=0)
 
     def margin(self, raw: Floats, goals: Goals) -> Tensor:
-        """(n,) the margin that nearly all of them have, or more."""
+        """(n,) the margin that the required number of models reach."""
         each = torch.stack([goals.margin(torch.from_numpy(model.score(raw))) for model in self.models])
-        return each.sort(dim=0, descending=True).values[self.needed - 1]
+        return each.sort(dim=0, descending=True).values[self.required_votes - 1]
 
     @property
-    def needed(self) -> int:
-        """How many of them are nearly all."""
+    def required_votes(self) -> int:
+        """How many models must accept a row."""
         return ceil(ACCEPTING_SHARE * len(self) - 1e-9)
 
 
-def ensemble_of_models(decides: Model, encoder: Encoder, models: Sequence[Any]) -> Ensemble:
-    """Of models that the user has trained again."""
-    if not isinstance(decides, AdaptedModel) or len(decides.models) != 1:
-        raise InputError("robust is a list of models, which goes with a model of your own with one output; otherwise "
-                         "give what Explainer.retrain makes")  # fmt: skip
+def ensemble_of_models(explained: Model, encoder: Encoder, models: Sequence[Any]) -> Ensemble:
+    """An ensemble of models that the user has retrained."""
+    if not isinstance(explained, AdaptedModel) or len(explained.models) != 1:
+        raise InputError("robust is a list of models, which needs an explained model of your own with one output; "
+                         "otherwise pass the result of Explainer.retrain")  # fmt: skip
     if not models:
-        raise InputError("robust is an empty list; give models that were trained again, or leave it out")
-    return Ensemble(tuple(_like(decides, encoder, adapt(each)) for each in models), Retraining(len(models)))
+        raise InputError("robust is an empty list; give retrained models, or leave it out")
+    return Ensemble(tuple(_with_model(explained, encoder, adapt(each)) for each in models), Retraining(len(models)))
 
 
 def retrain_ensemble(
-    decides: Model,
+    explained: Model,
     encoder: Encoder,
     table: pd.DataFrame,
     label: Name | None,
@@ -77,62 +77,61 @@ def retrain_ensemble(
     plan: Plan,  # of our own classifier
     progress: Progress,
 ) -> Ensemble:
-    """The same kind of model, trained on rows drawn from the table with replacement, as many as it has, from another
-    start each time."""
+    """Models of the same kind, each trained from another seed on a bootstrap sample of the table."""
     samples = [_sample(len(table), seed + i) for i in range(count)]
-    if isinstance(decides, AdaptedModel):
-        own = _trainable(decides, label)
+    if isinstance(explained, AdaptedModel):
+        adapter = _trainable(explained, label)
         if label not in table.columns:
-            raise InputError(f"there is no label column {label!r} in the table, which training again needs")
+            raise InputError(f"the table has no label column {label!r}, which retraining needs")
         return Ensemble(
-            tuple(_like(decides, encoder, _estimator(own, table.iloc[at.numpy()], label, seed + i))
+            tuple(_with_model(explained, encoder, _retrained(adapter, table.iloc[at.numpy()], label, seed + i))
                   for i, at in enumerate(samples)),
             Retraining(count, seed),
         )  # fmt: skip
-    assert isinstance(decides, NetworkModel)
-    assert isinstance(decides.classify, Classifier)
-    x, y, settings = encoder.encode(table).float(), class_numbers(), decides.classify.settings
-    made = []
+    assert isinstance(explained, NetworkModel)
+    assert isinstance(explained.classify, Classifier)
+    x, y, settings = encoder.encode(table).float(), class_numbers(), explained.classify.settings
+    models = []
     for i, at in enumerate(samples):
-        rest = torch.ones(len(x), dtype=torch.bool).index_fill(0, at, False).nonzero().squeeze(1)[:MOST_CHECKED]
+        rest = torch.ones(len(x), dtype=torch.bool).index_fill(0, at, False).nonzero().squeeze(1)[:MAX_VALIDATION_ROWS]
         classifier = Classifier(**settings, seed=seed + i)
         classifier.fit(x[at], y[at], x[rest], y[rest], plan, seed + i, progress)
-        made.append(NetworkModel(classifier, encoder.embed, decides.classes))
-    return Ensemble(tuple(made), Retraining(count, seed))
+        models.append(NetworkModel(classifier, encoder.embed, explained.classes))
+    return Ensemble(tuple(models), Retraining(count, seed))
 
 
 def _sample(rows: int, seed: int) -> Tensor:
-    """(rows,) drawn with replacement."""
+    """(rows,) row positions, drawn with replacement."""
     return torch.randint(rows, (rows,), generator=Generator().manual_seed(seed))
 
 
-def _trainable(decides: AdaptedModel, label: Name | None) -> ModelAdapter:
-    """The one model that was given, if it can be trained."""
-    own = decides.models[0]
-    estimator = callable(getattr(own.own, "fit", None)) and callable(getattr(own.own, "get_params", None))
-    if len(decides.models) != 1 or not estimator or label is None:
-        name = ", ".join(each.name for each in decides.models)
-        raise InputError(f"the model {name} cannot be trained again here: that takes one estimator with fit, and a "
-                         "label; train it yourself and give the models: robust=[…]")  # fmt: skip
-    return own
+def _trainable(explained: AdaptedModel, label: Name | None) -> ModelAdapter:
+    """The user's only model, if it can be retrained."""
+    adapter = explained.models[0]
+    trainable = all(callable(getattr(adapter.model, name, None)) for name in ("fit", "get_params"))
+    if len(explained.models) != 1 or not trainable or label is None:
+        name = ", ".join(each.name for each in explained.models)
+        raise InputError(f"the model {name} cannot be retrained here: that needs one estimator with fit, and a label; "
+                         "retrain it yourself and pass the models: robust=[…]")  # fmt: skip
+    return adapter
 
 
-def _estimator(own: ModelAdapter, table: pd.DataFrame, label: Name, seed: int) -> ModelAdapter:
-    """The same estimator, not yet trained, from another seed where it has one, trained on these rows."""
+def _retrained(adapter: ModelAdapter, table: pd.DataFrame, label: Name, seed: int) -> ModelAdapter:
+    """A clone of the estimator, trained on these rows, from another seed if it has one."""
     from sklearn.base import clone  # type: ignore[import-untyped]  # whoever brings an estimator has it
 
-    made, columns = clone(own.own), own.columns
-    seeds = {name: seed for name in made.get_params() if name.rpartition("__")[2] in ("random_state", "random_seed")}
-    made.set_params(**seeds)
+    estimator, columns = clone(adapter.model), adapter.columns
+    seeds = [name for name in estimator.get_params() if name.rpartition("__")[2] in ("random_state", "random_seed")]
+    estimator.set_params(**dict.fromkeys(seeds, seed))
     frame = table.drop(columns=[label]) if columns is None else table[list(columns)]
-    made.fit(frame if columns is not None else array(frame), table[label])
-    return adapt(made)
+    estimator.fit(frame if columns is not None else array(frame), table[label])
+    return adapt(estimator)
 
 
-def _like(decides: AdaptedModel, encoder: Encoder, model: ModelAdapter) -> AdaptedModel:
-    """A model in the place of the one that is explained."""
+def _with_model(explained: AdaptedModel, encoder: Encoder, model: ModelAdapter) -> AdaptedModel:
+    """The explained model with another estimator in its place."""
     check_columns(model, encoder.schema.names, None)
-    if model.classes != decides.models[0].classes:
-        raise InputError(f"the model {model.name} knows other classes ({', '.join(map(str, model.classes))}) than the "
-                         f"one that is explained ({', '.join(map(str, decides.models[0].classes))})")  # fmt: skip
-    return replace(decides, models=(model,))
+    if model.classes != explained.models[0].classes:
+        raise InputError(f"the model {model.name} has other classes ({', '.join(map(str, model.classes))}) than the "
+                         f"explained model ({', '.join(map(str, explained.models[0].classes))})")  # fmt: skip
+    return replace(explained, models=(model,))

@@ -1,4 +1,4 @@
-"""The frames that a given model gets: the columns, order and dtypes of the table that `fit` was given."""
+"""The data frames that a user's model gets: with the columns, order and dtypes of the table given to `fit`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tdce.schema import Column
 
 @dataclass(frozen=True, eq=False)
 class FrameBuilder:
-    """Raw rows (n, features) as data frames."""
+    """Turns raw rows (n, features) into data frames."""
 
     features: tuple[Column, ...]
     dtypes: tuple[Any, ...]  # one per feature
@@ -31,8 +31,8 @@ class FrameBuilder:
         return tuple(column.name for column in self.features)
 
     def __call__(self, raw: Floats) -> pd.DataFrame:
-        """Every cell in the dtype that it has in the table; where that cannot hold it (a missing whole number), the
-        column is of floats, as pandas would have it."""
+        """A frame with the dtypes of the table; a column whose dtype cannot hold its values (a missing whole number)
+        is of floats, as in pandas."""
         cells = [self._series(i, values) for i, values in enumerate(raw.T)]
         return pd.DataFrame(dict(zip(self.names, cells, strict=True)), index=range(len(raw)))
 
@@ -60,15 +60,15 @@ class FrameBuilder:
 
     @cached_property
     def _categories(self) -> dict[int, Any]:
-        """Of each column of categories, these in its dtype."""
+        """The categories of each categorical column, in its dtype."""
         known = {i: column for i, column in enumerate(self.features) if not column.numbers}
         return {
             i: _array(column.cells(np.arange(column.weights - column.missing, dtype=np.float64)), self.dtypes[i])
             for i, column in known.items()
         }
 
-    def entries(self) -> list[Any]:
-        """The dtypes as JSON."""
+    def to_json(self) -> list[Any]:
+        """The dtypes as JSON, which `from_json` reads."""
         return [
             {"categories": dtype.categories.tolist(), "of": str(dtype.categories.dtype), "ordered": bool(dtype.ordered)}
             if isinstance(dtype, pd.CategoricalDtype)
@@ -77,13 +77,13 @@ class FrameBuilder:
         ]
 
     @classmethod
-    def restored(cls, features: Sequence[Column], entries: Sequence[Any]) -> Self:
+    def from_json(cls, features: Sequence[Column], entries: Sequence[Any]) -> Self:
         named = zip(features, entries, strict=True)
         return cls(tuple(features), tuple(_dtype(column.name, entry) for column, entry in named))
 
 
 def _array(cells: list[Any], dtype: Any) -> Any:
-    """Cells of a column; numpy's arrays have no room for a missing one."""
+    """Cells of a column as an array: numpy's for plain numbers and flags, else pandas'."""
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return np.array(cells, dtype=dtype)
     return pd.array(cells, dtype=dtype)
@@ -96,4 +96,4 @@ def _dtype(name: Name, entry: Any) -> Any:
             return pd.CategoricalDtype(of, bool(entry["ordered"]))
         return pd.api.types.pandas_dtype(entry)
     except (TypeError, ValueError, KeyError, NotImplementedError):
-        raise InputError(f"its column {name!r} has a dtype that is not known here: {show(entry)}") from None
+        raise InputError(f"its column {name!r} has an unknown dtype: {show(entry)}") from None

@@ -1,4 +1,4 @@
-"""What decides: a model of raw rows, of either of two kinds, our own or the user's."""
+"""Models of raw rows under one protocol: our own network, or models that the user brings."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from tdce.models.frames import FrameBuilder
 from tdce.models.outputs import Output
 from tdce.models.readers import OutputReader
 
-BLOCK = 1024  # rows that a network scores at a time
-FRAME = 65_536  # rows that a given model gets at a time
+NETWORK_BATCH_ROWS = 1024
+FRAME_BATCH_ROWS = 65_536  # rows of a data frame that a user's model gets at once
 
 Classify = Callable[[Tensor], Tensor]
 """Encoded rows (n, width) -> logits (n, classes), differentiable."""
 
 
 class Model(Protocol):
-    """Raw rows, as `Encoder.read` makes them of a frame, to what it says of each."""
+    """Scores raw rows, as `Encoder.read` makes them from a frame."""
 
     @property
     def outputs(self) -> tuple[Output, ...]: ...
 
     def score(self, raw: Floats) -> Floats:
-        """(n, features) -> (n, columns) of all outputs; of classes the probability of each"""
+        """(n, features) -> (n, columns) the scores of all outputs; see `outputs.py`."""
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkModel:
-    """A network on encoded rows. It decides in float64: then six decimals are the same on every machine.
+    """A network on encoded rows. It is evaluated in float64, so that six decimals are the same on every machine.
 
-    The rows are filled up to a multiple of 64 (see `products.even`), so that a row's score is the same in any batch.
+    Rows are padded to a multiple of 64 (see `pad_rows`), so that a row's score is the same in any batch.
     """
 
     classify: Classify
@@ -60,7 +60,7 @@ class NetworkModel:
     def logits(self, raw: Floats) -> Tensor:
         """(n, classes) float64"""
         full = raw[pad_rows(torch.arange(len(raw))).numpy()]
-        blocks = (self.embed(full[i : i + BLOCK]).float() for i in range(0, len(full), BLOCK))
+        blocks = (self.embed(full[i : i + NETWORK_BATCH_ROWS]).float() for i in range(0, len(full), NETWORK_BATCH_ROWS))
         return torch.cat([self._exact(x).double() for x in blocks])[: len(raw)]
 
     @cached_property
@@ -73,31 +73,33 @@ class NetworkModel:
 
 @dataclass(frozen=True, eq=False)
 class AdaptedModel:
-    """Models that the user brings, one for each output. They get data frames as they were in training."""
+    """Models that the user brings, one for each output. They get data frames like those that they were trained on."""
 
     models: tuple[ModelAdapter, ...]
-    readings: tuple[OutputReader, ...]
+    readers: tuple[OutputReader, ...]
     frames: FrameBuilder
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        return tuple(reading.output for reading in self.readings)
+        return tuple(reader.output for reader in self.readers)
 
     def score(self, raw: Floats) -> Floats:
-        blocks = [self.of_frame(self.frames(raw[i : i + FRAME])) for i in range(0, len(raw), FRAME)]
-        return np.concatenate([np.zeros((0, sum(output.columns for output in self.outputs))), *blocks])
+        starts = range(0, len(raw), FRAME_BATCH_ROWS)
+        batches = [self.score_frame(self.frames(raw[i : i + FRAME_BATCH_ROWS])) for i in starts]
+        return np.concatenate([np.zeros((0, sum(output.columns for output in self.outputs))), *batches])
 
-    def of_frame(self, frame: pd.DataFrame) -> Floats:
-        return np.column_stack([read(model, frame) for model, read in zip(self.models, self.readings, strict=True)])
+    def score_frame(self, frame: pd.DataFrame) -> Floats:
+        """(n, columns) the scores of a data frame's rows."""
+        return np.column_stack([read(model, frame) for model, read in zip(self.models, self.readers, strict=True)])
 
 
 @dataclass(frozen=True)
 class MissingModel:
-    """A model that an artefact was made for and that is not at hand."""
+    """A model that an artefact was made for and that the user has not supplied yet."""
 
     outputs: tuple[Output, ...]
-    words: str  # how to bring it
-    entry: Mapping[str, Any]  # what the artefact says of it
+    message: str  # how to supply it
+    entry: Mapping[str, Any]  # its description in the artefact
 
     def score(self, raw: Floats) -> Floats:
-        raise InputError(self.words)
+        raise InputError(self.message)

@@ -1,7 +1,8 @@
-"""What a model says, and goals about it: numbers in a range, one of several outputs, all of several goals at once.
+"""The outputs of a model, and how its scores are laid out.
 
-The scores of a row stand side by side, (n, columns): the probabilities of an output's classes (and, where the model
-does not just take the most probable one, which class it says), or a number.
+The scores of rows are (n, columns), with the columns of all outputs side by side. An output with classes has their
+probabilities and, if the model does not simply choose the most probable class, its choice as a one-hot vector. An
+output that is a number has one column.
 """
 
 from __future__ import annotations
@@ -14,34 +15,36 @@ from torch import Tensor
 
 from tdce._core import Value
 
-GROUPS = 4  # of people with like numbers, whom the diffusion model is told apart
+NUMBER_GROUPS = 4  # quantile groups of a predicted number: classes for the diffusion model
 
 
 @dataclass(frozen=True)
 class Output:
-    """One thing that a model says: a class out of several, or a number."""
+    """One output of a model: a class out of several, or a number."""
 
-    name: str = ""  # where there are several
-    classes: tuple[Value, ...] = ()  # none: a number
-    decides: bool = False  # whether the model has its own way from probabilities to a class
-    border: float = 0.5  # then: the probability of the second class where it seems to turn
-    spread: float = 1.0  # the deviation of a number over the table
-    edges: tuple[float, ...] = ()  # of a number: where its groups end
+    name: str = ""  # if there are several
+    classes: tuple[Value, ...] = ()  # empty: a number
+    decides: bool = False  # whether the model chooses classes in its own way, not just the most probable one
+    border: float = 0.5  # then: the probability of the second class at which its choice seems to change
+    spread: float = 1.0  # the standard deviation of a number over the table
+    edges: tuple[float, ...] = ()  # of a number: the borders of its groups
 
     @property
     def columns(self) -> int:
+        """How many columns of the scores it has."""
         return max(1, len(self.classes) * (1 + self.decides))
 
     @property
     def groups(self) -> int:
+        """How many classes it has, or groups of its number."""
         return len(self.classes) or len(self.edges) + 1
 
     def group(self, score: Tensor) -> Tensor:
-        """(n,) the class that it says, or the group of the number."""
+        """(n,) the number of the predicted class, or of the group of the predicted number."""
         if not self.classes:
             return torch.bucketize(score[:, 0].contiguous(), torch.tensor(self.edges, dtype=score.dtype))
         return score[:, -len(self.classes) : self.columns].argmax(dim=1)
 
     def labels(self) -> tuple[Any, ...]:
-        """What its columns are called."""
+        """The names of its columns."""
         return self.classes * (1 + self.decides) or (self.name,)

@@ -1,15 +1,16 @@
-"""From what a user asks for to one goal per row."""
+"""Targets, as users write them, and the goals that they mean: one goal per row."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tdce._core import InputError, Value, listing, plain, show
@@ -17,41 +18,51 @@ from tdce.models.goals import AtLeast, Between, Class, Goal, Goals, Not
 from tdce.models.output_goals import AllGoals, Change, ModelDecides, Range
 from tdce.models.outputs import Output
 
+Favourable = Value | Range | Mapping[str, Value | Range]
+"""The favourable class, a range of a predicted number, or one of these for each output."""
+
+RowTarget = Value | Class | Range | Change | Mapping[str, Value | Class | Range | Change]
+"""What may be wanted of a row: a class, a goal, text such as 'at least 620', or one of these for each output."""
+
+Target: TypeAlias = "RowTarget | Sequence[RowTarget] | NDArray[Any] | pd.Series[Any] | pd.Index[Any]"
+"""One target for all rows, or one for each row."""
+
 NUMBER = r"([+-]?[0-9][0-9_]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?)"
-BAND = re.compile(rf"(?:from\s+|between\s+)?{NUMBER}\s*(?:to|and|\.\.)\s*{NUMBER}")
-LEAST, MOST = re.compile(rf"(?:at\s+least|>=)\s*{NUMBER}"), re.compile(rf"(?:at\s+most|<=)\s*{NUMBER}")
-RISE = re.compile(rf"(?=[+-]){NUMBER}\s*(%?)")
-GOALS = {"class": Class, "at_least": AtLeast, "not": Not, "between": Between, "range": Range, "change": Change}
-ENTRIES = {
+BAND_TEXT = re.compile(rf"(?:from\s+|between\s+)?{NUMBER}\s*(?:to|and|\.\.)\s*{NUMBER}")
+LEAST_TEXT, MOST_TEXT = re.compile(rf"(?:at\s+least|>=)\s*{NUMBER}"), re.compile(rf"(?:at\s+most|<=)\s*{NUMBER}")
+CHANGE_TEXT = re.compile(rf"(?=[+-]){NUMBER}\s*(%?)")
+GOAL_CLASSES = {"class": Class, "at_least": AtLeast, "not": Not, "between": Between, "range": Range, "change": Change}
+GOAL_FIELDS = {
     "class": ("of",), "at_least": ("of", "p"), "not": ("of",), "between": ("of", "low", "high"),
     "range": ("low", "high"), "change": ("by", "share"),
 }  # fmt: skip
-WORDS = "'at least 620', 'at most 8', '620 to 680', '+500' or '-10 %'"
+TARGET_TEXTS = "'at least 620', 'at most 8', '620 to 680', '+500' or '-10 %'"
 
 
 def resolve_goals(
-    target: Any,
+    target: Target | None,
     threshold: float | None,
-    favourable: Any,
+    favourable: Favourable | None,
     outputs: tuple[Output, ...],
     rows: int,
-    score: Callable[[], Tensor],  # (rows, columns) what the model says of the rows as they are
+    score: Callable[[], Tensor],  # (rows, columns) the model's scores of the rows as they are
 ) -> Goals:
-    """One goal per row: the one asked for, else the favourable one, else the other of two classes."""
+    """One goal per row: the target, or else the favourable class, or else the other of two classes."""
     if is_per_row(target):
         if len(target) != rows:
             raise InputError(f"target has {len(target)} goals for {rows} rows; give one, or one per row")
         if rows == 0:
-            return _none(outputs)
-        several = [_read(one, outputs) for one in target]
-        now = score() if any(map(_depends, several)) else torch.zeros(rows, sum(o.columns for o in outputs))
-        return Goals.of([resolve_goal(one, outputs, threshold, now[i]) for i, one in enumerate(several)])
+            return _no_goals(outputs)
+        targets = [_parse(each, outputs) for each in target]
+        columns = sum(output.columns for output in outputs)
+        now = score() if any(map(_depends_on_prediction, targets)) else torch.zeros(rows, columns)
+        return Goals.of([resolve_goal(each, outputs, threshold, now[i]) for i, each in enumerate(targets)])
     wanted = favourable if target is None else target
     if wanted is not None:
-        return _seen(_read(wanted, outputs), outputs, threshold, rows, score)
+        return _goals_for_all(_parse(wanted, outputs), outputs, threshold, rows, score)
     classes = outputs[0].classes
     if len(outputs) > 1 or not classes:
-        raise InputError(f"nothing is favourable: name a target, such as {_example(outputs)}")
+        raise InputError(f"there is no favourable value: name a target, such as {_example(outputs)}")
     if len(classes) > 2:
         raise InputError(f"there are {len(classes)} classes and no favourable one: name a target, one of "
                          f"{listing(classes)}")  # fmt: skip
@@ -62,27 +73,27 @@ def resolve_goals(
 def resolve_goal(
     wanted: Any, outputs: tuple[Output, ...], threshold: float | None = None, now: Tensor | None = None
 ) -> Goal:
-    """Of a row about which the model says `now`, (columns,)."""
-    wanted = _read(wanted, outputs)
+    """The goal of one target, for a row with the scores `now`, (columns,)."""
+    wanted = _parse(wanted, outputs)
     places, start = {}, 0
     for output in outputs:
         places[output.name] = output, start, start + output.columns
         start += output.columns
     if not isinstance(wanted, Mapping):
-        return _about(wanted, outputs[0], threshold, None if now is None else now[:1])
+        return _goal_for_output(wanted, outputs[0], threshold, None if now is None else now[:1])
     parts = []
     for name, each in wanted.items():
         output, start, stop = places[name]
-        part = _about(each, output, threshold if output.classes else None, None if now is None else now[start:stop])
-        parts.append((part, start, stop))
+        scores = None if now is None else now[start:stop]
+        parts.append((_goal_for_output(each, output, threshold if output.classes else None, scores), start, stop))
     return AllGoals(tuple(sorted(parts, key=lambda part: part[1])), outputs[0])
 
 
-def check_favourable(favourable: Any, outputs: tuple[Output, ...]) -> Any:
-    """What people hope for, checked and in plain form: a class, a range, or one of these for each output."""
+def check_favourable(favourable: Favourable | None, outputs: tuple[Output, ...]) -> Any:
+    """The favourable value, checked and in plain form: a class, a range, or one of these for each output."""
     if favourable is None:
         return None
-    wanted = _read(favourable, outputs)
+    wanted = _parse(favourable, outputs)
     if not isinstance(wanted, Mapping):
         return _plain_favourable(wanted, outputs[0])
     named = {output.name: output for output in outputs}
@@ -90,37 +101,37 @@ def check_favourable(favourable: Any, outputs: tuple[Output, ...]) -> Any:
 
 
 def target_to_json(target: Any) -> Any:
-    """What a user asks for, as JSON; `from_entry` takes it back. A list of goals becomes a list of entries."""
+    """A target as JSON, which `target_from_json` reads; one for each row becomes a list."""
     if is_per_row(target):
         return [target_to_json(each) for each in target]
     if isinstance(target, Mapping):
         return {"outputs": {name: target_to_json(each) for name, each in target.items()}}
-    kind = next((kind for kind, made in GOALS.items() if type(target) is made), None)
+    kind = next((kind for kind, goal_class in GOAL_CLASSES.items() if type(target) is goal_class), None)
     if kind is None:
         return plain(target)
-    return {kind: {key: plain(getattr(target, key)) for key in ENTRIES[kind]}}
+    return {kind: {key: plain(getattr(target, key)) for key in GOAL_FIELDS[kind]}}
 
 
 def target_from_json(entry: Any) -> Any:
-    """The goal of one row; an error if there is none of this kind."""
+    """The target of one row."""
     if not isinstance(entry, dict):
         return entry
     (kind, settings), *more = entry.items() if entry else [("", None)]
     if not more and kind == "outputs" and isinstance(settings, dict):
         return {name: target_from_json(each) for name, each in settings.items()}
-    if more or kind not in GOALS or not isinstance(settings, dict) or set(settings) != set(ENTRIES[kind]):
-        raise InputError(f"target {show(entry)} is no goal; known: {listing(['outputs', *GOALS])}")
-    return GOALS[kind](**settings)
+    if more or kind not in GOAL_CLASSES or not isinstance(settings, dict) or set(settings) != set(GOAL_FIELDS[kind]):
+        raise InputError(f"target {show(entry)} is not a valid goal; known: {listing(['outputs', *GOAL_CLASSES])}")
+    return GOAL_CLASSES[kind](**settings)
 
 
-def is_per_row(target: Any) -> bool:
-    """Whether a target has one goal per row."""
+def is_per_row(target: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether a target is a sequence with one entry per row."""
     return isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index)
 
 
 def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
-    """The class that the user means: first the same kind of value, then 1.0 for 1, then '1' for 1, because a command
-    line gives text."""
+    """The number of the class that the user means: a value of the same type first, then 1.0 for 1, then '1' for 1,
+    because a command line gives text."""
     value = plain(value)
     if isinstance(value, str | bool | int | float):
         for means in (
@@ -128,22 +139,22 @@ def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
             lambda known: known == value,
             lambda known: isinstance(value, str) and str(known) == value,
         ):
-            found = [i for i, known in enumerate(classes) if means(known)]
-            if found:
-                return found[0]
+            matches = [i for i, known in enumerate(classes) if means(known)]
+            if matches:
+                return matches[0]
     raise InputError(f"{what} {show(value)} is not a value of the label; known: {listing(classes)}")
 
 
-def _about(wanted: Any, output: Output, threshold: float | None, now: Tensor | None) -> Goal:
+def _goal_for_output(wanted: Any, output: Output, threshold: float | None, now: Tensor | None) -> Goal:
     """A goal about one output, whose columns of the scores begin at 0."""
     if not output.classes:
         if threshold is not None:
             raise InputError(
                 f"threshold {threshold:g} goes with a class, but the model predicts a number; leave it out"
             )
-        return _number(wanted, output, now)
+        return _range_for_row(wanted, output, now)
     if isinstance(wanted, Range | Change):
-        raise InputError(f"{wanted} goes with a predicted number, but the model says one of {listing(output.classes)}")
+        raise InputError(f"{wanted} goes with a predicted number, but the model has classes: {listing(output.classes)}")
     if isinstance(wanted, Class) and threshold is not None:
         raise InputError(f"threshold {threshold:g} goes with a class, not with {wanted}; leave it out")
     named = wanted if isinstance(wanted, Class) else Class(wanted) if threshold is None else AtLeast(wanted, threshold)
@@ -155,22 +166,22 @@ def _about(wanted: Any, output: Output, threshold: float | None, now: Tensor | N
     return ModelDecides(numbered, output)
 
 
-def _number(wanted: Any, output: Output, now: Tensor | None) -> Range:
+def _range_for_row(wanted: Any, output: Output, now: Tensor | None) -> Range:
     value = 0.0 if now is None else round(float(now[0]), 6)
     if isinstance(wanted, Change):
         wanted = wanted.range(value)
     if not isinstance(wanted, Range):
-        raise InputError(f"target {show(wanted)} is no goal for a predicted number; give Range(620, 680), "
-                         f"Range(high=8) or Change(500), or text such as {WORDS}")  # fmt: skip
+        raise InputError(f"target {show(wanted)} is not a valid goal for a predicted number; give Range(620, 680), "
+                         f"Range(high=8) or Change(500), or text such as {TARGET_TEXTS}")  # fmt: skip
     up = wanted.low is not None and (wanted.high is None or value < wanted.low)
     return replace(wanted, output=output, up=up)
 
 
-def _seen(
+def _goals_for_all(
     wanted: Any, outputs: tuple[Output, ...], threshold: float | None, rows: int, score: Callable[[], Tensor]
 ) -> Goals:
-    """One thing wanted for all rows: the same goal, unless it depends on what the model says now."""
-    if rows == 0 or not _depends(wanted):
+    """The goals of one target for all rows: the same one, unless it depends on the model's prediction for the row."""
+    if rows == 0 or not _depends_on_prediction(wanted):
         return Goals.all(resolve_goal(wanted, outputs, threshold), rows)
     parts = wanted if isinstance(wanted, Mapping) else {outputs[0].name: wanted}
     now, keys, start = score(), [], 0
@@ -187,25 +198,25 @@ def _seen(
     )
 
 
-def _depends(wanted: Any) -> bool:
-    """Whether the goal depends on what the model says of the row as it is."""
+def _depends_on_prediction(wanted: Any) -> bool:
+    """Whether the goal depends on the model's prediction for the row as it is."""
     parts = wanted.values() if isinstance(wanted, Mapping) else [wanted]
     return any(isinstance(each, Range | Change) for each in parts)
 
 
-def _read(wanted: Any, outputs: tuple[Output, ...]) -> Any:
-    """Text becomes a goal where a number or several outputs are asked about, or where it begins with `not`."""
+def _parse(wanted: Any, outputs: tuple[Output, ...]) -> Any:
+    """Text becomes a goal if it is about a number or several outputs, or begins with `not`; other targets stay."""
     if isinstance(wanted, Mapping):
         named = {output.name: output for output in outputs}
         for name in wanted:
             if name not in named:
                 raise InputError(f"the model has no output {name!r}; it has: {listing(named)}")
-        return {name: _read(each, (named[name],)) for name, each in wanted.items()}
+        return {name: _parse(each, (named[name],)) for name, each in wanted.items()}
     if len(outputs) > 1:
         if isinstance(wanted, str) and "=" in wanted:
             pairs = (part.partition("=") for part in wanted.split(","))
-            return _read({name.strip(): each.strip() for name, _, each in pairs}, outputs)
-        raise InputError(f"the model says several things: name a goal for some of them, such as {_example(outputs)}")
+            return _parse({name.strip(): each.strip() for name, _, each in pairs}, outputs)
+        raise InputError(f"the model has several outputs: name a target for some of them, such as {_example(outputs)}")
     if not isinstance(wanted, str):
         return wanted
     if outputs[0].classes:
@@ -213,15 +224,15 @@ def _read(wanted: Any, outputs: tuple[Output, ...]) -> Any:
         is_class = any(wanted == str(value) for value in outputs[0].classes)
         return Not(other) if wanted.startswith("not ") and not is_class else wanted
     text = wanted.strip()
-    if match := BAND.fullmatch(text):
+    if match := BAND_TEXT.fullmatch(text):
         return Range(float(match[1]), float(match[2]))
-    if match := LEAST.fullmatch(text):
+    if match := LEAST_TEXT.fullmatch(text):
         return Range(low=float(match[1]))
-    if match := MOST.fullmatch(text):
+    if match := MOST_TEXT.fullmatch(text):
         return Range(high=float(match[1]))
-    if match := RISE.fullmatch(text):
+    if match := CHANGE_TEXT.fullmatch(text):
         return Change(share=float(match[1]) / 100) if match[2] else Change(float(match[1]))
-    raise InputError(f"target {wanted!r} is no goal for a predicted number; write {WORDS}")
+    raise InputError(f"target {wanted!r} is not a valid goal for a predicted number; write {TARGET_TEXTS}")
 
 
 def _plain_favourable(wanted: Any, output: Output) -> Any:
@@ -229,7 +240,7 @@ def _plain_favourable(wanted: Any, output: Output) -> Any:
         return Range(wanted.low, wanted.high)
     if output.classes and not isinstance(wanted, Class | Range | Change):
         return output.classes[class_number(wanted, output.classes, "favourable")]
-    raise InputError(f"favourable {show(wanted)} must be a class, or a Range of a predicted number")
+    raise InputError(f"favourable is {show(wanted)}; it must be a class, or a Range for a predicted number")
 
 
 def _example(outputs: tuple[Output, ...]) -> str:
@@ -237,7 +248,7 @@ def _example(outputs: tuple[Output, ...]) -> str:
     return f"{{{', '.join(parts)}}}" if len(outputs) > 1 else "Range(low=620)"
 
 
-def _none(outputs: tuple[Output, ...]) -> Goals:
+def _no_goals(outputs: tuple[Output, ...]) -> Goals:
     """For no rows at all."""
     nothing = {o.name: o.classes[0] if o.classes else Range(low=0.0) for o in outputs}
     return Goals.all(resolve_goal(nothing if len(outputs) > 1 else nothing[outputs[0].name], outputs), 0)
