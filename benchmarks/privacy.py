@@ -13,14 +13,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from oracle import energy
+from energy import energy
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
-from tdce._core.values import Floats
-from tdce.explainer.evaluation import class_numbers
-from tdce.methods.explanation import Status
-from tdce.methods.search import DiffusionSearch
+from tdce._core import Floats
+from tdce.methods import DiffusionSearch, Status
 from tdce.metrics import nearest_rows
 from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import DATA
@@ -33,7 +31,7 @@ WORST = (0.2,)  # the level by which, of some that were tried on german and law,
 
 def beside_training_rows(bench: Bench) -> list[str]:
     """The lines of one data set in the first table."""
-    fitted, whole, lines = bench.fitted, bench.yardstick.whole, []
+    fitted, whole, lines = bench.fitted, bench.reference.whole, []
     found, _ = bench.explanation(DiffusionSearch().fit(bench.task("no")), "no", bench.queries)
     valid = found.status[:, 0] == Status.VALID
     rows, times = whole(fitted.raw), Counter(keys(fitted.raw))
@@ -53,7 +51,7 @@ def beside_training_rows(bench: Bench) -> list[str]:
 
 def attacks(bench: Bench) -> str:
     """The line of one data set in the second table."""
-    fitted, whole = bench.fitted, bench.yardstick.whole
+    fitted, whole = bench.fitted, bench.reference.whole
     held, y_held = held_out(bench)
     size = min(MOST, len(held), len(fitted.raw))
     own, other = (
@@ -74,7 +72,7 @@ def attacks(bench: Bench) -> str:
 def held_out(bench: Bench) -> tuple[Floats, Tensor]:
     """Raw rows and their class numbers."""
     frame = pd.concat([bench.data.part("validation"), bench.data.part("test")])
-    return bench.fitted.encoder.read(frame), torch.from_numpy(class_numbers(bench.fitted, frame))
+    return bench.fitted.encoder.read(frame), torch.from_numpy(bench.fitted.class_numbers(frame))
 
 
 def alike(points: Tensor, rows: Tensor) -> np.ndarray:

@@ -1,6 +1,6 @@
 """How well the energy tells real rows from spoilt ones, beside other judges. Prints the table of docs/judge.md.
 
-    TDCE_DATA=... python benchmarks/judge.py [--data lcd,gmc,adult,law,german] [--cache results/fitted] [--rows 1000]
+    TDCE_DATA=... python benchmarks/energy.py [--data lcd,gmc,adult,law,german] [--cache results/fitted] [--rows 1000]
 
 A spoilt row is a held-out real row in which 1, 2 or 4 cells have another value, each from a training row of its own.
 The table has the share of pairs in which a judge finds the spoilt row stranger than the real one; ties count half.
@@ -16,10 +16,8 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, IsolationForest
 from torch import Tensor
 
-from tdce._core.noise import Noise
-from tdce._core.values import Floats, same
-from tdce.explainer.evaluation import MetricReference, class_numbers
-from tdce.explainer.fitting import Fitted
+from tdce._core import Floats, Noise, same
+from tdce.explainer import Fitted, MetricReference
 from tdce.methods.objective import NOISE_LEVELS
 from tdce.metrics import nearest_rows
 from tdce_reproduction.benchmark.cell import Bench
@@ -138,7 +136,7 @@ def main() -> None:
     for name in arguments.data.split(","):
         bench, draw = Bench(name, 0, arguments.rows, arguments.cache), np.random.default_rng(0)
         frame = bench.data.part(arguments.part).head(arguments.rows)
-        real, y = bench.fitted.encoder.read(frame), torch.from_numpy(class_numbers(bench.fitted, frame))
+        real, y = bench.fitted.encoder.read(frame), torch.from_numpy(bench.fitted.class_numbers(frame))
         others = [spoilt(real, bench.fitted.raw, cells, draw) for cells in CELLS]
         for title, oracle in judges(bench, real, y, arguments.quick):
             own = oracle(real)

@@ -1,6 +1,6 @@
 """How heavy a report is, and how quickly it is written: of 5, 1,000 and 10,000 people of the German credit data.
 
-    python scripts/weights.py [german.tdce]   # fits one if none is given
+    python scripts/report_size.py [german.tdce]   # fits one if none is given
 
 Up to 200 refused people are really explained, with three options each; more are these again and again, with other
 amounts and labels of their own, since only the page is measured.
@@ -19,7 +19,7 @@ import pandas as pd
 import torch
 
 import tdce
-from tdce.explainer.answer import Answer
+from tdce.explainer import Answer
 
 EXPLAINED = 200
 SIZES = (5, 1_000, 10_000)

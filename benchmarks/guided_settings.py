@@ -1,6 +1,6 @@
 """Validity and L2 of Algorithm 1 by small changes to one reading of it. Prints a table of docs/paper.md.
 
-    python benchmarks/paper_preset.py [adult lcd ...]
+    python benchmarks/guided_settings.py [adult lcd ...]
 
 For each data set: fit on the training rows, explain up to 1,000 test rows that the classifier refuses. Validity is
 the share that the classifier then accepts; L2 the squared distance over standardised numbers, averaged over all rows
@@ -13,8 +13,8 @@ from dataclasses import replace
 import numpy as np
 
 import tdce
-from tdce.methods.algorithm1 import Guided
-from tdce.schema.columns.numeric import Numeric
+from tdce.methods import Guided
+from tdce.schema import Numeric
 
 BASE = Guided(sigma="variance", cat_scale="lambda")  # benchmarks/readings.py has the others
 SETTINGS = {

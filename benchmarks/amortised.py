@@ -1,7 +1,7 @@
 """Answers in one pass beside the search that they were learned from, and beside the simple rival.
 
-    python benchmarks/onepass.py [--data adult,…] [--seeds 3] [--rows 2000] [--cache FOLDER] [--out FILE]
-    python benchmarks/onepass.py --table
+    python benchmarks/amortised.py [--data adult,…] [--seeds 3] [--rows 2000] [--cache FOLDER] [--out FILE]
+    python benchmarks/amortised.py --table
 
 Refused test rows, nothing masked, default settings. The rival takes over the changes of the nearest synthetic people to
 whom the method has answered, as many and in the same turns as the network proposes sets, and is brought nearer alike.
@@ -21,14 +21,12 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce._core.deterministic import nearest_rows_exact
-from tdce._core.progress import Progress
+from tdce._core import Progress, nearest_rows_exact
 from tdce.explainer.amortise import search_answers
+from tdce.explainer.plans import TrainingPlans
+from tdce.methods import DiffusionSearch, Proposals, Proposer, Task
 from tdce.methods import driver as explaining
-from tdce.methods.proposer import Proposals, Proposer
-from tdce.methods.protocol import Task
-from tdce.methods.search import DiffusionSearch
-from tdce.schema.feasible import FeasibleSet
+from tdce.schema import FeasibleSet
 from tdce_reproduction.benchmark.cell import Bench
 
 SHOWN = ("validity", "sparsity", "gower", "held_out_distance", "two_sample", "coherence", "plausibility")
@@ -62,9 +60,9 @@ class Nearest(Proposals):
 
 def measured(bench: Bench, task: Task) -> dict[str, float]:
     feasible = FeasibleSet.of(bench.fitted.encoder, bench.queries)
-    method, question = DiffusionSearch().fit(task), bench.question(len(bench.queries))
+    method, question = DiffusionSearch().fit(task), bench.question()
     few = min(64, len(feasible.own))
-    explaining.explain(method, feasible.take(np.arange(few)), bench.question(few))  # what is measured once
+    explaining.explain(method, feasible.take(np.arange(few)), bench.goals(few), question)  # what is measured once
     left, driven = [], explaining.drive
 
     def drive(talks, blocks, oracle):
@@ -73,8 +71,8 @@ def measured(bench: Bench, task: Task) -> dict[str, float]:
 
     explaining.drive = drive
     try:
-        began, rows = time.process_time(), task.oracle.rows
-        found = explaining.explain(method, feasible, question, reasons=True)
+        began, rows = time.process_time(), task.oracle.usage.rows
+        found = explaining.explain(method, feasible, bench.goals(len(feasible.own)), question, attribute=True)
         seconds = time.process_time() - began
     finally:
         explaining.drive = driven
@@ -82,7 +80,7 @@ def measured(bench: Bench, task: Task) -> dict[str, float]:
     searched = (sum(left) - len(feasible.own)) / len(feasible.own) if task.proposals is not None else 1.0
     return {key: values.get(key, np.nan) for key in SHOWN} | {
         "searched": searched,
-        "model_rows": (task.oracle.rows - rows) / len(feasible.own),
+        "model_rows": (task.oracle.usage.rows - rows) / len(feasible.own),
         "ms": 1000 * seconds / len(feasible.own),
     }
 
@@ -90,10 +88,10 @@ def measured(bench: Bench, task: Task) -> dict[str, float]:
 def tasks(bench: Bench):
     plain = bench.task("no")
     yield "search", replace(plain, proposals=None)
-    goal = bench.question(1).goals.goal(0)
+    goal = bench.goals(1).goal(0)
     fitted = replace(bench.fitted, favourable=bench.fitted.classes[bench.target])
     began = time.process_time()
-    x, x_cf = search_answers(fitted, DiffusionSearch(), bench.seed, Progress("silent"))
+    x, x_cf = search_answers(fitted, DiffusionSearch(), bench.seed, TrainingPlans(), Progress("silent"))
     middle = time.process_time()
     network = Proposer.fit(plain.space, x, x_cf, DiffusionSearch().closeness, bench.seed, Progress("silent"))
     print(f"{bench.name}: {len(x)} people answered in {middle - began:.0f} s, learned in "
@@ -125,7 +123,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
-    parser.add_argument("--out", type=Path, default=Path("results/onepass.csv"))
+    parser.add_argument("--out", type=Path, default=Path("results/amortised.csv"))
     parser.add_argument("--table", action="store_true", help="print what is in the file, and measure nothing")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
