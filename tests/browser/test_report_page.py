@@ -111,8 +111,8 @@ def test_ten_thousand_people_are_searched_and_sorted_without_a_long_task(page, c
 
 
 def test_a_packed_report_opens_too(page, lent, tmp_path, monkeypatch):
-    monkeypatch.setattr("tdce.report.page.FREE", 0)
-    monkeypatch.setattr("tdce.report.page.EACH", 10)
+    monkeypatch.setattr("tdce.report.page.PLAIN_BYTES", 0)
+    monkeypatch.setattr("tdce.report.page.PLAIN_BYTES_PER_ROW", 10)
     pool(lent, 60).to_html(tmp_path / "page.html")
     page.goto((tmp_path / "page.html").as_uri())
     page.wait_for_selector(".card")
@@ -172,7 +172,7 @@ def test_a_phone_of_360_pixels_needs_no_sideways_scrolling(page, report):
     page.locator("#values").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     outside = page.evaluate(
-        "[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, .plane, .sr') && "
+        "[...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, .map, .sr') && "
         "e.getBoundingClientRect().right > 361).map(e => e.outerHTML.slice(0, 120))"
     )
     assert outside == []
@@ -182,7 +182,7 @@ def test_without_javascript_all_but_the_cards_can_be_read(browser, report):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(report)
-    assert page.get_by_text("need JavaScript, which is off").is_visible()
+    assert page.get_by_text("JavaScript is off").is_visible()
     assert page.locator("#find").is_hidden()
     assert page.locator("table.changes").is_visible()
     assert page.locator("table.metrics").is_visible()

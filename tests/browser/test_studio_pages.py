@@ -11,7 +11,7 @@ import pytest
 import studio
 
 import tdce
-from tdce.report.language.catalogue import catalogue
+from tdce.report.language.catalogue import load_catalogue
 from tdce.serving.settings import ServerSettings
 
 expect = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make test-browser").expect
@@ -60,10 +60,10 @@ def test_a_newcomer_comes_from_the_start_page_to_an_exported_report(page, addres
     page.goto(address)
     expect(page.get_by_role("heading", level=1)).to_have_text("What would have to be different?")
     page.locator("tbody .link").first.click()
-    expect(page.locator(".verdict")).to_have_text("“no”")
+    expect(page.locator(".decision-text")).to_have_text("“no”")
     expect(page.locator(".option")).to_have_count(3, timeout=30_000)
     sentence = page.locator(".option .headline").first.inner_text()
-    assert sentence.startswith("The answer would be “yes” if ")
+    assert sentence.startswith("The decision would be “yes” if ")
     with page.expect_download(timeout=60_000) as downloaded:
         page.locator("#export").click()
     path = tmp_path / downloaded.value.suggested_filename
@@ -88,16 +88,16 @@ def test_locks_ranges_directions_costs_and_rules_are_asked_for(page, address):
         lambda: page.get_by_label("Rules, one per line").fill("at most 2 changes"),
     ):
         asked(page, "/explain", change)
-    page.get_by_label("A limit on").select_option(label="Debt")
+    page.get_by_label("Constraint on").select_option(label="Debt")
     page.get_by_label("At least").fill("100")
-    page.get_by_label("Costs (usually 1)").fill("2")
+    page.get_by_label("Cost (default: 1)").fill("2")
     with page.expect_request(lambda request: urlsplit(request.url).path == "/explain") as sent:
-        page.get_by_label("May go").select_option(label="only down")
+        page.get_by_label("Direction").select_option(label="only down")
     question = sent.value.post_data_json
     assert question["immutable"] == ["income"]
     assert question["rules"] == ["`debt` >= 100", "`debt` <= was(`debt`)", "at most 2 changes"]
     assert question["costs"] == {"debt": 2}
-    assert page.locator("#limits-set li").count() == 3
+    assert page.locator("#constraints-set li").count() == 3
     expect(page.locator("#options")).not_to_have_attribute("aria-busy", "true", timeout=30_000)
     assert "Income" not in page.locator(".changes b").all_inner_texts()
 
@@ -114,7 +114,7 @@ def test_what_is_wrong_is_said_in_the_words_of_python(browser, address, explaine
     context.close()
 
 
-def test_the_dial_is_measured_and_drawn(page, address):
+def test_the_trade_off_is_measured_and_drawn(page, address):
     opened(page, address)
     page.locator("#measure").click()
     expect(page.locator("#along canvas")).to_be_visible(timeout=60_000)
@@ -129,21 +129,21 @@ def test_a_value_changed_by_hand_is_judged_at_once(page, address):
     opened(page, address)
     page.get_by_role("button", name="Keep Age as it is").click()
     page.get_by_role("button", name="Try by hand").first.click()
-    expect(page.locator(".verdict")).to_have_text("“yes”")
-    expect(page.get_by_text("No law, rule or limit is broken.")).to_be_visible()
+    expect(page.locator(".decision-text")).to_have_text("“yes”")
+    expect(page.get_by_text("No constraint is violated.")).to_be_visible()
     page.locator("#trial-age").fill("20")
-    expect(page.locator(".said.bad")).to_contain_text("age may not change")
+    expect(page.locator(".texts.bad")).to_contain_text("age may not change")
     page.get_by_role("button", name="Back to the person").click()
-    expect(page.locator(".verdict")).to_have_text("“no”")
+    expect(page.locator(".decision-text")).to_have_text("“no”")
 
 
 def test_a_value_that_is_typed_in_is_decided_at_once(page, address, explainer):
     opened(page, address)
     found = asked(page, "/predict", lambda: page.locator("#value-income").fill("9000"))
     assert found["decisions"][0]["prediction"] == "yes"
-    expect(page.locator(".verdict")).to_have_text("“yes”")
-    expect(page.get_by_role("heading", level=1)).to_have_text("A person of your own")
-    expect(page.locator(".option .headline").first).to_have_text("The answer is already “yes”.", timeout=30_000)
+    expect(page.locator(".decision-text")).to_have_text("“yes”")
+    expect(page.get_by_role("heading", level=1)).to_have_text("A person you entered")
+    expect(page.locator(".option .headline").first).to_have_text("The decision is already “yes”.", timeout=30_000)
 
 
 def test_undo_and_redo_bring_values_and_settings_back(page, address):
@@ -233,7 +233,7 @@ def test_a_server_with_a_token_asks_for_it(browser, explainer):
         page = context.new_page()
         page.goto(str(client.base_url))
         page.get_by_label("Token").fill(TOKEN)
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
         expect(page.locator("tbody .link").first).to_be_visible()
         assert TOKEN not in page.url
         context.close()
@@ -271,7 +271,7 @@ def test_everything_is_reached_by_keyboard_alone(page, address):
     expect(page.get_by_role("button", name="Keep Age as it is")).to_have_attribute("aria-pressed", "true")
     until("closeness")
     page.keyboard.press("ArrowLeft")
-    expect(page.locator("#closeness-said")).to_contain_text("0.70")
+    expect(page.locator("#closeness-value")).to_contain_text("0.70")
     expect(page.locator("#options")).not_to_have_attribute("aria-busy", "true", timeout=30_000)
     until("rules")
     until("export")
@@ -321,7 +321,7 @@ def test_a_hostile_name_is_text_on_every_page(page, hostile):
     opened(page, hostile)
     assert page.locator("label", has_text="<img src=x").first.is_visible()
     page.get_by_role("button", name="Try by hand").first.click()
-    expect(page.locator(".verdict")).to_contain_text("<img src=x")
+    expect(page.locator(".decision-text")).to_contain_text("<img src=x")
     for name in ("Walk", "Model", "People"):
         page.get_by_role("button", name=name, exact=True).click()
         expect(page.locator("table.rows")).to_be_visible(timeout=30_000)
@@ -374,8 +374,10 @@ def german(browser):
 
 def english() -> list[str]:
     """What pages say in English and not in German, as far as it has no places and is more than a short word."""
-    ours = ((key, said) for key, said in catalogue("en").messages.items() if key.startswith(("studio_", "status_")))
-    german = str(catalogue("de").messages)
+    ours = (
+        (key, said) for key, said in load_catalogue("en").messages.items() if key.startswith(("studio_", "status_"))
+    )
+    german = str(load_catalogue("de").messages)
     return [
         said for _, said in ours if isinstance(said, str) and "{" not in said and len(said) > 7 and said not in german
     ]
@@ -399,19 +401,19 @@ def test_german_pages_have_no_english_on_them(german, address):
         )
         assert [each for each in words if re.search(rf"(?<!\w){re.escape(each)}(?!\w)", said)] == [], heading
         assert page.evaluate("document.documentElement.scrollWidth") <= 360, heading
-    assert re.search(r"\d,\d\d", opened(page, address).locator("#closeness-said").inner_text())
+    assert re.search(r"\d,\d\d", opened(page, address).locator("#closeness-value").inner_text())
 
 
 def test_the_language_is_switched_with_the_person_kept_and_remembered(german, address):
     page = german
     page.goto(f"{address}/?lang=en#page=people")
     page.locator("#type-in").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("A person of your own")
+    expect(page.get_by_role("heading", level=1)).to_have_text("A person you entered")
     assert urlsplit(page.url).query == ""
     page.locator("#values summary").click() if page.locator("#values[open]").count() == 0 else None
     page.locator("#value-age").fill("51")
     page.locator("#language").select_option("de")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Eine eigene Person")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Selbst eingegebene Person")
     expect(page.locator("#value-age")).to_have_value("51")
     expect(page.locator("#language")).to_be_focused()
     assert page.locator("html").get_attribute("lang") == "de"

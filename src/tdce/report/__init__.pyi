@@ -1,12 +1,12 @@
-from tdce.report.context import OWN as OWN
+from tdce.report.context import OWN_MODEL as OWN_MODEL
 from tdce.report.context import Context as Context
 from tdce.report.context import Origin as Origin
 from tdce.report.histograms import Population as Population
-from tdce.report.histograms import answers_of as answers_of
+from tdce.report.histograms import outcome_names as outcome_names
 from tdce.report.language.catalogue import Catalogue as Catalogue
 from tdce.report.language.catalogue import Message as Message
-from tdce.report.language.catalogue import catalogue as catalogue
 from tdce.report.language.catalogue import languages as languages
+from tdce.report.language.catalogue import load_catalogue as load_catalogue
 from tdce.report.language.formats import write_number as write_number
 from tdce.report.language.note_text import PlainNames as PlainNames
 from tdce.report.language.note_text import mentions as mentions

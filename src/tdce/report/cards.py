@@ -1,4 +1,4 @@
-"""The people of a report as compact columns: every text once, and for each person its number."""
+"""The cards of a report as compact columns: every text is stored once, and people refer to it by its number."""
 
 from __future__ import annotations
 
@@ -10,65 +10,77 @@ import pandas as pd
 
 from tdce._core import Floats
 from tdce.methods import MOST_REASONS, Line, Status
-from tdce.report.borders import borders
-from tdce.report.histograms import Spread
+from tdce.report.histograms import Histogram
 from tdce.report.language.speaker import Speaker
+from tdce.report.thresholds import score_thresholds
 from tdce.report.view import View
 from tdce.schema import Column, Numeric
 
 STATUSES = tuple(status.value for status in Status)
 
+Change = tuple[int, int]
+"""The position of a feature among the visible ones, and the number of its new text."""
+
 
 def person_cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> dict[str, Any]:
-    """All that cards show, sort and search; a value is the number of its text in its column."""
+    """All that the cards show, sort and search, for the script of the page; a value is the number of its text."""
     flat = [line for options in lines for line in options]
-    found = view.explanation
-    features, changes = [], [list[tuple[int, int]]() for _ in flat]
-    for place, (i, column) in enumerate(view.shown):
-        feature, after, where = _feature(view, i, column, speaker)
-        features.append(feature)
-        for at, code in zip(where, after, strict=True):
-            changes[at].append((place, code))
-    places = {column.name: place for place, (_, column) in enumerate(view.shown)}
-    for line, some in zip(flat, changes, strict=True):  # what counts most comes first
-        ranks = {places[name]: rank for rank, (name, _) in enumerate(line.reasons) if name in places}
-        some.sort(key=lambda change: ranks.get(change[0], len(ranks)))
-    hidden = [i for i, name in enumerate(view.schema.names) if name in view.barred]
+    explanation = view.explanation
+    features, changes = _features_and_changes(view, flat, speaker)
+    hidden = [i for i, name in enumerate(view.schema.names) if name in view.hidden]
     number = any(line.number for line in flat)
     scale = _scale(view, number)
     return {
-        "options": view.question.options,
-        "label": [label if isinstance(label, str) else _label(label) for label in view.rows.index],
+        "options": view.question.n,
+        "label": [label if isinstance(label, str) else _row_label(label) for label in view.rows.index],
         "features": features,
-        "status": "".join(str(STATUSES.index(status)) for status in found.status.reshape(-1).tolist()),
-        "before": _scores(found.score_before, number, scale, speaker),
-        "after": _scores(found.score_after.reshape(-1), number, scale, speaker),
-        "borders": [
-            _marks(borders(goal, _classes(view)), number, scale, speaker) for goal in view.question.goals.kinds
+        "status": "".join(str(STATUSES.index(status)) for status in explanation.status.reshape(-1).tolist()),
+        "before": _scores(explanation.score_before, number, scale, speaker),
+        "after": _scores(explanation.score_after.reshape(-1), number, scale, speaker),
+        "thresholds": [
+            _marks(score_thresholds(goal, _classes(view)), number, scale, speaker) for goal in view.goals.kinds
         ],
-        "goal": _coded([speaker.target(options[0]) for options in lines])
-        | {"kind": view.question.goals.which.tolist()},
-        "headline": _coded([_start(speaker.headline(line)) for line in flat]),
-        "typical": _coded([_start(speaker.typical(line.plausibility)) for line in flat]),
-        "plausibility": [None if np.isnan(p) else round(1000 * p) for p in found.plausibility.reshape(-1).tolist()],
-        "effort": [round(each, 2) for each in view.effort.reshape(-1).tolist()],
-        "note": _coded(["" if line.status == Status.INFEASIBLE else speaker.note(line) for line in flat]),
+        "goal": _number_texts([speaker.target(options[0]) for options in lines]) | {"kind": view.goals.which.tolist()},
+        "headline": _number_texts([_capitalise(speaker.headline(line)) for line in flat]),
+        "typical": _number_texts([_capitalise(speaker.typical(line.plausibility)) for line in flat]),
+        "plausibility": [
+            None if np.isnan(p) else round(1000 * p) for p in explanation.plausibility.reshape(-1).tolist()
+        ],
+        "effort": [round(effort, 2) for effort in view.effort.reshape(-1).tolist()],
+        "note": _number_texts(["" if line.status == Status.INFEASIBLE else speaker.note(line) for line in flat]),
         "loss": _losses(flat, changes, view) if speaker.audience == "analyst" else [],
-        "changes": [[number for change in some for number in change] for some in changes],
+        "changes": [[number for change in line_changes for number in change] for line_changes in changes],
         "unnamed": view.changed[:, :, hidden].sum(axis=2).reshape(-1).tolist() if hidden else [],
     }
 
 
-def _losses(lines: list[Line], changes: list[list[tuple[int, int]]], view: View) -> list[list[float | None]]:
-    """What giving back each of the changes that count most would cost, in the order of the changes; not of those that
-    are no principal reason, or of which the model was not asked."""
-    names, found = [column.name for _, column in view.shown], []
-    for line, some in zip(lines, changes, strict=True):
+def _features_and_changes(
+    view: View, lines: list[Line], speaker: Speaker
+) -> tuple[list[dict[str, Any]], list[list[Change]]]:
+    """The visible features, and the changes of each line, the most important one first."""
+    features, changes = [], [list[Change]() for _ in lines]
+    for position, (i, column) in enumerate(view.visible):
+        feature, after, where = _feature(view, i, column, speaker)
+        features.append(feature)
+        for line, code in zip(where, after, strict=True):
+            changes[line].append((position, code))
+    positions = {column.name: position for position, (_, column) in enumerate(view.visible)}
+    for line, line_changes in zip(lines, changes, strict=True):
+        ranks = {positions[name]: rank for rank, (name, _) in enumerate(line.reasons) if name in positions}
+        line_changes.sort(key=lambda change: ranks.get(change[0], len(ranks)))
+    return features, changes
+
+
+def _losses(lines: list[Line], changes: list[list[Change]], view: View) -> list[list[float | None]]:
+    """What reverting each of the most important changes would cost, in the order of the changes; None for a change
+    that is not a principal reason, or whose loss the model was not queried for."""
+    names = [column.name for _, column in view.visible]
+    losses = []
+    for line, line_changes in zip(lines, changes, strict=True):
         known = {name: loss for name, loss in line.reasons if name in names and not np.isnan(loss)}
-        found.append(
-            [round(known[names[place]], 2) if names[place] in known else None for place, _ in some[:MOST_REASONS]]
-        )
-    return found
+        most = [names[position] for position, _ in line_changes[:MOST_REASONS]]
+        losses.append([round(known[name], 2) if name in known else None for name in most])
+    return losses
 
 
 def _feature(view: View, i: int, column: Column, speaker: Speaker) -> tuple[dict[str, Any], list[int], list[int]]:
@@ -86,30 +98,30 @@ def _feature(view: View, i: int, column: Column, speaker: Speaker) -> tuple[dict
         "now": codes[:rows].tolist(),
     }
     if view.population is not None and len(where):
-        feature |= _beside(view.population[column.name], column, raw[first], speaker)
+        feature |= _among_population(view.population[column.name], column, raw[first], speaker)
     return feature, codes[rows:].tolist(), where.tolist()
 
 
-def _beside(spread: Spread, column: Column, values: Floats, speaker: Speaker) -> dict[str, Any]:
-    """Where the values stand among people, and how many of each class are below a number, or say the same."""
+def _among_population(histogram: Histogram, column: Column, values: Floats, speaker: Speaker) -> dict[str, Any]:
+    """Where values stand on the axis, and the share of each class below a number, or with the same category."""
     values = np.where(np.isin(values, column.marks), np.nan, values)
-    places, shares = spread.place(values), spread.below(values)
+    positions, shares = histogram.position(values), histogram.shares(values)
     return {
-        "at": [None if np.isnan(place) else round(100 * place, 1) for place in places.tolist()],
+        "at": [None if np.isnan(position) else round(100 * position, 1) for position in positions.tolist()],
         "share": [[None if np.isnan(share) else round(100 * share) for share in row] for row in shares.tolist()],
-        "ends": _ends(spread, column, speaker) if isinstance(column, Numeric) else ["", ""],
+        "ends": _axis_ends(histogram, column, speaker) if isinstance(column, Numeric) else ["", ""],
     }
 
 
-def _ends(spread: Spread, column: Numeric, speaker: Speaker) -> list[str]:
-    """What stands at the ends of an axis; a sign says that there is more beyond."""
-    low, high = spread.ends
+def _axis_ends(histogram: Histogram, column: Numeric, speaker: Speaker) -> list[str]:
+    """The labels at the ends of an axis; a sign says that there are values beyond."""
+    low, high = histogram.ends
     first, last = (speaker.value(column.name, _plain(end)) for end in (low, high))
     return [f"≤ {first}" if column.low < low else first, f"≥ {last}" if column.high > high else last]
 
 
 def _scores(score: Floats, number: bool, scale: tuple[float, float], speaker: Speaker) -> dict[str, Any]:
-    """Texts, places on the scale and everybody's number of them."""
+    """The texts of scores, their places on the scale, and each line's number among them."""
     values, codes = np.unique(score, return_inverse=True)
     marks = _marks(values.tolist(), number, scale, speaker)
     which, known = pd.factorize(pd.Series(list(zip(marks["texts"], marks["at"], strict=True)), dtype=object))
@@ -117,18 +129,19 @@ def _scores(score: Floats, number: bool, scale: tuple[float, float], speaker: Sp
 
 
 def _marks(values: list[float], number: bool, scale: tuple[float, float], speaker: Speaker) -> dict[str, Any]:
+    """Scores as texts, and their places on the scale in percent."""
     low, high = scale
     at = [round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 1) for value in values]
     return {"texts": [speaker.score(value, number) for value in values], "at": at}
 
 
 def _scale(view: View, number: bool) -> tuple[float, float]:
-    """From 0 to 1, or around all numbers that are predicted or wanted."""
+    """The ends of the scale: 0 and 1 for a probability, else around all predictions and thresholds."""
     if not number:
         return 0.0, 1.0
-    wanted = [border for goal in view.question.goals.kinds for border in borders(goal, _classes(view))]
-    every = np.concatenate([view.explanation.score_before, view.explanation.score_after.reshape(-1), wanted])
-    low, high = float(every.min()), float(every.max())
+    thresholds = [score for goal in view.goals.kinds for score in score_thresholds(goal, _classes(view))]
+    scores = np.concatenate([view.explanation.score_before, view.explanation.score_after.reshape(-1), thresholds])
+    low, high = float(scores.min()), float(scores.max())
     room = 0.05 * (high - low) or 1.0
     return low - room, high + room
 
@@ -137,17 +150,18 @@ def _classes(view: View) -> int:
     return 0 if view.context is None else view.context.classes
 
 
-def _coded(texts: list[str]) -> dict[str, Any]:
+def _number_texts(texts: list[str]) -> dict[str, Any]:
+    """The different texts, and the number of each one's text among them."""
     codes, known = pd.factorize(np.array(texts, dtype=object))
     return {"texts": list(known), "codes": codes.tolist()}
 
 
-def _label(label: Any) -> str:
+def _row_label(label: Any) -> str:
     return " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-def _start(text: str) -> str:
-    """As the start of a sentence."""
+def _capitalise(text: str) -> str:
+    """As the start of a sentence; the other letters stay as they are."""
     return f"{text[:1].upper()}{text[1:]}"
 
 

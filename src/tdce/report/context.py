@@ -1,4 +1,4 @@
-"""What a report says about where an answer comes from: the model, the fit, the file, the people beside."""
+"""Where an answer comes from, as a report states it: the model, the fit, the file, the population."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tdce.report.histograms import Population
 
-OWN = "classifier trained by tdce"  # what a model is called that nobody brought; reports have words for it
+OWN_MODEL = "classifier trained by tdce"  # the name of the model if the user gave none; reports translate it
 
 
 @dataclass(frozen=True)
@@ -16,17 +16,17 @@ class Origin:
     """The file that an explainer was saved to or loaded from."""
 
     name: str  # without its folder
-    sha256: str  # of all its bytes, as `sha256sum` gives it
-    written: str  # its modification time, UTC: the file itself has no date, so that the same fit gives the same bytes
+    sha256: str  # of all its bytes, as `sha256sum` prints it
+    written: str  # its modification time, UTC: the file holds no date, so that the same fit gives the same bytes
 
 
 @dataclass(frozen=True)
 class Context:
     """Plain values about the explainer that gave an answer."""
 
-    model: str  # what decides, for people
-    label: str = ""  # what it predicts
-    classes: int = 0  # of its first output; 0: a number
+    model: str  # the name of the model, for readers
+    label: str = ""  # the column it predicts
+    classes: int = 0  # number of classes of its first output; 0: it predicts a number
     method: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)  # of the method
     fit: Mapping[str, Any] = field(default_factory=dict)  # Explainer.report

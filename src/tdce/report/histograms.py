@@ -1,4 +1,4 @@
-"""Where people stand in each feature, class by class: counts in bins, never anybody's own value."""
+"""Histograms of a population, by feature and class: counts in bins, never anybody's own value."""
 
 from __future__ import annotations
 
@@ -14,95 +14,100 @@ from tdce.metrics import spans
 from tdce.models import Output
 from tdce.schema import Categorical, Column, Encoder, Numeric
 
-FEWEST = 5  # real people of a class in a bin; fewer are not shown
-BINS = 18  # of a number, about
-CATEGORIES = 30  # bins of a column with more: the most common ones, and all others in the last
-TAIL = 4  # times the distance of the quartiles: how far beyond them an axis goes at most
-WIDTHS = (1.0, 2.0, 2.5, 5.0, 10.0)  # of bins, times a power of ten
+MIN_BIN_ROWS = 5  # real rows of a class in a bin; fewer are not counted, so that nobody can be recognised
+NUMERIC_BINS = 18  # about; widths are rounded
+MAX_CATEGORY_BINS = 30  # beyond: the most common categories, and all others in the last bin
+MAX_TAIL = 4  # how far an axis goes beyond the quartiles, in interquartile ranges
+ROUND_WIDTHS = (1.0, 2.0, 2.5, 5.0, 10.0)  # of bins, times a power of ten
 
 
 @dataclass(frozen=True)
-class Spread:
-    """One feature: how many people of each class there are in each bin."""
+class Histogram:
+    """How many rows of each class there are in each bin of one feature."""
 
     name: Name
     counts: tuple[tuple[int, ...], ...]  # (classes, bins)
-    low: float = 0.0  # of a number: where the first bin begins; it also holds all who are below
-    high: float = 1.0  # where the last bin ends; it also holds all who are above
-    categories: tuple[int, ...] = ()  # the raw value of each bin; -1: all others. None: it is a number
-    single: bool = False  # of a number: whether each bin is one number, in its middle
-    span: float = 1.0  # of a number: from its 5 % to its 95 % quantile
+    low: float = 0.0  # numeric: lower edge of the first bin, which also holds everything below
+    high: float = 1.0  # numeric: upper edge of the last bin, which also holds everything above
+    categories: tuple[int, ...] = ()  # the raw value of each bin, -1: all others; empty: the feature is numeric
+    discrete: bool = False  # numeric: each bin holds exactly one number, at its centre
+    span: float = 1.0  # numeric: from the 5 % to the 95 % quantile
 
     @property
     def bins(self) -> int:
+        """The number of bins."""
         return len(self.counts[0])
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The first and the last value of the axis of a number."""
-        half = (self.high - self.low) / self.bins / 2 if self.single else 0.0
+        """The first and the last value on the axis of a number."""
+        half = (self.high - self.low) / self.bins / 2 if self.discrete else 0.0
         return self.low + half, self.high - half
 
-    def bin(self, values: Floats) -> Positions:
+    def bin_index(self, values: Floats) -> Positions:
         """(n,) the bin of each raw value; -1 if it is missing."""
         known = ~np.isnan(values)
-        at = np.full(len(values), -1, dtype=np.int64)
+        index = np.full(len(values), -1, dtype=np.int64)
         if self.categories:
             others = self.bins - 1
             bins = {value: i for i, value in enumerate(self.categories)}
-            at[known] = [bins.get(int(value), others) for value in values[known]]
+            index[known] = [bins.get(int(value), others) for value in values[known]]
         else:
             share = (values[known] - self.low) / (self.high - self.low)
-            at[known] = np.floor(np.clip(share, 0, 1) * self.bins).clip(max=self.bins - 1)
-        return at
+            index[known] = np.floor(np.clip(share, 0, 1) * self.bins).clip(max=self.bins - 1)
+        return index
 
-    def below(self, values: Floats) -> Floats:
-        """(classes, n) the share of each class that is below a number, or that has the same category."""
+    def shares(self, values: Floats) -> Floats:
+        """(classes, n) the share of each class below a number, or with the same category."""
         counts = np.array(self.counts, dtype=np.float64)
         shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-        at = self.bin(values)
-        inside = np.where(at < 0, np.nan, shares[:, at])
+        index = self.bin_index(values)
+        inside = np.where(index < 0, np.nan, shares[:, index])
         if self.categories:
             return inside
-        part = self.place(values) * self.bins - at  # of its bin; where each number has one, nobody in it is below
-        return np.asarray(shares.cumsum(axis=1)[:, at] - inside * (1 - (0.0 if self.single else part)))
+        part = self.position(values) * self.bins - index  # within the bin; nobody in a discrete bin is below
+        return np.asarray(shares.cumsum(axis=1)[:, index] - inside * (1 - (0.0 if self.discrete else part)))
 
-    def place(self, values: Floats) -> Floats:
-        """(n,) where on the axis raw values stand, from 0 to 1: those beyond it at its end, missing ones nowhere."""
+    def position(self, values: Floats) -> Floats:
+        """(n,) where raw values stand on the axis, from 0 to 1; beyond it at its end, NaN if missing."""
         if self.categories:
-            at = self.bin(values)
-            return np.where(at < 0, np.nan, (at + 0.5) / self.bins)
+            index = self.bin_index(values)
+            return np.where(index < 0, np.nan, (index + 0.5) / self.bins)
         return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Population:
-    """The people beside whom a person is shown: synthetic ones, or real ones in bins of at least five."""
+    """The rows beside which a report shows a person: synthetic ones, or real ones in bins of at least five."""
 
     real: bool
-    people: int
+    rows: int
     classes: tuple[Value, ...]  # what the model says of them
-    sizes: tuple[int, ...]  # of the classes
-    spreads: tuple[Spread, ...]  # one for each feature
+    class_sizes: tuple[int, ...]
+    histograms: tuple[Histogram, ...]  # one for each feature
 
     @classmethod
     def of(cls, encoder: Encoder, raw: Floats, y: Positions, classes: tuple[Value, ...], real: bool) -> Self:
-        """Of raw values (n, features) and class numbers (n,)."""
+        """Count raw values (n, features) with class numbers (n,)."""
         unmarked = encoder.unmarked(raw)
-        every = zip(encoder.schema, unmarked.T, spans(unmarked).tolist(), strict=True)
-        spreads = [_counted(_axis(column, values, span), values, y, len(classes)) for column, values, span in every]
-        sizes = tuple(np.bincount(y, minlength=len(classes)).tolist())
-        return cls(real, len(raw), classes, sizes, tuple(map(_without_few, spreads) if real else spreads))
+        features = zip(encoder.schema, unmarked.T, spans(unmarked).tolist(), strict=True)
+        histograms = [
+            _fill(_empty_histogram(column, values, span), values, y, len(classes)) for column, values, span in features
+        ]
+        class_sizes = tuple(np.bincount(y, minlength=len(classes)).tolist())
+        shown = map(_drop_small_counts, histograms) if real else histograms
+        return cls(real, len(raw), classes, class_sizes, tuple(shown))
 
-    def __getitem__(self, name: Name) -> Spread:
-        for spread in self.spreads:
-            if spread.name == name:
-                return spread
-        raise InputError(f"this population has no feature {name!r}; it has: {listing(s.name for s in self.spreads)}")
+    def __getitem__(self, name: Name) -> Histogram:
+        for histogram in self.histograms:
+            if histogram.name == name:
+                return histogram
+        known = listing(histogram.name for histogram in self.histograms)
+        raise InputError(f"the population has no feature {name!r}; it has: {known}")
 
 
-def answers_of(output: Output) -> tuple[Value, ...]:
-    """What the model may say: its classes, or the groups of its number."""
+def outcome_names(output: Output) -> tuple[Value, ...]:
+    """What the model may say: its classes, or the groups of a predicted number."""
     if output.classes:
         return output.classes
     edges = [f"{edge:,.4g}" if abs(edge) < 1e4 else f"{edge:,.0f}" for edge in output.edges]
@@ -110,50 +115,51 @@ def answers_of(output: Output) -> tuple[Value, ...]:
     return (f"up to {edges[0]}", *between, f"above {edges[-1]}") if edges else ("any",)
 
 
-def _axis(column: Column, values: Floats, span: float) -> Spread:
-    """The bins, still empty. Of a number they go from and to round values, so that no end is a person's own."""
+def _empty_histogram(column: Column, values: Floats, span: float) -> Histogram:
+    """The bins of a feature, all counts 0. Numeric bins have round edges, so that no end is a person's own value."""
     known = values[~np.isnan(values)]
     if isinstance(column, Numeric):
-        low, high = _ends(known) if len(known) else (column.low, column.high)
+        low, high = _axis_limits(known) if len(known) else (column.low, column.high)
         step = column.step or 0.0
-        width = _width((high - low) / BINS, step)
+        width = _round_width((high - low) / NUMERIC_BINS, step)
         first, last = floor(low / width + 1e-9), max(ceil(high / width - 1e-9), floor(low / width + 1e-9) + 1)
-        single = width == step
-        bins, begin = last - first + single, first * width - single * step / 2
-        return Spread(column.name, ((0,) * bins,), begin, begin + bins * width, single=single, span=span)
-    found, counts = np.unique(known.astype(np.int64), return_counts=True)
-    shown = found.tolist() or [0]  # of a kind that nothing more is known of: the values there are
+        discrete = width == step
+        bins, start = last - first + discrete, first * width - discrete * step / 2
+        return Histogram(column.name, ((0,) * bins,), start, start + bins * width, discrete=discrete, span=span)
+    present, counts = np.unique(known.astype(np.int64), return_counts=True)
+    shown = present.tolist() or [0]  # a kind of column that lists no categories: the values that occur
     if isinstance(column, Categorical):
         order = [column.categories.index(value) for value in column.order]
         shown = [*order, *(i for i in range(len(column.categories)) if i not in order)]
-    if len(shown) > CATEGORIES:
-        common = set(found[np.argsort(-counts, kind="stable")[: CATEGORIES - 1]].tolist())
+    if len(shown) > MAX_CATEGORY_BINS:
+        common = set(present[np.argsort(-counts, kind="stable")[: MAX_CATEGORY_BINS - 1]].tolist())
         shown = [*(i for i in shown if i in common), -1]
-    return Spread(column.name, ((0,) * len(shown),), categories=tuple(shown))
+    return Histogram(column.name, ((0,) * len(shown),), categories=tuple(shown))
 
 
-def _ends(values: Floats) -> tuple[float, float]:
-    """Of an axis: without a hundredth of the people at either end, and without a long tail."""
+def _axis_limits(values: Floats) -> tuple[float, float]:
+    """The ends of an axis: without one percent of the rows at either end, and without long tails."""
     low, first, third, high = np.quantile(values, [0.01, 0.25, 0.75, 0.99]).tolist()
-    reach = TAIL * (third - first)
+    reach = MAX_TAIL * (third - first)
     return (low, high) if reach == 0 else (max(low, first - reach), min(high, third + reach))
 
 
-def _width(least: float, step: float) -> float:
-    """A round width, of whole steps, that is no less."""
+def _round_width(least: float, step: float) -> float:
+    """The smallest round width that is at least `least`, in whole steps."""
     if least <= 0:
         return step or 1.0
     power = 10.0 ** floor(log10(least))
-    width = next(power * w for w in WIDTHS if power * w >= least * (1 - 1e-9))
+    width = next(power * w for w in ROUND_WIDTHS if power * w >= least * (1 - 1e-9))
     return ceil(width / step - 1e-9) * step if step else width
 
 
-def _counted(axis: Spread, values: Floats, y: Positions, classes: int) -> Spread:
-    at = axis.bin(values)
-    table = np.zeros((classes, axis.bins), dtype=np.int64)
-    np.add.at(table, (y[at >= 0], at[at >= 0]), 1)
-    return replace(axis, counts=tuple(map(tuple, table.tolist())))
+def _fill(empty: Histogram, values: Floats, y: Positions, classes: int) -> Histogram:
+    index = empty.bin_index(values)
+    counts = np.zeros((classes, empty.bins), dtype=np.int64)
+    np.add.at(counts, (y[index >= 0], index[index >= 0]), 1)
+    return replace(empty, counts=tuple(map(tuple, counts.tolist())))
 
 
-def _without_few(spread: Spread) -> Spread:
-    return replace(spread, counts=tuple(tuple(n if n >= FEWEST else 0 for n in row) for row in spread.counts))
+def _drop_small_counts(histogram: Histogram) -> Histogram:
+    counts = tuple(tuple(n if n >= MIN_BIN_ROWS else 0 for n in row) for row in histogram.counts)
+    return replace(histogram, counts=counts)

@@ -11,69 +11,71 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from tdce._core import Floats
-from tdce.report.histograms import Spread
+from tdce.report.histograms import Histogram
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SVG = "http://www.w3.org/2000/svg"
-INKS = ("#010101", "#020202", "#030303", "#040404")
-"""The colours of classes, in matplotlib's drawing; the page has --class-0 to --class-3 in their places."""
+CLASS_INKS = ("#010101", "#020202", "#030303", "#040404")
+"""Stand-ins for the colours of classes; the page's own, --class-0 to --class-3, take their places."""
 INK, SOFT = "#0a0a0a", "#0b0b0b"
-COLOURS = {ink: f"var(--class-{i})" for i, ink in enumerate(INKS)} | {INK: "var(--ink)", SOFT: "var(--soft)"}
+COLOURS = {ink: f"var(--class-{i})" for i, ink in enumerate(CLASS_INKS)} | {INK: "var(--ink)", SOFT: "var(--soft)"}
 DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-DOTS = 400  # points of a map; more people are drawn as a honeycomb
+MAX_POINTS = 400  # of a map; more people are drawn as a honeycomb
 
 
-def spread(of: Spread, classes: Sequence[int]) -> str:
-    """Shares of each class in the bins, as steps that fill the whole drawing; the first class is filled, the others are
-    lines, so that black and white tell them apart. Only the inside of an svg element, 0 0 240 60."""
+def draw_histogram(histogram: Histogram, classes: Sequence[int]) -> str:
+    """The share of each class in each bin, as steps: the content of an svg element of 240 by 60.
+
+    The first class is filled and the others are lines, so that they can be told apart in black and white.
+    """
     fig = _figure(240, 60)
     axes = fig.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set_axis_off()
-    edges, top = np.linspace(0, 1, of.bins + 1), 0.0
+    edges, top = np.linspace(0, 1, histogram.bins + 1), 0.0
     for i, k in enumerate(classes):
-        counts = np.array(of.counts[k], dtype=np.float64)
+        counts = np.array(histogram.counts[k], dtype=np.float64)
         heights = counts / max(counts.sum(), 1.0)
         top = max(top, heights.max())
         if i == 0:
-            axes.stairs(heights, edges, fill=True, color=INKS[i], alpha=0.28, linewidth=0)
-        axes.stairs(heights, edges, color=INKS[i], linewidth=1.1, linestyle=DASHES[i])
+            axes.stairs(heights, edges, fill=True, color=CLASS_INKS[i], alpha=0.28, linewidth=0)
+        axes.stairs(heights, edges, color=CLASS_INKS[i], linewidth=1.1, linestyle=DASHES[i])
     axes.set_xlim(0, 1)
     axes.set_ylim(0, (top or 1.0) * 1.06)
-    return _text(_drawn(fig))
+    return _to_html(_svg_content(fig))
 
 
-def plane(effort: Floats, plausibility: Floats, across: str, up: str) -> str:
-    """A map of people: how far they would have to go against how typical they then are."""
+def draw_effort_map(effort: Floats, plausibility: Floats, x_label: str, y_label: str) -> str:
+    """A map of people, as an svg element: effort against plausibility."""
     fig = _figure(560, 320)
     axes = fig.add_axes((0.09, 0.15, 0.89, 0.82))
-    if len(effort) <= DOTS:
-        axes.scatter(effort, plausibility, s=32, color=INKS[0], alpha=0.7, linewidths=0)
+    if len(effort) <= MAX_POINTS:
+        axes.scatter(effort, plausibility, s=32, color=CLASS_INKS[0], alpha=0.7, linewidths=0)
     else:
         right = max(float(effort.max()), 1e-9)
         cells = axes.hexbin(effort, plausibility, gridsize=22, mincnt=1, extent=(0, right, 0, 1), linewidths=0)
         count = np.asarray(cells.get_array(), dtype=np.float64)
         shade = 0.12 + 0.88 * np.sqrt(count / count.max())
         cells.set_array(None)
-        cells.set_facecolor([(*_rgb(INKS[0]), a) for a in shade])
+        cells.set_facecolor([(*_rgb(CLASS_INKS[0]), a) for a in shade])
     axes.set_xlim(left=-0.02 * axes.get_xlim()[1])
     axes.set_ylim(0, 1.02)
-    axes.set_xlabel(across)
-    axes.set_ylabel(up)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
     axes.spines[["top", "right"]].set_visible(False)
-    return f'<svg viewBox="0 0 560 320" aria-hidden="true" focusable="false">{_text(_drawn(fig))}</svg>'
+    return f'<svg viewBox="0 0 560 320" aria-hidden="true" focusable="false">{_to_html(_svg_content(fig))}</svg>'
 
 
 def _figure(width: int, height: int) -> Figure:
-    """In pixels of the page."""
-    from matplotlib.figure import Figure  # only here: only a page needs it
+    """An empty figure, in pixels of the page."""
+    from matplotlib.figure import Figure  # slow to import, and only a page needs it
 
     return Figure(figsize=(width / 72, height / 72), dpi=72)
 
 
-def _drawn(fig: Figure) -> list[ET.Element]:
-    """What is inside the svg element: without ids, which would appear twice in a page, and with the page's colours."""
+def _svg_content(fig: Figure) -> list[ET.Element]:
+    """The children of the svg element, in the page's colours and without ids, which would occur twice in a page."""
     from matplotlib import rc_context
 
     settings: Any = {
@@ -82,7 +84,7 @@ def _drawn(fig: Figure) -> list[ET.Element]:
         "text.color": INK, "axes.labelcolor": INK, "xtick.color": SOFT, "ytick.color": SOFT, "path.simplify": True,
     }  # fmt: skip
     with rc_context(settings), StringIO() as file:
-        for axes in fig.axes:  # made before these settings held
+        for axes in fig.axes:  # created before these settings applied
             axes.tick_params(colors=SOFT, labelsize=11)
             axes.xaxis.label.set(color=INK, size=12)
             axes.yaxis.label.set(color=INK, size=12)
@@ -96,24 +98,24 @@ def _drawn(fig: Figure) -> list[ET.Element]:
     ET.register_namespace("", SVG)
     ET.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     root = ET.fromstring(text)
-    for each in root.iter():
-        style = each.get("style")
+    for element in root.iter():
+        style = element.get("style")
         if style is not None:
             style = re.sub(r"font-family: [^;]*;? ?", "", style)
             for ink, colour in COLOURS.items():
                 style = style.replace(ink, colour)
-            each.set("style", style)
-        each.attrib.pop("clip-path", None)
-        if not each.tag.endswith(("path", "use")) or each.get("id", "").startswith("patch"):
-            each.attrib.pop("id", None)
-    return [part for part in root if not part.tag.endswith(("metadata", "defs"))]
+            element.set("style", style)
+        element.attrib.pop("clip-path", None)
+        if not element.tag.endswith(("path", "use")) or element.get("id", "").startswith("patch"):
+            element.attrib.pop("id", None)
+    return [child for child in root if not child.tag.endswith(("metadata", "defs"))]
 
 
-def _text(parts: list[ET.Element]) -> str:
-    """As HTML has it: no namespaces, no needless space."""
-    text = "".join(ET.tostring(part, encoding="unicode") for part in parts)
-    for much, little in ((r' xmlns(:\w+)?="[^"]*"', ""), (r"xlink:href", "href"), (r">\s+<", "><"), (r" {2,}", " ")):
-        text = re.sub(much, little, text)
+def _to_html(elements: list[ET.Element]) -> str:
+    """The elements as HTML has them: without namespaces and needless space, numbers with two decimals."""
+    text = "".join(ET.tostring(element, encoding="unicode") for element in elements)
+    for old, new in ((r' xmlns(:\w+)?="[^"]*"', ""), (r"xlink:href", "href"), (r">\s+<", "><"), (r" {2,}", " ")):
+        text = re.sub(old, new, text)
     return re.sub(r"(\d\.\d\d)\d+", r"\1", text.strip())
 
 

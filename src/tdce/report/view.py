@@ -1,4 +1,4 @@
-"""An answer as a report looks at it: what changed and how far, in the features that its reader may see."""
+"""An answer as a report looks at it: what changed and by how much, in the features that its reader may see."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pandas as pd
 from tdce._core import Flags, Floats, Name, same
 from tdce.methods import Explanation, Question, Status
 from tdce.metrics import spans
+from tdce.models import Goals
 from tdce.report.context import Context
 from tdce.report.histograms import Population
 from tdce.report.language.note_text import mentions
@@ -19,32 +20,37 @@ from tdce.schema import Column, Schema
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Rows, what was found for them, and which features may be named; everything else stays behind."""
+    """The rows, their counterfactuals, and which features may be named."""
 
     rows: pd.DataFrame
-    written: pd.DataFrame  # one line per row and option
+    written: pd.DataFrame  # the counterfactuals in the input's dtypes, one line per row and option
     schema: Schema
     question: Question
+    goals: Goals  # one per row
     explanation: Explanation
-    immutable: tuple[Name, ...]
     context: Context | None
     population: Population | None
-    barred: frozenset[Name]  # features that this reader may not see
-    asked_model: tuple[int, int]  # how often, and about how many rows
+    hidden: frozenset[Name]  # features that this reader may not see
+    model_calls: int
+    model_rows: int
 
     @property
-    def shown(self) -> list[tuple[int, Column]]:
+    def visible(self) -> list[tuple[int, Column]]:
         """The features that may be named, with their positions."""
-        return [(i, column) for i, column in enumerate(self.schema) if column.name not in self.barred]
+        return [(i, column) for i, column in enumerate(self.schema) if column.name not in self.hidden]
+
+    def may_quote(self, text: str) -> bool:
+        """Whether a text names no hidden feature."""
+        return not any(mentions(text, str(name)) for name in self.hidden)
 
     @cached_property
     def changed(self) -> Flags:
-        """(rows, options, features)"""
+        """(rows, options, features) which values differ from the row's own."""
         return ~same(self.explanation.raw, self.explanation.own[:, None])
 
     @property
-    def asked(self) -> Flags:
-        """(rows,) who is not there already."""
+    def needs_change(self) -> Flags:
+        """(rows,) which are not in the target class already."""
         return np.asarray(self.explanation.status[:, 0] != Status.ALREADY)
 
     @property
@@ -53,9 +59,9 @@ class View:
         return np.asarray(self.explanation.status[:, 0] == Status.VALID)
 
     @cached_property
-    def moved(self) -> Floats:
-        """(rows, options, features) how far each went, from 0 to 1: a category all the way, a number by its share of
-        the range from the 5 % to the 95 % quantile, as in Gower's distance."""
+    def feature_effort(self) -> Floats:
+        """(rows, options, features) how far each value moved, from 0 to 1: a new category counts 1, a number its share
+        of the range from the 5 % to the 95 % quantile, as in Gower's distance."""
         numeric = np.array([column.numbers > 0 for column in self.schema])
         own, raw = self._unmarked(self.explanation.own)[:, None], self._unmarked(self.explanation.raw)
         share = np.abs(raw - own) / self._spans
@@ -64,9 +70,9 @@ class View:
 
     @cached_property
     def effort(self) -> Floats:
-        """(rows, options) how far all features went together, each times its cost."""
+        """(rows, options) the sum over all features, each times its cost."""
         costs = np.array([self.question.costs.get(name, 1.0) for name in self.schema.names])
-        return np.asarray((self.moved * costs).sum(axis=2))
+        return np.asarray((self.feature_effort * costs).sum(axis=2))
 
     @property
     def _spans(self) -> Floats:
@@ -75,12 +81,9 @@ class View:
         return np.array([self.population[name].span for name in self.schema.names])
 
     def _unmarked(self, raw: Floats) -> Floats:
+        """Raw values with NaN for marks, which are states and not numbers."""
         out = raw.copy()
         for i, column in enumerate(self.schema):
             if column.marks:
                 out[..., i][np.isin(out[..., i], column.marks)] = np.nan
         return out
-
-    def silent(self, text: str) -> bool:
-        """Whether a text names nothing that is barred."""
-        return not any(mentions(text, str(name)) for name in self.barred)

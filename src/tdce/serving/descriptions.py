@@ -29,7 +29,7 @@ def spoken(column: Column, speaker: Speaker) -> dict[str, Any]:
     return {
         "title": speaker.title(column.name),
         "values": {str(value): speaker.value(column.name, value) for value in known},
-        "unit": speaker.chosen(column.words.unit),
+        "unit": speaker.translate(column.words.unit),
         "format": column.words.format,
         "named": speaker.may_name(column.name),
     }

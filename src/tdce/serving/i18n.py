@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from tdce.report import Message, catalogue, languages
+from tdce.report import Message, languages, load_catalogue
 
 COOKIE = "tdce-language"  # what was chosen on a page; it holds a language and nothing else
 PREFIX = "studio_"  # of the messages that the pages use
@@ -40,11 +40,11 @@ def preferred(header: str) -> list[str]:
 
 def words_of(language: str) -> dict[str, Any]:
     """All that the pages say, and how numbers are written."""
-    told = catalogue(language)
+    told = load_catalogue(language)
     return {
         "language": told.language,
         "locale": str(told.locale).replace("_", "-"),
-        "languages": {each: catalogue(each).text("name") for each in languages()},
+        "languages": {each: load_catalogue(each).text("name") for each in languages()},
         "messages": _messages(told.messages),
     }
 

@@ -11,37 +11,38 @@ import pandas as pd
 
 from tdce.report.language.catalogue import Catalogue
 
-LARGE = 1e15  # numbers from here on are written with a power of ten
-DIGITS = "#,##0.##########"
-FIRST_DATE, LAST_DATE = 1000_01_01, 9999_12_31  # numbers that are dates as one writes them without dashes
+SCIENTIFIC_FROM = 1e15  # larger numbers are written with a power of ten
+PLAIN_PATTERN = "#,##0.##########"
+FIRST_DATE, LAST_DATE = 1000_01_01, 9999_12_31  # numbers that are dates written without dashes: 20260131
 DAY_ZERO = date(1970, 1, 1)
-MOST_DAYS = 2_900_000
+MAX_DAYS = 2_900_000  # since day zero; beyond the year 9900 a number is not a date
 
 
-def write_number(catalogue: Catalogue, number: float, pattern: str = DIGITS, digits: int = 10) -> str:
-    """`1,234.5`: thousands apart, no needless decimals, so many digits that count."""
+def write_number(catalogue: Catalogue, number: float, pattern: str = PLAIN_PATTERN, digits: int = 10) -> str:
+    """A number with grouped thousands and without needless decimals, `1,234.5`; `digits`: significant digits."""
     from babel.numbers import format_decimal, format_scientific
 
     if not math.isfinite(number):
         return str(number)
-    whole = float(number).is_integer() and abs(number) < LARGE
+    whole = float(number).is_integer() and abs(number) < SCIENTIFIC_FROM
     exact = Decimal(int(number)) if whole else Decimal(f"{number:.{digits}g}")
-    if abs(number) >= LARGE or (number and abs(number) < 1e-10):
+    if abs(number) >= SCIENTIFIC_FROM or (number and abs(number) < 1e-10):
         return format_scientific(exact, locale=catalogue.locale)
     return format_decimal(exact, pattern, locale=catalogue.locale)
 
 
 def write_year(number: float) -> str:
+    """A year, without grouped thousands."""
     return f"{number:.0f}" if number.is_integer() else f"{number:g}"
 
 
 def write_percent(catalogue: Catalogue, number: float, pattern: str = "share") -> str:
-    """`12.5 %` of 0.125"""
+    """A share in percent: 0.125 is `12.5 %`."""
     return write_number(catalogue, number, catalogue.text(pattern))
 
 
 def write_money(catalogue: Catalogue, amount: float, currency: str) -> str:
-    """`3,200 €`, `3,200.50 €`"""
+    """An amount with its currency, without decimals if it is whole: `3,200 €`, `3,200.50 €`."""
     from babel.numbers import format_currency
 
     pattern, exact = catalogue.text("money"), Decimal(f"{amount:.15g}")
@@ -52,10 +53,13 @@ def write_money(catalogue: Catalogue, amount: float, currency: str) -> str:
 
 
 def write_date(catalogue: Catalogue, cell: Any) -> str | None:
-    """`31 January 2026`, of a date, of text such as 2026-01-31, of 20260131, of days since 1970; None: it is none."""
+    """`31 January 2026`: of a date, a text such as 2026-01-31, the number 20260131, or days since 1970.
+
+    None if the cell is not a date.
+    """
     from babel.dates import format_date, format_datetime
 
-    when = _when(cell)
+    when = _parse_date(cell)
     if when is None:
         return None
     if isinstance(when, datetime) and when.time() != time():
@@ -63,7 +67,7 @@ def write_date(catalogue: Catalogue, cell: Any) -> str | None:
     return format_date(when, "long", locale=catalogue.locale)
 
 
-def _when(cell: Any) -> date | None:
+def _parse_date(cell: Any) -> date | None:
     try:
         if isinstance(cell, pd.Timestamp):
             return cell.to_pydatetime(warn=False)
@@ -76,6 +80,6 @@ def _when(cell: Any) -> date | None:
             return None
         if FIRST_DATE <= number <= LAST_DATE:
             return date(int(number) // 10_000, int(number) // 100 % 100, int(number) % 100)
-        return DAY_ZERO + timedelta(days=int(number)) if abs(number) < MOST_DAYS else None
+        return DAY_ZERO + timedelta(days=int(number)) if abs(number) < MAX_DAYS else None
     except (ValueError, TypeError, OverflowError):
         return None

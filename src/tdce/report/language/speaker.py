@@ -1,6 +1,6 @@
-"""A speaker, who puts the lines of an answer into words: in one language, for one audience.
+"""The speaker puts the lines of an answer into words, in one language and for one audience.
 
-It says what would change this model's answer and promises nothing, and it never names what the schema bars.
+It says what would change the model's decision, promises nothing, and never names a feature that the schema hides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pandas as pd
 from tdce._core import Name, check_choice, is_number
 from tdce.methods import MOST_REASONS, Line, Status
 from tdce.models import TargetPart
-from tdce.report.language.catalogue import Catalogue, catalogue
+from tdce.report.language.catalogue import Catalogue, load_catalogue
 from tdce.report.language.formats import write_date, write_money, write_number, write_percent, write_year
 from tdce.report.language.note_text import Namer, mentions, note_text
 from tdce.schema import NONE, Phrase, Schema, Wording, key_of
@@ -25,6 +25,8 @@ Audience = Literal["applicant", "analyst"]
 
 @dataclass(frozen=True, eq=False)
 class Speaker:
+    """Sentences, letters, headlines and notes about the lines of an answer."""
+
     messages: Catalogue
     words: dict[Name, Wording]
     outcomes: dict[str, Phrase]
@@ -32,57 +34,63 @@ class Speaker:
 
     @classmethod
     def of(cls, schema: Schema, language: str = "en", audience: Audience = "applicant") -> Self:
-        """`language`: `en`, `de`, or with a region whose numbers and dates are written, `de-CH`. `audience`: the
-        applicant, whom the decision is about, or an analyst, who may also see what the schema keeps for analysts."""
+        """A speaker with the words of a schema.
+
+        - `language`: `en`, `de`, optionally with a region for numbers and dates: `de-CH`.
+        - `audience`: the applicant, whom the decision is about, or an analyst, who may also see the features that the
+          schema reserves for analysts.
+        """
         words = {column.name: column.words for column in schema}
         audience = check_choice("audience", audience, get_args(Audience))
-        return cls(catalogue(language), words, dict(schema.outcomes), audience)
+        return cls(load_catalogue(language), words, dict(schema.outcomes), audience)
 
     @property
     def language(self) -> str:
         return self.messages.language
 
     def text(self, key: str, **values: Any) -> str:
-        """Any message of the catalogue."""
+        """A message of the catalogue."""
         return self.messages.text(key, **values)
 
     # Names and values
 
     def may_name(self, feature: Name) -> bool:
-        """Whether the schema lets this audience know that the feature counts."""
+        """Whether this audience may be told that the feature matters."""
         words = self._words(feature)
         return words.named and (words.seen_by == "everyone" or self.audience == "analyst")
 
     def label(self, feature: Name) -> str:
-        """What the feature is called in a sentence."""
-        return self.chosen(self._words(feature).label) or spoken_name(feature)
+        """The name of a feature in a sentence."""
+        return self.translate(self._words(feature).label) or spoken_name(feature)
 
     def title(self, feature: Name) -> str:
-        """What it is called in a table: without an article."""
+        """The name of a feature in a table, without an article."""
         first, _, rest = self.label(feature).partition(" ")
         return rest if rest and first.lower() in self.text("articles").split() else self.label(feature)
 
     def value(self, feature: Name, cell: Any) -> str:
-        """A cell of the feature as people write it: `3,200 €`, `24 months`, `owned`."""
+        """A cell as people write it: `3,200 €`, `24 months`, `owned`."""
         return " ".join(filter(None, self._written(feature, cell)))
 
     def target(self, line: Line) -> str:
-        """What is wanted of the model."""
-        parts = [self._wanted(each) for each in line.wanted or (TargetPart("class", line.target),)]
-        return self.messages.listed(parts)
+        """What the model is to say."""
+        parts = [self._target_part(part) for part in line.wanted or (TargetPart("class", line.target),)]
+        return self.messages.join(parts)
 
     def outcome(self, of: Any) -> str:
-        """An answer of the model, in quotation marks: by the schema's word for it, or as it is."""
-        return self.text("quoted", text=self.chosen(self.outcomes.get(key_of(of), "")) or of)
+        """What the model says, in quotation marks: in the words of the schema, or as it is."""
+        return self.text("quoted", text=self.translate(self.outcomes.get(key_of(of), "")) or of)
 
     def score(self, number: float, predicted: bool) -> str:
         """A probability in percent, or a predicted number."""
         if not predicted:
             return write_percent(self.messages, number, "rounded_share")
-        return write_number(self.messages, number, digits=15 if abs(number) >= 1e4 else 4, pattern=_short(number))
+        return write_number(
+            self.messages, number, digits=15 if abs(number) >= 1e4 else 4, pattern=_prediction_pattern(number)
+        )
 
     def typical(self, plausibility: float) -> str:
-        """`more typical than 37 % of real people with the wanted outcome`; nothing if it is not known."""
+        """`more typical than 37 % of real people with the desired outcome`; empty if it is not known."""
         if isnan(plausibility):
             return ""
         key = "more_typical" if plausibility >= 0.01 else "less_typical"
@@ -94,38 +102,42 @@ class Speaker:
     # Lines of an answer
 
     def changes(self, line: Line) -> list[tuple[Name, Any, Any]]:
-        """Those that may be named."""
+        """The changes that may be named."""
         return [change for change in line.changes if self.may_name(change[0])]
 
     def unnamed(self, line: Line) -> int:
-        """How many changes may not be named."""
+        """The number of changes that may not be named."""
         return len(line.changes) - len(self.changes(line))
 
     def headline(self, line: Line) -> str:
-        """What becomes of the answer, with the model's probability of the wanted one, or its number."""
+        """What becomes of the decision, with the model's probability of the target, or its prediction."""
         before, after = self.score(line.before, line.number), self.score(line.after, line.number)
-        values = {"target": self.target(line), "before": before, "after": after}
+        values = {"subject": self._subject(line), "target": self.target(line), "before": before, "after": after}
         return self._by_status("headline", line, values)
 
     def bullet(self, feature: Name, before: Any, after: Any) -> str:
-        """`term: 24 months instead of 36`, or with its verb: `lower the amount to 3,200 € instead of …`"""
-        verb = self.chosen(self._words(feature).verb)
+        """One change: `term: 24 months instead of 36`, or with its verb, `lower the amount to 3,200 € instead of …`."""
+        verb = self.translate(self._words(feature).verb)
         key = "point" if not verb or "{" in verb else f"do{self._open(verb)}"
         label = self.title(feature) if key == "point" else self.label(feature)
         return self.text(key, label=label, change=self._change(feature, before, after), verb=verb)
 
     def sentence(self, line: Line) -> str:
-        """`The answer would be “good” if the loan ran 24 months instead of 36 and the amount were 3,200 € …`"""
+        """`The decision would be “good” if the loan ran 24 months instead of 36 and the amount were 3,200 € …`."""
         clauses, hidden = [self._clause(*change) for change in self.changes(line)], self.unnamed(line)
         if hidden:
             clauses.append(self.text("unnamed_too" if clauses else "unnamed_alone", count=hidden))
-        values = {"target": self.target(line), "clauses": self.messages.listed(clauses)}
+        values = {
+            "subject": self._subject(line),
+            "target": self.target(line),
+            "clauses": self.messages.join(clauses),
+        }
         if (outcome := self._outcome(line)) and line.status == Status.VALID:
-            return _capital(self.text("sentence_outcome", outcome=outcome, **values))
-        return _capital(self._by_status("sentence", line, values))
+            return _capitalise(self.text("sentence_outcome", outcome=outcome, **values))
+        return _capitalise(self._by_status("sentence", line, values))
 
     def letter(self, line: Line) -> str:
-        """For a letter: the points that count most, in short, and that nothing is promised."""
+        """A paragraph for a letter: the most important changes, in short, and that nothing is promised."""
         if line.status in (Status.ALREADY, Status.INFEASIBLE) or not line.changes:
             return f"{self.sentence(line)} {self.text('promise')}"
         ranks = {feature: rank for rank, (feature, _) in enumerate(line.reasons)}
@@ -140,29 +152,41 @@ class Speaker:
             points.append(self.text("points_too" if points else "points_alone", count=hidden))
         values = {"target": self.target(line), "points": "; ".join(points)}
         if (outcome := self._outcome(line)) and line.status == Status.VALID:
-            said = self.text("letter_outcome", outcome=outcome, **values)
+            text = self.text("letter_outcome", outcome=outcome, **values)
         else:
-            said = self.text(f"letter_{line.status}", **values)
-        return f"{_capital(said)} {self.text('promise')}"
+            text = self.text(f"letter_{line.status}", **values)
+        return f"{_capitalise(text)} {self.text('promise')}"
 
     def reasons(self, line: Line) -> list[str]:
-        """What counted most against the wanted answer, at most four: each feature with the value that it has now."""
+        """The principal reasons against the target, at most four: each feature with its present value."""
         own = {feature: before for feature, before, _ in line.changes}
         named = [feature for feature, _ in line.reasons if self.may_name(feature)][:MOST_REASONS]
         return [
-            self.text("reason", label=_capital(self.title(name)), value=self.value(name, own[name])) for name in named
+            self.text("reason", label=_capitalise(self.title(name)), value=self.value(name, own[name]))
+            for name in named
         ]
 
     def note(self, line: Line) -> str:
-        """Why there is no other answer, and other remarks, without anything that must not be named."""
+        """The notes of a line, without what must not be named."""
         if not line.notes:
-            parts = [part for part in line.note.split("; ") if not self._names_barred(part)]
+            parts = [part for part in line.note.split("; ") if not self._names_hidden(part)]
             return "; ".join(parts)
         return note_text(line.notes, self.messages, SpokenNames(self))
 
-    # How they are made
+    def translate(self, phrase: Phrase) -> str:
+        """A phrase of the schema in this language; failing that in English, or in any other."""
+        if isinstance(phrase, str):
+            return phrase
+        return phrase.get(self.messages.base_language) or phrase.get("en") or next(iter(phrase.values()))
+
+    # Parts of them
+
+    def _subject(self, line: Line) -> str:
+        """What the model gives: a decision, or a predicted number."""
+        return self.text("subject_prediction" if line.number else "subject_decision")
 
     def _by_status(self, form: str, line: Line, values: dict[str, str]) -> str:
+        """The headline or sentence for the status of a line."""
         key = line.status
         if key == Status.INFEASIBLE:
             values["note"] = self.note(line)
@@ -172,18 +196,19 @@ class Speaker:
         return self.text(f"{form}_{key}", **values)
 
     def _clause(self, feature: Name, before: Any, after: Any) -> str:
-        """One condition of a sentence."""
-        verb, change = self.chosen(self._words(feature).verb), self._change(feature, before, after)
+        """A change as a condition of a sentence: `the amount were 3,200 € instead of 4,800 €`."""
+        verb, change = self.translate(self._words(feature).verb), self._change(feature, before, after)
         values = {"label": self.label(feature), "change": change}
         if "{" in verb:
             return verb.format(before=self.value(feature, before), after=self.value(feature, after), **values)
         return self.text(f"clause_do{self._open(verb)}" if verb else "clause", verb=verb, **values)
 
     def _open(self, verb: str) -> str:
+        """The ending of the keys of messages for verbs such as `wait until`, which take no `to` after the label."""
         return "_open" if verb.split()[-1] in self.text("open_verbs").split() else ""
 
     def _change(self, feature: Name, before: Any, after: Any) -> str:
-        """`24 months instead of 36`"""
+        """`24 months instead of 36`."""
         (new, unit), (old, old_unit) = self._quoted(feature, after), self._quoted(feature, before)
         if _is_missing(before):
             return self.text("new", after=f"{new} {unit}" if unit else new)
@@ -194,12 +219,12 @@ class Speaker:
         )
 
     def _written(self, feature: Name, cell: Any) -> tuple[str, str]:
-        """A cell without its unit, and the unit."""
+        """A cell without its unit, and its unit."""
         words = self._words(feature)
         if _is_missing(cell):
             return self.text("not_known"), ""
-        if (said := words.values.get(key_of(_plain(cell)))) is not None:
-            return self.chosen(said), ""
+        if (phrase := words.values.get(key_of(_plain(cell)))) is not None:
+            return self.translate(phrase), ""
         if (words.format == "date" or hasattr(cell, "isoformat")) and (
             day := write_date(self.messages, cell)
         ) is not None:
@@ -224,54 +249,48 @@ class Speaker:
         return write_number(self.messages, number, words.format, digits=15)
 
     def _unit(self, words: Wording, number: float) -> str:
-        """The form for one, or the one for several."""
-        forms = self.chosen(words.unit).split("|")
+        """The unit, in the singular or in the plural."""
+        forms = self.translate(words.unit).split("|")
         one = self.messages.locale.plural_form(abs(number)) == "one"
         return (forms[0] if one else forms[-1]).strip()
 
     def _quoted(self, feature: Name, cell: Any) -> tuple[str, str]:
-        """Text that the schema has no words for stands in quotation marks."""
+        """A cell and its unit; a text that the schema has no words for is put in quotation marks."""
         text, unit = self._written(feature, cell)
         if isinstance(cell, str) and text == cell and key_of(cell) not in self._words(feature).values:
             return self.text("quoted", text=text), unit
         return text, unit
 
-    def _wanted(self, each: TargetPart) -> str:
-        if each.kind in ("class", "not", "between"):
-            of = self.outcome(each.of)
-            low, high = (end and write_percent(self.messages, end) for end in (each.low, each.high))
-            return self.text(f"wanted_{each.kind}", of=of, low=low or self.score(0.0, False), high=high)
-        low, high = (None if end is None else write_number(self.messages, end) for end in (each.low, each.high))
-        wanted = self.text(f"wanted_{each.kind}", low=low, high=high)
-        return self.text("wanted_named", name=spoken_name(each.of), wanted=wanted) if each.of else wanted
+    def _target_part(self, part: TargetPart) -> str:
+        if part.kind in ("class", "not", "between"):
+            of = self.outcome(part.of)
+            low, high = (end and write_percent(self.messages, end) for end in (part.low, part.high))
+            return self.text(f"wanted_{part.kind}", of=of, low=low or self.score(0.0, False), high=high)
+        low, high = (None if end is None else write_number(self.messages, end) for end in (part.low, part.high))
+        wanted = self.text(f"wanted_{part.kind}", low=low, high=high)
+        return self.text("wanted_named", name=spoken_name(part.of), wanted=wanted) if part.of else wanted
 
     def _outcome(self, line: Line) -> str:
-        """The schema's word for what is wanted, if that is one class."""
+        """The schema's words for the target, if it is a single class."""
         wanted = line.wanted or (TargetPart("class", line.target),)
         if len(wanted) > 1 or wanted[0].kind != "class":
             return ""
-        return self.chosen(self.outcomes.get(key_of(wanted[0].of), ""))
+        return self.translate(self.outcomes.get(key_of(wanted[0].of), ""))
 
-    def _names_barred(self, text: str) -> bool:
-        barred = (name for name in self.words if not self.may_name(name))
+    def _names_hidden(self, text: str) -> bool:
+        hidden = (name for name in self.words if not self.may_name(name))
         return any(
-            mentions(text, said)
-            for name in barred
-            for said in (str(name), spoken_name(name), *self.words[name].texts())
+            mentions(text, name_or_phrase)
+            for name in hidden
+            for name_or_phrase in (str(name), spoken_name(name), *self.words[name].texts())
         )
 
     def _words(self, feature: Name) -> Wording:
         return self.words.get(feature, NONE)
 
-    def chosen(self, said: Phrase) -> str:
-        """In this language; failing that in English, or in any."""
-        if isinstance(said, str):
-            return said
-        return said.get(self.messages.tongue) or said.get("en") or next(iter(said.values()))
-
 
 class SpokenNames(Namer):
-    """Names and numbers of a note, as the speaker says them."""
+    """For people: the names and numbers of a note as the speaker says them."""
 
     def __init__(self, speaker: Speaker) -> None:
         self.speaker = speaker
@@ -280,8 +299,8 @@ class SpokenNames(Namer):
         return [self.speaker.title(name) for name in names if self.speaker.may_name(name)]
 
     def rule(self, rule: str) -> str | None:
-        barred = (str(name) for name in self.speaker.words if not self.speaker.may_name(name))
-        return None if any(mentions(rule, name) for name in barred) else self.speaker.text("quoted", text=rule)
+        hidden = (str(name) for name in self.speaker.words if not self.speaker.may_name(name))
+        return None if any(mentions(rule, name) for name in hidden) else self.speaker.text("quoted", text=rule)
 
     def value(self, feature: Name, cell: Any) -> str:
         return self.speaker.value(feature, cell)
@@ -291,11 +310,11 @@ class SpokenNames(Namer):
 
 
 def spoken_name(name: Any) -> str:
-    """A column's name as words."""
+    """A column's name in words: `years_at_work` is `years at work`."""
     return str(name).replace("_", " ")
 
 
-def _short(number: float) -> str:
+def _prediction_pattern(number: float) -> str:
     return "#,##0" if abs(number) >= 1e4 else "#,##0.##########"
 
 
@@ -307,5 +326,5 @@ def _plain(cell: Any) -> Any:
     return cell.item() if hasattr(cell, "item") else cell
 
 
-def _capital(text: str) -> str:
+def _capitalise(text: str) -> str:
     return text[:1].upper() + text[1:]

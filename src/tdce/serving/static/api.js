@@ -1,12 +1,12 @@
-// The HTTP API, as every other client sees it. A refusal becomes an error with the server's own words.
+// Requests to the HTTP API, as any other client makes them. A refusal becomes an error with the server's own message.
 import { h, save } from "./dom.js";
 import { t } from "./words.js";
 
-const TOKEN = "tdce-token"; // kept for this tab only
+const TOKEN_KEY = "tdce-token"; // in the storage of this tab
 
 export class Refused extends Error {
-  constructor(status, words) {
-    super(words);
+  constructor(status, message) {
+    super(message);
     this.status = status;
   }
 }
@@ -21,7 +21,7 @@ export async function post(path, body, signal) {
 }
 
 export async function call(path, options = {}) {
-  const token = sessionStorage.getItem(TOKEN);
+  const token = sessionStorage.getItem(TOKEN_KEY);
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   let response;
   try {
@@ -32,35 +32,35 @@ export async function call(path, options = {}) {
   }
   if (response.ok) return response;
   if (response.status === 401 && (await askToken())) return call(path, options);
-  const told = await response.json().catch(() => ({}));
-  throw new Refused(response.status, told.detail || t("answered", { status: String(response.status) }));
+  const reply = await response.json().catch(() => ({}));
+  throw new Refused(response.status, reply.detail || t("answered", { status: String(response.status) }));
 }
 
-// What a plain link cannot fetch from a server with a token, as a file.
+// Saves a reply as a file; a plain link could not send the token.
 export async function download(path, name) {
   save(await (await call(path)).blob(), name);
 }
 
-let asking = null;
+let dialogOpen = null;
 
 // One dialog, however many requests wait for it.
 function askToken() {
-  asking ??= new Promise((resolve) => {
+  dialogOpen ??= new Promise((resolve) => {
     const input = h("input", { type: "password", autocomplete: "off", required: true, id: "token" });
     const form = h("form", { method: "dialog" },
       h("h2", {}, t("token_heading")),
       h("label", { for: "token" }, t("token")), input,
       h("p", { class: "small" }, t("token_kept")),
-      h("button", { class: "main", value: "yes" }, t("go_on")));
+      h("button", { class: "main", value: "yes" }, t("continue")));
     const dialog = h("dialog", {}, form);
     dialog.addEventListener("close", () => {
-      if (dialog.returnValue === "yes") sessionStorage.setItem(TOKEN, input.value);
+      if (dialog.returnValue === "yes") sessionStorage.setItem(TOKEN_KEY, input.value);
       dialog.remove();
-      asking = null;
+      dialogOpen = null;
       resolve(dialog.returnValue === "yes");
     });
     document.body.append(dialog);
     dialog.showModal();
   });
-  return asking;
+  return dialogOpen;
 }

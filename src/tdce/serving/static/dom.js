@@ -28,8 +28,8 @@ export function fill(element, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
-// What a screen reader is told.
-export function say(text) {
+// Announces a text to screen readers.
+export function announce(text) {
   byId("live").textContent = text;
 }
 

@@ -1,23 +1,23 @@
-// Columns as people see them: titles, values, and inputs that fit the schema.
+// Columns of the schema: their titles, values as text, and inputs.
 import { h } from "./dom.js";
 import { locale, number, quoted, t } from "./words.js";
 
 let schema = null;
-export function learn(found) {
-  schema = found;
+export function setSchema(loaded) {
+  schema = loaded;
 }
 
-export const features = () => schema.features;
-export const known = () => schema;
+export const getSchema = () => schema;
 export const title = (name) => capital(schema.spoken[name]?.title ?? name);
-export const named = (name) => schema.spoken[name]?.named ?? true;
+export const mayName = (name) => schema.spoken[name]?.named ?? true;
 export const feature = (name) => schema.features.find((each) => String(each.name) === name);
 
-// What the model says, by the schema’s word for it.
-export const said = (outcome) => schema.said[String(outcome)] ?? String(outcome);
-export const outcome = (of) => quoted(said(of));
+// What the model says, in the words of the schema.
+export const outcomeText = (outcome) => schema.said[String(outcome)] ?? String(outcome);
+export const quotedOutcome = (outcome) => quoted(outcomeText(outcome));
 
-export function shown(name, value) {
+// A value of a column as text.
+export function valueText(name, value) {
   if (value === null || value === undefined) return t("not_known");
   const words = schema.spoken[name];
   if (words && String(value) in words.values) return words.values[String(value)];
@@ -35,48 +35,48 @@ export function shown(name, value) {
 
 export const percent = (share) => `${number(Math.round(100 * share))} %`;
 
-// A predicted number, or a probability.
-export const score = (value) => (schema.outputs[0].classes ? percent(value) : number(Number(value.toPrecision(4))));
+// A probability in percent, or a predicted number.
+export const scoreText = (value) => (schema.outputs[0].classes ? percent(value) : number(Number(value.toPrecision(4))));
 
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 const MISSING = "\u0000";
 
-// An input for one column; `changed` is told the value as JSON has it.
-export function input(column, value, id, changed, describedby = null) {
+// An input for one column; calls `onChange` with the value as JSON has it.
+export function input(column, value, id, onChange, describedby = null) {
   const name = String(column.name);
-  const more = describedby ? { "aria-describedby": describedby } : {};
+  const described = describedby ? { "aria-describedby": describedby } : {};
   if (column.kind === "categorical") {
     const choices = column.order?.length ? [...column.order, ...column.categories.filter((c) => !column.order.includes(c))] : column.categories;
-    const select = h("select", { id, ...more },
+    const select = h("select", { id, ...described },
       column.missing || value === null ? h("option", { value: MISSING }, t("not_known")) : null,
-      choices.map((choice, i) => h("option", { value: String(i) }, shown(name, choice))));
+      choices.map((choice, i) => h("option", { value: String(i) }, valueText(name, choice))));
     select.value = value === null ? MISSING : String(choices.findIndex((choice) => choice === value));
-    select.addEventListener("change", () => changed(select.value === MISSING ? null : choices[Number(select.value)]));
+    select.addEventListener("change", () => onChange(select.value === MISSING ? null : choices[Number(select.value)]));
     return select;
   }
   const box = h("input", {
     id, type: "number", inputmode: "decimal", step: column.step ?? "any",
-    value: value === null ? "" : value, placeholder: column.missing ? t("not_known") : "", ...more,
+    value: value === null ? "" : value, placeholder: column.missing ? t("not_known") : "", ...described,
   });
   box.addEventListener("input", () => {
-    if (box.value === "" && !box.validity.badInput) changed(null);
-    else if (!Number.isNaN(box.valueAsNumber)) changed(box.valueAsNumber);
+    if (box.value === "" && !box.validity.badInput) onChange(null);
+    else if (!Number.isNaN(box.valueAsNumber)) onChange(box.valueAsNumber);
   });
   return box;
 }
 
-// What is typical of the column, under its input.
+// The range of a number, to show under its input.
 export function hint(column) {
   if (column.kind === "categorical") return "";
   const name = String(column.name);
-  const low = schema.spoken[name]?.format === "plain" ? number(column.low) : shown(name, column.low);
-  return t("range", { low, high: shown(name, column.high) });
+  const low = schema.spoken[name]?.format === "plain" ? number(column.low) : valueText(name, column.low);
+  return t("range", { low, high: valueText(name, column.high) });
 }
 
-// Somebody usual, to begin with.
-export const blank = () => ({ ...schema.usual });
+// The values that a new person starts with: medians and most common categories.
+export const defaultPerson = () => ({ ...schema.usual });
 
-// Columns that may be named to whoever reads this; how many others there are.
-export const seen = () => schema.features.filter((column) => named(String(column.name)));
-export const unseen = () => schema.features.length - seen().length;
+// The columns that this reader may see, and the number of the others.
+export const visible = () => schema.features.filter((column) => mayName(String(column.name)));
+export const hiddenCount = () => schema.features.length - visible().length;

@@ -1,15 +1,15 @@
-// A whole file: send it, watch it, stop it, fetch what was found.
+// The page “File”: send a table, watch the job, stop it, download the results.
 import { call, download, get, post } from "./api.js";
-import { fill, h, say } from "./dom.js";
-import { known, said, title } from "./fields.js";
+import { announce, fill, h } from "./dom.js";
+import { getSchema, outcomeText, title } from "./fields.js";
 import { question, rules, state } from "./state.js";
 import { language, t, whole } from "./words.js";
 
-const EVERY = 500; // milliseconds between looks
-const KINDS = [[".csv.gz", "application/gzip"], [".parquet", "application/vnd.apache.parquet"], [".csv", "text/csv"]];
+const POLL_MS = 500;
+const CONTENT_TYPES = [[".csv.gz", "application/gzip"], [".parquet", "application/vnd.apache.parquet"], [".csv", "text/csv"]];
 const NAMES = { "answer.csv": () => t("answers_csv"), "answer.jsonl": () => t("answers_jsonl"), "report.html": () => t("report_page") };
 
-let running = null; // the job of this tab, wherever one goes
+let running = null; // the id of this tab's job, whichever page is shown
 
 export function file(main) {
   const place = h("div", { id: "job" });
@@ -26,7 +26,7 @@ export function file(main) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const chosen = pick.files[0];
-    const kind = KINDS.find(([ending]) => chosen.name.toLowerCase().endsWith(ending))?.[1];
+    const kind = CONTENT_TYPES.find(([ending]) => chosen.name.toLowerCase().endsWith(ending))?.[1];
     if (!kind) return fill(place, h("p", { class: "notice", role: "alert" }, t("file_ending")));
     await begin(place, chosen, kind, { ...question(), sep: sep.value, decimal: decimal.value, language: language() });
   });
@@ -40,24 +40,24 @@ function settings() {
   if (some.closeness !== null) parts.push(t("settings_closeness", { closeness: some.closeness }));
   if (some.locks.length) parts.push(t("settings_locked", { columns: some.locks.map(title).join(", ") }));
   if (rules(some).length) parts.push(t("settings_rules", { rules: rules(some).join("; ") }));
-  if (some.target !== null) parts.push(t("settings_wanted", { wanted: said(some.target) }));
+  if (some.target !== null) parts.push(t("settings_target", { target: outcomeText(some.target) }));
   return t("settings", { settings: parts.join(" · ") });
 }
 
-async function begin(place, content, kind, asked) {
+async function begin(place, content, kind, request) {
   if (running) await stop();
   fill(place, h("p", { class: "loading" }, t("sending")));
   try {
-    running = await sent(content, kind, asked);
+    running = await createJob(content, kind, request);
     watch(place);
   } catch (error) {
     fill(place, h("p", { class: "notice", role: "alert" }, error.message));
   }
 }
 
-// A job with its rows: its id.
-async function sent(content, kind, asked) {
-  const { id } = await post("/jobs", asked);
+// Creates a job, uploads its rows and returns its id.
+async function createJob(content, kind, request) {
+  const { id } = await post("/jobs", request);
   try {
     await call(`/jobs/${id}/rows`, { method: "PUT", body: content, headers: { "Content-Type": kind } });
   } catch (error) {
@@ -75,9 +75,9 @@ async function stop() {
 
 async function watch(place) {
   const bar = h("progress", { id: "progress", "aria-label": t("rows_explained"), value: 0, max: 1 });
-  const words = h("p", { class: "num", role: "status" }, t("waiting"));
+  const status = h("p", { class: "num", role: "status" }, t("waiting"));
   const end = h("button", { id: "stop", onclick: async () => { await stop(); fill(place, h("p", { class: "notice" }, t("stopped"))); } }, t("stop"));
-  fill(place, h("section", { class: "card", "aria-label": t("progress") }, bar, h("div", { class: "bar" }, words, end)));
+  fill(place, h("section", { class: "card", "aria-label": t("progress") }, bar, h("div", { class: "bar" }, status, end)));
   const id = running;
   while (running === id && place.isConnected) {
     let job;
@@ -91,26 +91,26 @@ async function watch(place) {
     if (running !== id) return;
     bar.max = job.rows ?? 1;
     bar.value = job.done;
-    words.textContent = t("progress_rows", { done: job.done, rows: job.rows ?? 0 });
+    status.textContent = t("progress_rows", { done: job.done, rows: job.rows ?? 0 });
     if (job.state === "failed") {
       await stop();
       return fill(place, h("p", { class: "notice", role: "alert" }, job.words));
     }
-    if (job.state === "done") return fill(place, done(job, place));
-    await new Promise((resolve) => setTimeout(resolve, EVERY));
+    if (job.state === "done") return fill(place, results(job, place));
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 
-function done(job, place) {
-  say(t("file_done"));
+function results(job, place) {
+  announce(t("file_done"));
   const counts = Object.entries(job.counts);
   return h("section", { class: "card", "aria-label": t("result") }, h("h2", {}, t("rows_done", { count: job.rows })),
     h("ul", { class: "tiles" }, counts.map(([status, count]) => h("li", {}, h("b", {}, whole(count)), h("span", {}, t(`status_${status}`))))),
-    h("div", { class: "buttons" }, job.files.map((name) => h("button", { class: name === "report.html" ? "main" : "", onclick: () => fetched(job.id, name, place) }, NAMES[name]())),
+    h("div", { class: "buttons" }, job.files.map((name) => h("button", { class: name === "report.html" ? "main" : "", onclick: () => saveResult(job.id, name, place) }, NAMES[name]())),
       h("button", { id: "forget", onclick: async () => { await stop(); fill(place); } }, t("forget"))));
 }
 
-async function fetched(id, name, place) {
+async function saveResult(id, name, place) {
   try {
     await download(`/jobs/${id}/${name}`, name);
   } catch (error) {
@@ -118,9 +118,9 @@ async function fetched(id, name, place) {
   }
 }
 
-// The report of a few rows that are here already.
-export async function report(rows, asked) {
-  const id = await sent(csv(rows), "text/csv", { ...asked, language: language() });
+// The report of a few rows that the page holds.
+export async function createReport(rows, request) {
+  const id = await createJob(toCsv(rows), "text/csv", { ...request, language: language() });
   try {
     for (;;) {
       const job = await get(`/jobs/${id}`);
@@ -133,8 +133,8 @@ export async function report(rows, asked) {
   }
 }
 
-function csv(rows) {
-  const names = known().features.map((column) => String(column.name));
+function toCsv(rows) {
+  const names = getSchema().features.map((column) => String(column.name));
   const cell = (value) => (value === null || value === undefined ? "" : `"${String(value === true ? "True" : value === false ? "False" : value).replaceAll('"', '""')}"`);
   return [names, ...rows.map((row) => names.map((name) => row[name]))].map((line) => line.map(cell).join(",")).join("\n") + "\n";
 }

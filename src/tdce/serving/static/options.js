@@ -1,9 +1,9 @@
 // The options of an answer, side by side.
 import { h } from "./dom.js";
-import { feature, known, score, shown, title } from "./fields.js";
+import { feature, getSchema, scoreText, title, valueText } from "./fields.js";
 import { decimals, t } from "./words.js";
 
-export function options(lines, { onTry }) {
+export function optionCards(lines, { onTry }) {
   return h("div", { class: `options of-${Math.min(lines.length, 3)}` }, lines.map((line) => card(line, lines.length > 1, onTry)));
 }
 
@@ -14,7 +14,7 @@ function card(line, several, onTry) {
     h("p", { class: "headline" }, line.sentence),
     line.changes.length ? h("ul", { class: "changes" }, line.changes.map(change)) : null,
     line.unnamed ? h("p", { class: "note" }, t("unnamed", { count: line.unnamed })) : null,
-    known().outputs[0].classes ? scale(line) : h("p", {}, `${score(line.score_before)} → ${score(line.score_after)}`),
+    getSchema().outputs[0].classes ? scoreBars(line) : h("p", {}, `${scoreText(line.score_before)} → ${scoreText(line.score_after)}`),
     line.typical ? h("p", { class: "note" }, `${line.typical.charAt(0).toUpperCase()}${line.typical.slice(1)}.`) : null,
     line.note ? h("p", { class: "note" }, t("note", { note: line.note })) : null,
     reasons(line),
@@ -23,9 +23,9 @@ function card(line, several, onTry) {
       h("button", { onclick: (event) => copy(event.target, line.letter) }, t("copy_letter"))));
 }
 
-// What each change is worth to the decision; not there where the model was not asked.
-function reasons({ reasons: found }) {
-  const known = found.filter((reason) => reason.loss !== null);
+// What reverting each change would cost; left out where the model was not queried for it.
+function reasons({ reasons: all }) {
+  const known = all.filter((reason) => reason.loss !== null);
   if (known.length < 2) return null;
   return h("details", { class: "reasons" }, h("summary", {}, t("reasons")),
     h("p", { class: "small" }, t("reasons_lead")),
@@ -34,32 +34,33 @@ function reasons({ reasons: found }) {
 
 function change(each) {
   return h("li", {}, h("b", {}, title(each.feature)),
-    h("span", { class: "way-over" }, h("s", {}, shown(each.feature, each.before)), h("span", { class: "arrow", "aria-hidden": "true" }, "→"),
-      h("span", { class: "sr" }, ` ${t("becomes")} `), h("strong", {}, shown(each.feature, each.after))),
+    h("span", { class: "before-after" }, h("s", {}, valueText(each.feature, each.before)), h("span", { class: "arrow", "aria-hidden": "true" }, "→"),
+      h("span", { class: "sr" }, ` ${t("becomes")} `), h("strong", {}, valueText(each.feature, each.after))),
     track(each));
 }
 
-// Where a number was and where it would be, in the range of the table.
+// Where a number is and where it would be, within the range of the table.
 function track({ feature: name, before, after }) {
   const column = feature(name);
   if (column.kind === "categorical" || typeof before !== "number" || typeof after !== "number" || column.high <= column.low) return null;
   const at = (value) => 100 * Math.min(1, Math.max(0, (value - column.low) / (column.high - column.low)));
-  const way = h("i", { class: "way" }), was = h("i", { class: "dot was" }), is = h("i", { class: "dot" });
-  way.style.left = `${Math.min(at(before), at(after))}%`;
-  way.style.width = `${Math.abs(at(after) - at(before))}%`;
+  const step = h("i", { class: "step" }), was = h("i", { class: "dot was" }), is = h("i", { class: "dot" });
+  step.style.left = `${Math.min(at(before), at(after))}%`;
+  step.style.width = `${Math.abs(at(after) - at(before))}%`;
   was.style.left = `${at(before)}%`;
   is.style.left = `${at(after)}%`;
-  return h("span", { class: "track", "aria-hidden": "true" }, way, was, is);
+  return h("span", { class: "track", "aria-hidden": "true" }, step, was, is);
 }
 
-export function scale(line) {
+// The model's score before and after, as two bars.
+export function scoreBars(line) {
   const bar = (share, kind) => {
     const inner = h("i", { class: kind });
     inner.style.width = `${100 * share}%`;
     return h("span", { class: "meter", "aria-hidden": "true" }, inner);
   };
-  return h("div", { class: "scale" }, h("span", {}, t("chance_now")), bar(line.score_before, "now"), h("span", { class: "num" }, score(line.score_before)),
-    h("span", {}, t("chance_then")), bar(line.score_after, "then"), h("span", { class: "num" }, score(line.score_after)));
+  return h("div", { class: "scale" }, h("span", {}, t("chance_now")), bar(line.score_before, "now"), h("span", { class: "num" }, scoreText(line.score_before)),
+    h("span", {}, t("chance_then")), bar(line.score_after, "then"), h("span", { class: "num" }, scoreText(line.score_after)));
 }
 
 async function copy(button, text) {

@@ -1,19 +1,19 @@
-// Lines over a common axis, drawn by uPlot in the colours of the page; the same numbers as a table for those who do not see them.
+// Line plots, drawn by uPlot in the colours of the page, with the same numbers as a table for screen readers.
 import { h } from "./dom.js";
 import { t } from "./words.js";
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // series: [{label, values, colour: "--accent", scale, dash}]; scales: {name: {range, format, side}}
-export function plot({ about, x, xLabel, xFormat, series, scales, height = 220, marker = null, points = false }) {
-  const box = h("div", { class: "plot", role: "img", "aria-label": about });
+export function plot({ label, x, xLabel, xFormat, series, scales, height = 220, marker = null, points = false }) {
+  const box = h("div", { class: "plot", role: "img", "aria-label": label });
   let drawn = null;
   const draw = () => {
     drawn?.destroy();
     const ink = colour("--soft"), grid = { stroke: colour("--line"), width: 1 };
     const axes = [{ stroke: ink, grid: { show: false }, ticks: grid, values: (_, ticks) => ticks.map(xFormat), label: xLabel, labelSize: 22, labelFont: FONT, font: FONT, size: 34 }];
-    for (const [scale, { format, side, label, tint }] of Object.entries(scales))
-      axes.push({ scale, side, stroke: tint ? colour(tint) : ink, grid: side === 3 ? grid : { show: false }, ticks: { show: false }, values: (_, ticks) => ticks.map(format), size: 52, label, labelSize: label ? 20 : 0, labelFont: FONT, font: FONT });
+    for (const [scale, { format, side, label: axisLabel, tint }] of Object.entries(scales))
+      axes.push({ scale, side, stroke: tint ? colour(tint) : ink, grid: side === 3 ? grid : { show: false }, ticks: { show: false }, values: (_, ticks) => ticks.map(format), size: 52, label: axisLabel, labelSize: axisLabel ? 20 : 0, labelFont: FONT, font: FONT });
     drawn = new window.uPlot({
       width: Math.max(200, box.clientWidth), height,
       cursor: { show: false }, legend: { show: false },

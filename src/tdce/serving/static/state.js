@@ -1,10 +1,10 @@
-// What is chosen and set; undo and redo; and the part of it that may stand in an address.
+// The state of the studio, undo and redo, and the part of the state that an address may hold.
 //
 // The address holds settings and the number of a person of the table. Values of a person are never in it.
 
 export const EMPTY = {
-  number: null, // of a person of the table
-  person: null, // the values, by column
+  number: null, // the person's number in the table; null: values were entered by hand
+  person: null, // their values, by column
   trial: null, // other values, tried by hand
   target: null,
   n: 3,
@@ -17,7 +17,7 @@ export const EMPTY = {
   rules: [],
 };
 const SETTINGS = ["target", "n", "closeness", "threshold", "locks", "ranges", "directions", "costs", "rules"];
-const MOST = 200; // steps that can be undone
+const MAX_UNDO = 200; // steps
 
 let now = structuredClone(EMPTY);
 let past = [];
@@ -29,12 +29,12 @@ export const canUndo = () => past.length > 0;
 export const canRedo = () => future.length > 0;
 export const listen = (listener) => listeners.add(listener);
 
-// A change that can be undone; `typing`: the changes of one input are one step.
+// Makes a change that can be undone; consecutive changes with the same `typing`, those of one input, are one step.
 let typed = "";
 export function change(part, typing = "") {
   const next = { ...now, ...part };
   if (JSON.stringify(next) === JSON.stringify(now)) return;
-  if (!typing || typing !== typed) past = [...past, now].slice(-MOST);
+  if (!typing || typing !== typed) past = [...past, now].slice(-MAX_UNDO);
   typed = typing;
   future = [];
   set(next);
@@ -54,10 +54,11 @@ export function redo() {
   set(future.pop(), true);
 }
 
-function set(next, whole = false) {
+// `redraw`: the whole page shows another state.
+function set(next, redraw = false) {
   const before = now;
   now = next;
-  for (const listener of listeners) listener(now, before, whole);
+  for (const listener of listeners) listener(now, before, redraw);
 }
 
 export function start(initial) {
@@ -66,46 +67,46 @@ export function start(initial) {
 
 const quoted = (name) => `\`${name}\``;
 
-// Ranges and directions are rules, as docs/rules.md has them.
+// All rules of the state: ranges and directions, written as docs/rules.md has them, and the user's own.
 export function rules({ ranges, directions, rules: own }) {
-  const found = [];
+  const derived = [];
   for (const [name, [low, high]] of Object.entries(ranges)) {
-    if (low !== null) found.push(`${quoted(name)} >= ${low}`);
-    if (high !== null) found.push(`${quoted(name)} <= ${high}`);
+    if (low !== null) derived.push(`${quoted(name)} >= ${low}`);
+    if (high !== null) derived.push(`${quoted(name)} <= ${high}`);
   }
-  for (const [name, way] of Object.entries(directions))
-    found.push(`${quoted(name)} ${way === "increase" ? ">=" : "<="} was(${quoted(name)})`);
-  return [...found, ...own.filter((rule) => rule.trim())];
+  for (const [name, direction] of Object.entries(directions))
+    derived.push(`${quoted(name)} ${direction === "increase" ? ">=" : "<="} was(${quoted(name)})`);
+  return [...derived, ...own.filter((rule) => rule.trim())];
 }
 
 // The arguments of `explain`, besides the rows.
-export function question(some = now) {
-  const { target, n, closeness, threshold, locks, costs } = some;
-  return { target, n, closeness, threshold, immutable: locks, costs, rules: rules(some) };
+export function question(current = now) {
+  const { target, n, closeness, threshold, locks, costs } = current;
+  return { target, n, closeness, threshold, immutable: locks, costs, rules: rules(current) };
 }
 
-export function fragment(page, some = now) {
+export function toFragment(page, current = now) {
   const parts = new URLSearchParams({ page });
-  if (some.number !== null) parts.set("person", some.number);
+  if (current.number !== null) parts.set("person", current.number);
   for (const name of SETTINGS)
-    if (JSON.stringify(some[name]) !== JSON.stringify(EMPTY[name])) parts.set(name, JSON.stringify(some[name]));
+    if (JSON.stringify(current[name]) !== JSON.stringify(EMPTY[name])) parts.set(name, JSON.stringify(current[name]));
   return `#${parts}`;
 }
 
-// From an address, which anybody may have written: what does not fit is left out.
-export function read(text) {
+// The page and the settings of an address, which anybody may have written: what does not fit is left out.
+export function fromFragment(text) {
   const parts = new URLSearchParams(text.replace(/^#/, ""));
-  const found = {};
+  const settings = {};
   for (const name of SETTINGS) {
     if (!parts.has(name)) continue;
     try {
       const value = JSON.parse(parts.get(name));
-      if (fits(name, value)) found[name] = value;
+      if (fits(name, value)) settings[name] = value;
     } catch { /* not JSON: left out */ }
   }
   const number = Number(parts.get("person"));
-  if (parts.has("person") && Number.isInteger(number) && number >= 0) found.number = number;
-  return { page: parts.get("page") ?? "", settings: found };
+  if (parts.has("person") && Number.isInteger(number) && number >= 0) settings.number = number;
+  return { page: parts.get("page") ?? "", settings };
 }
 
 function fits(name, value) {

@@ -1,25 +1,25 @@
-// The studio: which page is shown, and what all pages share.
+// The studio: navigation between its pages, and the tools that all pages share.
 import { get } from "./api.js";
-import { byId, fill, h, say } from "./dom.js";
-import { learn } from "./fields.js";
+import { announce, byId, fill, h } from "./dom.js";
+import { setSchema } from "./fields.js";
 import { file } from "./file.js";
 import { model } from "./model.js";
 import { people } from "./people.js";
 import { person } from "./person.js";
-import { canRedo, canUndo, change, fragment, listen, read, redo, start, state, undo } from "./state.js";
+import { canRedo, canUndo, fromFragment, listen, redo, start, state, toFragment, undo } from "./state.js";
 import { trial } from "./trial.js";
 import { walk } from "./walk.js";
-import { language, languages, remember, speak, t } from "./words.js";
+import { language, languages, rememberLanguage, setWords, t } from "./words.js";
 
 const PAGES = { people, person, trial, walk, file, model };
-const OF_A_PERSON = ["person", "trial", "walk"];
+const PERSON_PAGES = ["person", "trial", "walk"];
 
 let page = "people";
 
 function go(next, { focus = true, push = true } = {}) {
   page = next in PAGES ? next : "people";
-  if (OF_A_PERSON.includes(page) && state().person === null) page = "people";
-  if (push) address(true);
+  if (PERSON_PAGES.includes(page) && state().person === null) page = "people";
+  if (push) updateAddress(true);
   frame();
   const main = byId("main");
   PAGES[page](main, go);
@@ -31,42 +31,42 @@ function go(next, { focus = true, push = true } = {}) {
 }
 
 // The address follows the settings; a person's values are never in it.
-function address(push = false) {
-  const text = fragment(page);
+function updateAddress(push = false) {
+  const text = toFragment(page);
   if (text !== location.hash) history[push ? "pushState" : "replaceState"](null, "", text);
 }
 
 function frame() {
   fill(byId("pages"), Object.keys(PAGES).map((name) => h("button", {
-    "aria-current": name === page ? "page" : null, disabled: OF_A_PERSON.includes(name) && state().person === null,
+    "aria-current": name === page ? "page" : null, disabled: PERSON_PAGES.includes(name) && state().person === null,
     onclick: () => go(name),
   }, t(`page_${name}`))));
   tools();
 }
 
-// A word, for which a phone has no room: there the sign is seen and the word is read out.
-const signed = (sign, word) => [h("span", { class: "sign", "aria-hidden": "true" }, sign), h("span", { class: "word" }, word)];
+// A sign and a word; a phone, which has no room for it, hides the word from all but screen readers.
+const signAndWord = (sign, word) => [h("span", { class: "sign", "aria-hidden": "true" }, sign), h("span", { class: "word" }, word)];
 
 function tools() {
   const share = h("button", { id: "share", onclick: async () => {
     try {
       await navigator.clipboard.writeText(location.href);
-      say(t("link_said"));
-      fill(share, signed("✓", t("link_copied")));
+      announce(t("link_note"));
+      fill(share, signAndWord("✓", t("link_copied")));
     } catch {
-      fill(share, signed("!", t("link_is_address")));
+      fill(share, signAndWord("!", t("link_is_address")));
     }
-    setTimeout(() => fill(share, signed("↗", t("copy_link"))), 2500);
-  }, title: t("link_title") }, signed("↗", t("copy_link")));
+    setTimeout(() => fill(share, signAndWord("↗", t("copy_link"))), 2500);
+  }, title: t("link_title") }, signAndWord("↗", t("copy_link")));
   fill(byId("tools"),
-    h("button", { id: "undo", disabled: !canUndo(), onclick: undo, title: t("undo_key") }, signed("↶", t("undo"))),
-    h("button", { id: "redo", disabled: !canRedo(), onclick: redo, title: t("redo_key") }, signed("↷", t("redo"))), share, tongue());
+    h("button", { id: "undo", disabled: !canUndo(), onclick: undo, title: t("undo_key") }, signAndWord("↶", t("undo"))),
+    h("button", { id: "redo", disabled: !canRedo(), onclick: redo, title: t("redo_key") }, signAndWord("↷", t("redo"))), share, languageChoice());
 }
 
-function tongue() {
+function languageChoice() {
   const choice = h("select", { id: "language", "aria-label": t("language"), onchange: async () => {
-    remember(choice.value);
-    await read_in(choice.value);
+    rememberLanguage(choice.value);
+    await loadLanguage(choice.value);
     byId("skip").textContent = t("skip");
     byId("pages").setAttribute("aria-label", t("pages"));
     go(page, { focus: false, push: false });
@@ -76,16 +76,16 @@ function tongue() {
   return choice;
 }
 
-// Words of the pages first, which a server tells everybody; then those of the columns, for which it may want its token.
-async function read_in(name) {
-  const asked = new URLSearchParams({ language: name });
-  speak(await get(`/words?${asked}`));
-  learn(await get(`/schema?${asked}`));
+// The messages of the pages first, which need no token; then the schema, which may need it.
+async function loadLanguage(name) {
+  const query = new URLSearchParams({ language: name });
+  setWords(await get(`/words?${query}`));
+  setSchema(await get(`/schema?${query}`));
 }
 
-listen((now, before, whole) => {
-  address();
-  if (whole) go(page, { focus: false, push: false });
+listen((now, before, redraw) => {
+  updateAddress();
+  if (redraw) go(page, { focus: false, push: false });
   else {
     byId("undo").disabled = !canUndo();
     byId("redo").disabled = !canRedo();
@@ -108,9 +108,9 @@ byId("skip").addEventListener("click", (event) => {
   byId("main").focus();
 });
 
-// What an address says: settings, and perhaps somebody of the table.
+// Opens what an address says: a page, settings, and perhaps the number of a person in the table.
 async function begin(hash) {
-  const { page: wanted, settings } = read(hash);
+  const { page: wanted, settings } = fromFragment(hash);
   const known = state();
   if (settings.number !== undefined && settings.number !== known.number) {
     try {
@@ -128,8 +128,8 @@ async function begin(hash) {
 
 try {
   const { searchParams } = new URL(location.href);
-  if (searchParams.has("lang")) remember(document.documentElement.lang); // as the server understood it
-  await read_in(document.documentElement.lang);
+  if (searchParams.has("lang")) rememberLanguage(document.documentElement.lang); // as the server understood it
+  await loadLanguage(document.documentElement.lang);
   await begin(location.hash);
 } catch (error) {
   fill(byId("main"), h("p", { class: "notice", role: "alert" }, error.message));

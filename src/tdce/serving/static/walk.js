@@ -1,12 +1,12 @@
-// The reverse walk of the diffusion model, as an animation over its plot.
+// The page “Walk”: the reverse walk of the diffusion model, as an animation over its plot.
 import { post } from "./api.js";
-import { fill, h, say } from "./dom.js";
-import { outcome, percent, seen, shown, title } from "./fields.js";
+import { announce, fill, h } from "./dom.js";
+import { percent, quotedOutcome, title, valueText, visible } from "./fields.js";
 import { plot } from "./plot.js";
 import { rules, state } from "./state.js";
 import { language, t } from "./words.js";
 
-const EVERY = 140; // milliseconds per frame
+const FRAME_MS = 140;
 
 export async function walk(main) {
   const some = state(), box = h("div", {}, h("p", { class: "loading" }, t("walking")));
@@ -14,27 +14,27 @@ export async function walk(main) {
     h("p", { class: "lead" }, t("walk_lead")), box);
   const { person, target, threshold, locks, closeness } = some;
   try {
-    const told = await post("/walk", { row: person, target, threshold, immutable: locks, rules: rules(some), closeness, language: language() });
-    if (box.isConnected) fill(box, room(told, person));
+    const reply = await post("/walk", { row: person, target, threshold, immutable: locks, rules: rules(some), closeness, language: language() });
+    if (box.isConnected) fill(box, player(reply, person));
   } catch (error) {
     fill(box, h("p", { class: "notice", role: "alert" }, error.message));
   }
 }
 
-function room(told, person) {
-  const frames = [...told.frames, { ...told.returned, last: true }], steps = frames.map((_, i) => i);
+function player(reply, person) {
+  const frames = [...reply.frames, { ...reply.returned, last: true }], steps = frames.map((_, i) => i);
   const drawn = plot({
-    about: t("walk_plot", { steps: frames.length }), x: steps, xLabel: t("step_axis"), xFormat: (i) => String(Math.round(i)), marker: 0, height: 240,
-    series: [{ label: t("chance_line", { outcome: outcome(told.target) }), values: frames.map((f) => f.score), colour: "--class-0", scale: "share" },
+    label: t("walk_plot", { steps: frames.length }), x: steps, xLabel: t("step_axis"), xFormat: (i) => String(Math.round(i)), marker: 0, height: 240,
+    series: [{ label: t("chance_line", { outcome: quotedOutcome(reply.target) }), values: frames.map((f) => f.score), colour: "--class-0", scale: "share" },
       { label: t("plausibility_line"), values: frames.map((f) => f.plausibility), colour: "--class-1", scale: "share", dash: [6, 4] }],
     scales: { share: { range: () => [0, 1], format: percent, side: 3 } },
   });
   const slider = h("input", { id: "step", type: "range", min: 0, max: frames.length - 1, step: 1, value: 0 });
   const where = h("output", { for: "step", id: "where" });
   const cells = new Map();
-  const rows = seen().map((column) => String(column.name)).map((name) => {
+  const rows = visible().map((column) => String(column.name)).map((name) => {
     const value = h("td", {}), dot = h("i", { class: "dot" });
-    const row = h("tr", {}, h("th", { scope: "row" }, title(name)), h("td", {}, shown(name, person[name])), value, h("td", { class: "wide-only" }, h("span", { class: "track", "aria-hidden": "true" }, dot)));
+    const row = h("tr", {}, h("th", { scope: "row" }, title(name)), h("td", {}, valueText(name, person[name])), value, h("td", { class: "wide-only" }, h("span", { class: "track", "aria-hidden": "true" }, dot)));
     cells.set(name, { value, dot, row });
     return row;
   });
@@ -45,7 +45,7 @@ function room(told, person) {
     where.textContent = frame.last ? t("walk_end") : t("walk_step", { step: i + 1, steps: frames.length - 1, time: frame.t });
     drawn.move(i);
     for (const [name, { value, dot, row }] of cells) {
-      value.textContent = shown(name, frame.values[name]);
+      value.textContent = valueText(name, frame.values[name]);
       dot.style.left = `${100 * frame.places[name]}%`;
       row.classList.toggle("moved", frame.values[name] !== person[name]);
     }
@@ -60,18 +60,18 @@ function room(told, person) {
       if (!slider.isConnected) return clearInterval(timer);
       const next = Number(slider.value) + 1;
       show(next);
-      if (next === frames.length - 1) { stop(); say(t("walk_ended")); }
-    }, EVERY);
+      if (next === frames.length - 1) { stop(); announce(t("walk_ended")); }
+    }, FRAME_MS);
   } }, t("play"));
   slider.addEventListener("input", () => { stop(); show(Number(slider.value)); });
   show(0);
   return [
     h("section", { class: "card" }, drawn.element,
       h("div", { class: "player" }, play, h("label", { class: "sr", for: "step" }, t("step")), slider), h("p", { class: "small" }, where),
-      h("p", { class: "note" }, t(told.met ? "walk_met" : "walk_not_met", { algorithm: told.algorithm }))),
+      h("p", { class: "note" }, t(reply.met ? "walk_met" : "walk_not_met", { algorithm: reply.algorithm }))),
     h("section", { class: "card flush scroll", tabindex: "0", role: "region", "aria-label": t("walk_values") },
-      h("table", { class: "rows fit" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("column")), h("th", { scope: "col" }, t("now")), h("th", { scope: "col" }, t("at_this_step")), h("th", { scope: "col", class: "wide-only" }, t("place")))),
+      h("table", { class: "rows fit" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("column")), h("th", { scope: "col" }, t("now")), h("th", { scope: "col" }, t("at_this_step")), h("th", { scope: "col", class: "wide-only" }, t("position")))),
         h("tbody", {}, rows))),
-    h("p", { class: "small" }, t("place_said")),
+    h("p", { class: "small" }, t("position_note")),
   ];
 }

@@ -109,20 +109,21 @@ def test_the_sentence_of_two_changes_reads_as_a_customer_would_like_it():
     ],
 )  # fmt: skip
 def test_every_sort_of_value_is_spoken_in_both_languages(changes, english, german):
-    assert speaker().sentence(said(*changes)) == f"The answer would be “yes” if {english}."
-    assert speaker("de").sentence(said(*changes)) == f"Die Antwort wäre „yes“, wenn {german}."
+    assert speaker().sentence(said(*changes)) == f"The decision would be “yes” if {english}."
+    assert speaker("de").sentence(said(*changes)) == f"Die Entscheidung wäre „yes“, wenn {german}."
 
 
 @pytest.mark.parametrize(
     ("line", "german"),
     [
         (said(AMOUNT, status="best_effort"),
-         "Die Antwort käme näher an „yes“, ohne es zu erreichen, wenn der Betrag 3.200 € statt 4.800 € wäre."),
-        (said(status="best_effort"), "Es wurde keine Änderung gefunden, die die Antwort näher an „yes“ brächte."),
-        (said(status="already"), "Die Antwort ist bereits „yes“."),
+         "Die Entscheidung käme näher an „yes“, ohne es zu erreichen, wenn der Betrag 3.200 € statt 4.800 € wäre."),
+        (said(status="best_effort"), "Es wurde keine Änderung gefunden, die die Entscheidung näher an „yes“ brächte."),
+        (said(status="already"), "Die Entscheidung ist bereits „yes“."),
         (said(status="infeasible", notes=(Note("all_immutable"),)),
-         "Nichts kann sich ändern (jedes Merkmal ist unveränderlich); deshalb wurde keine andere Antwort gefunden."),
-        (said(status="infeasible"), "Nichts kann sich ändern; deshalb wurde keine andere Antwort gefunden."),
+         "Keine Änderung ist möglich (jedes Merkmal ist unveränderlich); deshalb wurde kein anderes Ergebnis "
+         "gefunden."),
+        (said(status="infeasible"), "Keine Änderung ist möglich; deshalb wurde kein anderes Ergebnis gefunden."),
     ],
 )  # fmt: skip
 def test_every_status_has_a_german_sentence(line, german):
@@ -136,7 +137,8 @@ def test_every_status_has_a_german_sentence(line, german):
         ((TargetPart("not", "bad"),), "anything but “bad”", "alles außer „bad“"),
         ((TargetPart("between", "x", 0.0, 0.705),), "“x” at 0 % to 70.5 %", "„x“ mit 0 % bis 70,5 %"),
         ((TargetPart("at_least", None, low=1620.5),), "at least 1,620.5", "mindestens 1.620,5"),
-        ((TargetPart("at_most", "rate_in_percent", high=8),), "rate in percent at most 8", "rate in percent höchstens 8"),
+        ((TargetPart("at_most", "rate_in_percent", high=8),), "rate in percent at most 8",
+         "rate in percent höchstens 8"),
         ((TargetPart("range", None, 620, 680),), "between 620 and 680", "zwischen 620 und 680"),
         ((TargetPart("class", "yes"), TargetPart("at_most", "rate", high=8)), "“yes” and rate at most 8",
          "„yes“ und rate höchstens 8"),
@@ -152,8 +154,8 @@ def test_a_predicted_number_is_not_a_percentage():
     line = said(AMOUNT, wanted=(TargetPart("at_least", None, low=620),), number=True)._replace(
         before=598.25, after=12345.6
     )
-    assert speaker().headline(line) == "the answer would be at least 620 (598.2 to 12,346)"
-    assert speaker("de").headline(line) == "die Antwort wäre mindestens 620 (von 598,2 auf 12.346)"
+    assert speaker().headline(line) == "the prediction would be at least 620 (598.2 to 12,346)"
+    assert speaker("de").headline(line) == "die Vorhersage wäre mindestens 620 (von 598,2 auf 12.346)"
 
 
 def test_goals_say_what_they_want_as_their_text_does():
@@ -389,11 +391,11 @@ def test_what_is_barred_is_counted_and_not_named():
         talk = speaker(audience=audience, schema=schema)
         assert not talk.may_name("amount")
         assert talk.sentence(said(TERM, AMOUNT)) == (
-            "The answer would be “yes” if the loan ran 24 months instead of 36 and a further point, which is not named "
-            "here, changed as well."
+            "The decision would be “yes” if the loan ran 24 months instead of 36 and a further point, which is not "
+            "named here, changed as well."
         )
         assert (
-            talk.sentence(said(AMOUNT)) == "The answer would be “yes” if one point, which is not named here, changed."
+            talk.sentence(said(AMOUNT)) == "The decision would be “yes” if one point, which is not named here, changed."
         )
         assert "; one further point that is not named here. " in talk.letter(said(TERM, AMOUNT))
         assert "with: a change in one point that is not named here. " in talk.letter(said(AMOUNT))
@@ -646,7 +648,7 @@ def test_an_unknown_language_is_named_with_those_that_are_known(language):
 
 
 def test_an_unknown_region_is_named():
-    with pytest.raises(InputError, match="language is 'de-QQ', but nothing is known of its region; use 'de'"):
+    with pytest.raises(InputError, match="language is 'de-QQ', whose region is unknown; use 'de'"):
         Speaker.of(LOAN, "de-QQ")
 
 
@@ -689,10 +691,10 @@ def test_words_are_no_reason_to_measure_again(monkeypatch):
     pytest.importorskip("sklearn")
     from tdce_reproduction.benchmark import fingerprint
 
-    made, columns = tdce.Explainer(), fingerprint.columns
+    made, columns = tdce.Explainer(), fingerprint.plain_schema
     assert columns("german")["age"].words != Wording()
     found = fingerprint.fit_fingerprint("german", made)
-    monkeypatch.setattr(fingerprint, "columns", lambda data: columns(data).without_words())
+    monkeypatch.setattr(fingerprint, "plain_schema", lambda data: columns(data).without_words())
     assert fingerprint.fit_fingerprint("german", made) == found
 
 
