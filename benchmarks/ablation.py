@@ -1,12 +1,11 @@
-"""What each part of the default method is good for: its answers without it, and those of the simple rival.
+"""Ablation of the default method: the quality of its answers without each of its parts, beside a simple baseline.
 
     python benchmarks/ablation.py [--data german,adult,…] [--seeds 3] [--rows 300] [--cache FOLDER] [--out FILE]
 
-Refused test rows, nothing masked, default settings. Rows are written to the file as they come, and what is there is not
-measured again. The distance to held-out rows, the two-sample test and the coherence are judges that the method was not
-built on. `random row`: the denoiser answers with a synthetic person drawn at random, whatever it is shown; its errors
-are larger, so more features change. `random row, as few changes`: closeness goes up until no more features change than
-with the real denoiser.
+Refused test rows, nothing masked, default settings. Results are written as they are measured; those in the file are not
+measured again. The method does not optimise the distance to held-out rows, the two-sample test or the coherence.
+`random row`: the denoiser returns a random synthetic row whatever its input; its errors are larger, so more features
+change. `random row, as few changes`: the closeness is raised until no more features change than with the real denoiser.
 """
 
 from __future__ import annotations
@@ -19,11 +18,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce.diffusion import gaussian
-from tdce.diffusion.model import TabularDiffusion
-from tdce.methods.protocol import Method, Task
-from tdce.methods.registry import METHODS
-from tdce.methods.search import DiffusionSearch
+from tdce.diffusion import TabularDiffusion, gaussian
+from tdce.methods import METHODS, DiffusionSearch, Method, Task
 from tdce_reproduction.benchmark.cell import Bench
 
 SHOWN = ("validity", "sparsity", "gower", "held_out_distance", "two_sample", "coherence", "im1_median")
@@ -32,8 +28,8 @@ CLOSER = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1.0)
 
 
 @dataclass(frozen=True)
-class Parrot:
-    """In the place of a diffusion model: its estimate of the clean row is somebody else's."""
+class RandomDenoiser:
+    """In place of a diffusion model: its estimate of the clean row is a random synthetic row."""
 
     real: TabularDiffusion
     people: Tensor
@@ -53,15 +49,15 @@ class Parrot:
         return [self.errors(x, t, *draw, y) for t, draw in zip(times, noise, strict=True)]
 
 
-class Untold(Parrot):
-    """A diffusion model that is never told the class."""
+class NoClass(RandomDenoiser):
+    """The diffusion model without its class condition."""
 
     def errors(self, x: Tensor, t: int, normal: Tensor, gumbel: Tensor, y: Tensor | None = None) -> Tensor:
         return self.real.errors(x, t, normal, gumbel)
 
 
 class NoSingle(DiffusionSearch):
-    """Without single changes that are tried outright."""
+    """Without trying single changes first."""
 
     def single(self, query, asked, margin, turns):  # type: ignore[no-untyped-def]
         return
@@ -69,7 +65,7 @@ class NoSingle(DiffusionSearch):
 
 
 class NoParts(DiffusionSearch):
-    """Without parts of people."""
+    """Without parts of exemplars."""
 
     def parts(self, query, asked, margin, turns):  # type: ignore[no-untyped-def]
         return
@@ -77,7 +73,7 @@ class NoParts(DiffusionSearch):
 
 
 class NoWhole(DiffusionSearch):
-    """Without whole people, except where nothing else will do."""
+    """Without whole exemplars, except where nothing else succeeds."""
 
     def whole_exemplars(self, query, asked, rows, turns):  # type: ignore[no-untyped-def]
         if turns.stop != self.people:
@@ -86,17 +82,17 @@ class NoWhole(DiffusionSearch):
 
 def variants(task: Task) -> dict[str, tuple[Method, Task]]:
     task = replace(task, typical=torch.zeros(0))  # no plausibility, which would need the real model
-    parrot, untold = Parrot(task.diffusion, task.synthetic), Untold(task.diffusion, task.synthetic)
+    random, no_class = (kind(task.diffusion, task.synthetic) for kind in (RandomDenoiser, NoClass))
     return {
         "full": (DiffusionSearch(), task),
         "energy weight 0": (DiffusionSearch(closeness=1.0), task),
-        "random row": (DiffusionSearch(), replace(task, diffusion=parrot)),
-        "random row, as few changes": (DiffusionSearch(), replace(task, diffusion=parrot)),
-        "class not told": (DiffusionSearch(), replace(task, diffusion=untold)),
-        "real people": (DiffusionSearch(), replace(task, synthetic=task.x)),
+        "random row": (DiffusionSearch(), replace(task, diffusion=random)),
+        "random row, as few changes": (DiffusionSearch(), replace(task, diffusion=random)),
+        "no class": (DiffusionSearch(), replace(task, diffusion=no_class)),
+        "real rows": (DiffusionSearch(), replace(task, synthetic=task.x)),
         "no single changes": (NoSingle(), task),
         "no parts": (NoParts(), task),
-        "no whole people": (NoWhole(), task),
+        "no whole exemplars": (NoWhole(), task),
         "nice": (METHODS["nice"](), task),
     }
 
@@ -118,14 +114,14 @@ def main() -> None:
                 have = rows[(rows["data"] == data) & (rows["variant"] == name) & (rows["seed"] == seed)]
                 if len(have):
                     continue
-                found = measured(bench, method.fit(task))
+                values = measure(bench, method.fit(task))
                 if name.endswith("as few changes"):
                     full = rows[(rows["data"] == data) & (rows["variant"] == "full") & (rows["seed"] == seed)]
-                    most = full.loc[full["metric"] == "sparsity", "value"].item()
+                    features = full.loc[full["metric"] == "sparsity", "value"].item()
                     for closeness in CLOSER:
-                        if found["sparsity"] > most:
-                            found = measured(bench, DiffusionSearch(closeness=closeness).fit(task))
-                new = [(data, name, seed, metric, found[metric]) for metric in SHOWN if metric in found]
+                        if values["sparsity"] > features:
+                            values = measure(bench, DiffusionSearch(closeness=closeness).fit(task))
+                new = [(data, name, seed, metric, values[metric]) for metric in SHOWN if metric in values]
                 rows = pd.concat([rows, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True)
                 rows.to_csv(asked.out, index=False)
     print(markdown(rows))
@@ -133,10 +129,10 @@ def main() -> None:
     print(differences(rows))
 
 
-def measured(bench: Bench, method: Method) -> dict[str, float]:
+def measure(bench: Bench, method: Method) -> dict[str, float]:
     """All metrics but the instability, which would need the answers of other rows."""
-    found, feasible = bench.explanation(method, "no", bench.queries)
-    return bench.reference.measure(feasible, found, feasible.own, found)
+    explanation, feasible = bench.explanation(method, "no", bench.queries)
+    return bench.reference.measure(feasible, explanation, feasible.own, explanation)
 
 
 def markdown(rows: pd.DataFrame) -> str:
@@ -151,8 +147,8 @@ def markdown(rows: pd.DataFrame) -> str:
 
 
 def differences(rows: pd.DataFrame) -> str:
-    """Each variant minus the full method, mean and standard deviation over seeds: what is between the seeds' tables is
-    left out."""
+    """Each variant minus the full method, mean and standard deviation over seeds; this removes what differs between the
+    seeds for all variants."""
     wide = rows.pivot(index=["data", "seed", "metric"], columns="variant", values="value")
     apart = wide.drop(columns="full").sub(wide["full"], axis=0).groupby(["data", "metric"], sort=False)
     mean, deviation = apart.mean(), apart.std()

@@ -1,12 +1,12 @@
-"""Answers in one pass beside the search that they were learned from, and beside the simple rival.
+"""Amortised answers beside the search that they were learned from, and beside a simple baseline.
 
     python benchmarks/amortised.py [--data adult,…] [--seeds 3] [--rows 2000] [--cache FOLDER] [--out FILE]
     python benchmarks/amortised.py --table
 
-Refused test rows, nothing masked, default settings. The rival takes over the changes of the nearest synthetic people to
-whom the method has answered, as many and in the same turns as the network proposes sets, and is brought nearer alike.
-For all of them, who gets no valid answer is searched for. `ms` is processor time per row of one whole `explain`, on one
-thread. Rows are written as they come, and what is there is not measured again.
+Refused test rows, nothing masked, default settings. The baseline, `nearest answers`, copies the changes of the nearest
+synthetic rows that the search has answered; it makes as many proposals in the same rounds as the network and is refined
+alike. For both, rows without a valid answer fall back to the search. `ms` is processor time per row of a complete
+`explain` on one thread. Results are written as they are measured; those in the file are not measured again.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from torch import Tensor
 from tdce._core import Progress, nearest_rows_exact
 from tdce.explainer.amortise import search_answers
 from tdce.explainer.plans import TrainingPlans
+from tdce.explainer.plans import TrainingPlans
 from tdce.methods import DiffusionSearch, Proposals, Proposer, Task
 from tdce.methods import driver as explaining
 from tdce.schema import FeasibleSet
@@ -31,9 +32,9 @@ from tdce_reproduction.benchmark.cell import Bench
 
 SHOWN = ("validity", "sparsity", "gower", "held_out_distance", "two_sample", "coherence", "plausibility")
 COLUMNS = ["data", "variant", "seed", "metric", "value"]
-VARIANTS = ("search", "one pass", "nearest answers")
+VARIANTS = ("search", "amortised", "nearest answers")
 DATA = ("adult", "lcd", "gmc", "law", "german")
-COLUMNS_SHOWN = {  # what each is called, its decimals, and whether its deviation is shown
+COLUMNS_SHOWN = {  # the title of each metric, its decimals, and whether its deviation is shown
     "validity": ("validity", 2, False), "sparsity": ("features", 2, True), "gower": ("Gower", 3, True),
     "held_out_distance": ("distance", 2, True), "two_sample": ("two-sample", 2, True),
     "coherence": ("coherence", 3, True), "plausibility": ("plausibility", 2, True),
@@ -44,7 +45,7 @@ COLUMNS_SHOWN = {  # what each is called, its decimals, and whether its deviatio
 
 @dataclass(frozen=True)
 class Nearest(Proposals):
-    """In the place of a network: the nearest people who were answered."""
+    """In place of a network: the nearest answered rows."""
 
     x: Tensor = None
     x_cf: Tensor = None
@@ -96,7 +97,7 @@ def tasks(bench: Bench):
     network = Proposer.fit(plain.space, x, x_cf, DiffusionSearch().closeness, bench.seed, Progress("silent"))
     print(f"{bench.name}: {len(x)} people answered in {middle - began:.0f} s, learned in "
           f"{time.process_time() - middle:.0f} s, {len(network.sets)} sets", flush=True)  # fmt: skip
-    yield "one pass", replace(bench.task("no"), proposals=Proposals(network, goal, {}))
+    yield "amortised", replace(bench.task("no"), proposals=Proposals(network, goal, {}))
     yield "nearest answers", replace(bench.task("no"), proposals=Nearest(network, goal, {}, x, x_cf))
 
 
@@ -124,7 +125,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     parser.add_argument("--out", type=Path, default=Path("results/amortised.csv"))
-    parser.add_argument("--table", action="store_true", help="print what is in the file, and measure nothing")
+    parser.add_argument("--table", action="store_true", help="print the results in the file and measure nothing")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     there = pd.read_csv(arguments.out) if arguments.out.exists() else pd.DataFrame(columns=COLUMNS)

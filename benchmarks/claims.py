@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from tdce.explainer.evaluation import PAPER
-from tdce.models.oracle import Oracle
+from tdce.explainer import PAPER
+from tdce.models import Oracle
 from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import BASELINES, PAPER_DATA, tuned_method
 from tdce_reproduction.benchmark.summary import TITLES, contests

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from tdce.methods.search import DiffusionSearch
+from tdce.methods import DiffusionSearch
 from tdce_reproduction.benchmark.cell import Bench, Cell
 from tdce_reproduction.benchmark.settings import PAPER_DATA
 from tdce_reproduction.benchmark.summary import TITLES

@@ -1,10 +1,10 @@
-"""How well the energy tells real rows from spoilt ones, beside other judges. Prints the table of docs/judge.md.
+"""How well the energy tells real rows from corrupted ones, beside other scores. Prints the table of docs/judge.md.
 
     TDCE_DATA=... python benchmarks/energy.py [--data lcd,gmc,adult,law,german] [--cache results/fitted] [--rows 1000]
 
-A spoilt row is a held-out real row in which 1, 2 or 4 cells have another value, each from a training row of its own.
-The table has the share of pairs in which a judge finds the spoilt row stranger than the real one; ties count half.
-Seed 0. `--quick` leaves the boosted conditionals out; `--part validation` is for trying things.
+A corrupted row is a held-out real row in which 1, 2 or 4 values are replaced, each by that of another training row.
+The table shows the share of pairs in which a score is higher for the corrupted row than for the real one; ties count
+half. Seed 0. `--quick` leaves out the boosted conditionals; `--part validation` is for development.
 """
 
 import argparse
@@ -23,26 +23,26 @@ from tdce.metrics import nearest_rows
 from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import DATA
 
-CELLS = (1, 2, 4)
-LOW = (0.1,)  # the single level that is tried beside NOISE_LEVELS
-DRAWS = 8  # of noise at each level, to see what more than one would bring
-NEAR = 5
-LEARNED = 4_000  # training rows of the boosted conditionals
+CORRUPTED_VALUES = (1, 2, 4)
+LOW_LEVEL = (0.1,)  # a single level, beside NOISE_LEVELS
+DRAWS = 8  # of noise at each level, to see whether more than one helps
+NEIGHBOURS = 5
+CONDITIONAL_ROWS = 4_000  # training rows of the boosted conditionals
 ITERATIONS = 50
 
-Strangeness = Callable[[Floats], Floats]  # (n, features) -> (n,)
+AnomalyScore = Callable[[Floats], Floats]  # (n, features) -> (n,), high for unusual rows
 
 
-def judges(bench: Bench, real: Floats, y: Tensor, quick: bool) -> Iterator[tuple[str, Strangeness]]:
-    """Each scores versions of the same real rows; those that need noise give all versions of a row the same."""
+def anomaly_scores(bench: Bench, real: Floats, y: Tensor, quick: bool) -> Iterator[tuple[str, AnomalyScore]]:
+    """Scores by name, for versions of the same real rows; those that need noise use the same for all versions of a row."""
     fitted, reference = bench.fitted, bench.reference
-    untold = torch.full_like(y, -1)
+    no_class = torch.full_like(y, -1)
     yield f"energy, levels {', '.join(map(str, NOISE_LEVELS))}", lambda raw: energy(fitted, raw, real, y)
-    yield "energy, class not told", lambda raw: energy(fitted, raw, real, untold)
-    yield f"energy, level {LOW[0]}", lambda raw: energy(fitted, raw, real, y, LOW)
+    yield "energy, no class", lambda raw: energy(fitted, raw, real, no_class)
+    yield f"energy, level {LOW_LEVEL[0]}", lambda raw: energy(fitted, raw, real, y, LOW_LEVEL)
     yield f"energy, {DRAWS} draws", lambda raw: energy(fitted, raw, real, y, NOISE_LEVELS, DRAWS)
     rows = reference.whole(fitted.raw)
-    yield f"distance to {NEAR} training rows", lambda raw: distance(reference.whole(raw), rows)
+    yield f"distance to {NEIGHBOURS} training rows", lambda raw: distance(reference.whole(raw), rows)
     forest = IsolationForest(random_state=0).fit(rows.numpy())
     yield "isolation forest", lambda raw: -forest.score_samples(reference.whole(raw).numpy())
     if not quick:
@@ -53,7 +53,7 @@ def energy(
     fitted: Fitted,
     raw: Floats,  # (n, features)
     real: Floats,  # (n, features) the rows whose noise is used
-    y: Tensor,  # (n,) the classes that the denoiser is told
+    y: Tensor,  # (n,) the classes on which the denoiser is conditioned
     levels: tuple[float, ...] = NOISE_LEVELS,
     draws: int = 1,
 ) -> Floats:
@@ -70,14 +70,14 @@ def energy(
 
 def distance(points: Tensor, rows: Tensor) -> Floats:
     """The mean over the nearest training rows."""
-    return nearest_rows(points, rows, NEAR)[0].mean(dim=1).numpy()
+    return nearest_rows(points, rows, NEIGHBOURS)[0].mean(dim=1).numpy()
 
 
-def conditionals(reference: MetricReference) -> Strangeness:
+def conditionals(reference: MetricReference) -> AnomalyScore:
     """The sum over features, each given all others, of -log p of a category and half the squared residual of a number,
     in deviations of the residuals of its training rows. A missing number is at the mean."""
     numeric, draw = reference.numeric, np.random.default_rng(0)
-    learned = reference.raw[draw.permutation(len(reference.raw))[:LEARNED]]
+    learned = reference.raw[draw.permutation(len(reference.raw))[:CONDITIONAL_ROWS]]
     parts = []
 
     def targets(raw: Floats) -> Floats:
@@ -95,31 +95,31 @@ def conditionals(reference: MetricReference) -> Strangeness:
         parts.append((others, model, spread))
 
     def score(raw: Floats) -> Floats:
-        total, wanted = np.zeros(len(raw)), targets(raw)
+        total, values = np.zeros(len(raw)), targets(raw)
         for i, (others, model, spread) in enumerate(parts):
             if numeric[i]:
-                total += np.square((wanted[:, i] - model.predict(raw[:, others])) / spread) / 2
+                total += np.square((values[:, i] - model.predict(raw[:, others])) / spread) / 2
             else:
-                p = (model.predict_proba(raw[:, others]) * (model.classes_ == wanted[:, [i]])).sum(axis=1)
-                total -= np.log(p.clip(1 / LEARNED))
+                p = (model.predict_proba(raw[:, others]) * (model.classes_ == values[:, [i]])).sum(axis=1)
+                total -= np.log(p.clip(1 / CONDITIONAL_ROWS))
         return total
 
     return score
 
 
-def spoilt(real: Floats, rows: Floats, cells: int, draw: np.random.Generator) -> Floats:
-    """The real rows with this many cells changed to what some training row has there."""
+def corrupt(real: Floats, rows: Floats, count: int, draw: np.random.Generator) -> Floats:
+    """The real rows with this many values replaced by those of training rows."""
     out = real.copy()
     for i, row in enumerate(real):
-        for feature in draw.permutation(len(row))[:cells]:
+        for feature in draw.permutation(len(row))[:count]:
             others = rows[~same(rows[:, feature], row[feature]), feature]
-            if len(others):  # not in a column with one value
+            if len(others):  # there are none in a column with one value
                 out[i, feature] = draw.choice(others)
     return out
 
 
-def told(real: Floats, other: Floats) -> float:
-    """The share of pairs in which the other row is stranger."""
+def detection_rate(real: Floats, other: Floats) -> float:
+    """The share of pairs in which the other row has the higher score."""
     return float((other > real).mean() + (other == real).mean() / 2)
 
 
@@ -132,15 +132,15 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    print("| data | judge | 1 cell | 2 cells | 4 cells |\n" + "|---" * 5 + "|")
+    print("| data | score | 1 value | 2 values | 4 values |\n" + "|---" * 5 + "|")
     for name in arguments.data.split(","):
         bench, draw = Bench(name, 0, arguments.rows, arguments.cache), np.random.default_rng(0)
         frame = bench.data.part(arguments.part).head(arguments.rows)
         real, y = bench.fitted.encoder.read(frame), torch.from_numpy(bench.fitted.class_numbers(frame))
-        others = [spoilt(real, bench.fitted.raw, cells, draw) for cells in CELLS]
-        for title, oracle in judges(bench, real, y, arguments.quick):
-            own = oracle(real)
-            shares = " | ".join(f"{told(own, oracle(other)):.3f}" for other in others)
+        others = [corrupt(real, bench.fitted.raw, count, draw) for count in CORRUPTED_VALUES]
+        for title, score in anomaly_scores(bench, real, y, arguments.quick):
+            own = score(real)
+            shares = " | ".join(f"{detection_rate(own, score(other)):.3f}" for other in others)
             print(f"| {name} | {title} | {shares} |", flush=True)
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 import torch
 
 import tdce
-from tdce._core.noise import Noise
+from tdce._core import Noise
 from tdce_reproduction.fidelity import fidelity
 
 
@@ -23,7 +23,7 @@ def main(names: list[str]) -> None:
     print("|---|---|---|---|---|---|")
     for name in names:
         data = tdce.load(name, preset="full" if name in ("adult", "german") else "paper")
-        explainer = tdce.Explainer(progress="lines").fit(data.part("train"), data.label, data.favourable, data.schema)
+        explainer = tdce.Explainer(progress="lines").fit(data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema)
         encoder, diffusion = explainer.fitted_.encoder, explainer.fitted_.diffusion
         held_out = encoder.encode(pd.concat([data.part("validation"), data.part("test")])).float()
         rows = len(held_out)

@@ -18,14 +18,10 @@ import numpy as np
 import torch
 
 from tdce import metrics
-from tdce.explainer.fitting import Fitted
-from tdce.methods.driver import explain
-from tdce.methods.explanation import Explanation, Question, Status
-from tdce.methods.registry import METHODS
-from tdce.models.goals import Class, Goals
-from tdce.schema.constraints.repair import ConstraintSet
-from tdce.schema.feasible import FeasibleSet
-from tdce.schema.schema import Schema
+from tdce.explainer import Fitted
+from tdce.methods import METHODS, Explanation, Question, Status, explain
+from tdce.models import Class, Goals
+from tdce.schema import ConstraintSet, FeasibleSet, Schema
 from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import tuned_method
 
@@ -44,15 +40,15 @@ def with_laws(fitted: Fitted, schema: Schema) -> Fitted:
 
 def asked(bench: Bench, fitted: Fitted, method: str) -> tuple[Explanation, float]:
     """The answers, and the seconds of the faster turn."""
-    task = replace(fitted.task(), typical=torch.zeros(0))
+    task = replace(fitted.task(), energy_quantiles=torch.zeros(0))
     made = tuned_method(method, bench.name).fit(task)
     feasible = FeasibleSet.of(fitted.encoder, bench.queries)
     goal = Class(bench.data.favourable).with_class_number(fitted.classes.index)
-    question = Question(Goals.all(goal, len(feasible.own)))
+    goals, question = Goals.all(goal, len(feasible.own)), Question()
     seconds = []
     for _ in range(TURNS):
         began = time.perf_counter()
-        found = explain(made, feasible, question)
+        found = explain(made, feasible, goals, question)
         seconds.append(time.perf_counter() - began)
     return found, min(seconds)
 
@@ -71,9 +67,9 @@ def main() -> None:
     print(f"| {' | '.join(HEAD)} |\n{'|---' * len(HEAD)}|")
     for name in arguments.data.split(","):
         bench = Bench(name, 0, arguments.rows, arguments.cache)
-        schema, yardstick = bench.data.schema, bench.reference
+        schema, reference = bench.data.schema, bench.reference
         hard, soft = (make(schema.laws, schema.features) for make in (ConstraintSet.hard, ConstraintSet.soft))
-        held = yardstick.whole(yardstick.held[yardstick.held_target])
+        held = reference.whole(reference.held[reference.held_target])
         for method in arguments.methods.split(","):
             before = 0.0
             for laws, fitted in (("off", bench.fitted), ("on", with_laws(bench.fitted, schema))):
@@ -82,7 +78,7 @@ def main() -> None:
                 broken, also = (each.broken(raw, own).any(axis=1) for each in (hard, soft))
                 valid = found.status[:, 0] == Status.VALID
                 figures = (100 * broken.mean(), 100 * (broken | also).mean(), valid.mean())
-                near = metrics.held_out_distance(yardstick.whole(raw[valid]), held)
+                near = metrics.held_out_distance(reference.whole(raw[valid]), held)
                 ratio = "" if laws == "off" else f"{seconds / before:.2f}"
                 print(
                     f"| {name} | {method} | {laws} | {figures[0]:.0f} | {figures[1]:.0f} | {figures[2]:.2f} | "

@@ -47,7 +47,7 @@ def compare(name: str, rows: int, folder: Path) -> None:
     data = tdce.load(name)
     if not model.exists():
         made = tdce.Explainer(progress="silent")
-        made.fit(data.part("train"), data.label, data.favourable, data.schema).save(model)
+        made.fit(data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema).save(model)
     explainer = tdce.Explainer.load(model, progress="silent")
     refused = data.frame[(explainer.predict(data.frame) != data.favourable).to_numpy()].head(rows)
     refused.drop(columns=data.label).to_parquet(people)

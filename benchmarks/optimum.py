@@ -33,16 +33,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import tdce
-from tdce._core.values import Flags, Floats, Positions
-from tdce.datasets.loading import Dataset
+from tdce._core import Flags, Floats, Positions
+from tdce.datasets import Dataset
 from tdce.methods.candidates import MIN_MARGIN
 from tdce.methods.objective import change_costs, feature_positions
-from tdce.models.goals import Class, Goals
-from tdce.schema.columns.categorical import Categorical
-from tdce.schema.columns.numeric import Numeric
-from tdce.schema.encoder import Encoder
-from tdce.schema.feasible import FeasibleSet
-from tdce.schema.schema import Schema
+from tdce.models import Class, Goals
+from tdce.schema import Categorical, Encoder, FeasibleSet, Numeric, Schema
 
 MODELS = {
     "forest": lambda trees: RandomForestClassifier(trees, max_depth=5, random_state=0),
@@ -335,7 +331,7 @@ class Case:
         """The costs of the method's answers; no valid answer is infinitely dear."""
         rows, train = self.refused(count), self.data.part("train")
         explainer = tdce.Explainer(model=self.setting.pipeline, progress="silent")
-        explainer.fit(train, self.data.label, self.data.favourable, self.data.schema)
+        explainer.fit(train, label=self.data.label, favourable=self.data.favourable, schema=self.data.schema)
         own = self.setting.encoder.read(rows)
         for name, closeness in POSITIONS.items():
             frame = explainer.explain(rows, closeness=closeness).to_frame()

@@ -14,10 +14,9 @@ import numpy as np
 import torch
 
 from tdce import metrics
-from tdce.methods.driver import explain
-from tdce.methods.search import DiffusionSearch
+from tdce.methods import DiffusionSearch, explain
 from tdce.methods.selection import count_distinct
-from tdce.schema.feasible import FeasibleSet
+from tdce.schema import FeasibleSet
 from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import PAPER_DATA
 
@@ -35,9 +34,10 @@ def main() -> None:
     for name in arguments.data.split(","):
         bench = Bench(name, 0, arguments.rows, arguments.cache, part="validation")
         method, feasible = DiffusionSearch().fit(bench.task("no")), FeasibleSet.of(bench.fitted.encoder, bench.queries)
-        several, single = (bench.question(len(bench.queries), options) for options in (arguments.n, 1))
-        chosen = explain(method, feasible, several)
-        seeds = [explain(method, feasible, replace(single, seed=seed)) for seed in range(arguments.n)]
+        goals = bench.goals(len(bench.queries))
+        several, single = (bench.question(options) for options in (arguments.n, 1))
+        chosen = explain(method, feasible, goals, several)
+        seeds = [explain(method, feasible, goals, replace(single, seed=seed)) for seed in range(arguments.n)]
         for title, raw, status in (
             (f"n={arguments.n}", chosen.raw, chosen.status),
             (

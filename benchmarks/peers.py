@@ -45,11 +45,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 import tdce
-from tdce._core.values import Flags, Floats
-from tdce.schema.columns.categorical import Categorical
-from tdce.schema.columns.numeric import Numeric
-from tdce.schema.encoder import Encoder
-from tdce.schema.schema import Schema
+from tdce._core import Flags, Floats
+from tdce.schema import Categorical, Encoder, Numeric, Schema
 
 WORKERS = Path(__file__).parent / "workers"
 sys.path.insert(0, str(WORKERS))
@@ -252,7 +249,7 @@ class Bench:
         explainer = tdce.Explainer(model=self.model, progress="silent")
         with self.preparing() as prepared:
             explainer.fit(
-                self.split[0], self.data.label, self.data.favourable, self.schema, immutable=self.setting.immutable
+                self.split[0], label=self.data.label, favourable=self.data.favourable, schema=self.schema, immutable=self.setting.immutable
             )
         return explainer, prepared
 
@@ -266,7 +263,7 @@ class Bench:
         prepared |= {"preparation_seconds": time.process_time() - began, "preparation_rows": self.model.rows}
 
     @cached_property
-    def yardstick(self) -> MetricReference:
+    def reference(self) -> MetricReference:
         return MetricReference(self)
 
 
@@ -465,12 +462,12 @@ def measured(bench: Bench, methods: list[str], cache: Path) -> Iterator[tuple[st
     """Each method, and its metrics."""
     tests = {"the refused rows": bench.queries, "accepted test rows": bench.test[bench.accepts(bench.test)][:1000]}
     for name, rows in tests.items():
-        yield name, bench.yardstick.place(rows) | {"people": len(rows)}
+        yield name, bench.reference.place(rows) | {"people": len(rows)}
     for method in methods:
         answers = answered(bench, method, 1, cache)
-        values = bench.yardstick.measure(answers.raw[:, 0]) | answers.effort | {"people": len(bench.queries)}
+        values = bench.reference.measure(answers.raw[:, 0]) | answers.effort | {"people": len(bench.queries)}
         if not method.startswith("nice"):  # which has one answer only
-            values["sets"] = bench.yardstick.sets(answered(bench, method, OPTIONS, cache).raw)
+            values["sets"] = bench.reference.sets(answered(bench, method, OPTIONS, cache).raw)
         yield method, values
 
 

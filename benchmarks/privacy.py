@@ -1,8 +1,8 @@
-"""How near synthetic people and answers come to training rows, and two attacks. Prints the tables of docs/privacy.md.
+"""How near synthetic rows and answers are to training rows, and two attacks. Prints the tables of docs/privacy.md.
 
     TDCE_DATA=... python benchmarks/privacy.py [--data lcd,gmc,adult,law,german] [--cache results/fitted] [--rows 300]
 
-Seed 0. Answers are the valid ones of `TDCE()` with its defaults to refused test rows, nothing immutable. Held-out rows
+Seed 0. Answers are the valid ones of `search` with its defaults to refused test rows, nothing immutable. Held-out rows
 are those of the validation and test parts, from which nothing was learned.
 """
 
@@ -23,24 +23,24 @@ from tdce.metrics import nearest_rows
 from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import DATA
 
-MOST = 2_000  # rows of each side of an attack, and people and held-out rows whose distance is taken
-ALIKE = 0.1  # of a deviation
-DRAWS = 4  # of noise at each level, for the attacks by the energy
-WORST = (0.2,)  # the level by which, of some that were tried on german and law, training rows are told best
+MAX_ROWS = 2_000  # on each side of an attack, and for distances
+ALIKE = 0.1  # standard deviations
+DRAWS = 4  # of noise at each level, for the attacks by energy
+WORST_LEVEL = (0.2,)  # of the levels tried on german and law, the one at which the attack succeeds best
 
 
-def beside_training_rows(bench: Bench) -> list[str]:
+def distance_lines(bench: Bench) -> list[str]:
     """The lines of one data set in the first table."""
     fitted, whole, lines = bench.fitted, bench.reference.whole, []
-    found, _ = bench.explanation(DiffusionSearch().fit(bench.task("no")), "no", bench.queries)
-    valid = found.status[:, 0] == Status.VALID
+    explanation, _ = bench.explanation(DiffusionSearch().fit(bench.task("no")), "no", bench.queries)
+    valid = explanation.status[:, 0] == Status.VALID
     rows, times = whole(fitted.raw), Counter(keys(fitted.raw))
     for title, raw in (
-        ("synthetic people", fitted.synthetic),
-        ("answers", found.raw[valid, 0]),
+        ("synthetic rows", fitted.synthetic),
+        ("answers", explanation.raw[valid, 0]),
         ("held-out rows", held_out(bench)[0]),
     ):
-        points = whole(raw[:MOST])
+        points = whole(raw[:MAX_ROWS])
         near = nearest_rows(points, rows)[0].numpy()
         count = np.array([times[key] for key in keys(raw)])
         shares = (share(each) for each in (alike(points, rows), count > 0, count == 1))
@@ -49,23 +49,23 @@ def beside_training_rows(bench: Bench) -> list[str]:
     return lines
 
 
-def attacks(bench: Bench) -> str:
+def attack_line(bench: Bench) -> str:
     """The line of one data set in the second table."""
     fitted, whole = bench.fitted, bench.reference.whole
     held, y_held = held_out(bench)
-    size = min(MOST, len(held), len(fitted.raw))
+    size = min(MAX_ROWS, len(held), len(fitted.raw))
     own, other = (
         torch.from_numpy(np.random.default_rng(0).permutation(rows)[:size]) for rows in (len(fitted.raw), len(held))
     )
     raw = np.concatenate([fitted.raw[own.numpy()], held[other.numpy()]])
     y, member = torch.cat([fitted.y[own], y_held[other]]), np.repeat([1, 0], size)
-    strange = (
+    scores = (
         nearest_rows(whole(raw), whole(fitted.synthetic))[0][:, 0].numpy(),
         energy(fitted, raw, raw, y, draws=DRAWS),
-        energy(fitted, raw, raw, y, WORST, DRAWS),
+        energy(fitted, raw, raw, y, WORST_LEVEL, DRAWS),
     )
-    chance = 2 * np.sqrt((2 * size + 1) / (12 * size * size))  # two deviations of the AUC of a blind attack
-    cells = " | ".join(f"{roc_auc_score(member, -each):.3f}" for each in strange)
+    chance = 2 * np.sqrt((2 * size + 1) / (12 * size * size))  # two deviations of the AUC of a random guess
+    cells = " | ".join(f"{roc_auc_score(member, -each):.3f}" for each in scores)
     return f"| {bench.name} | {len(fitted.raw):,} | {size:,} | {cells} | 0.5 ± {chance:.3f} |"
 
 
@@ -81,7 +81,7 @@ def alike(points: Tensor, rows: Tensor) -> np.ndarray:
 
 
 def keys(raw: Floats) -> list[bytes]:
-    """Equal rows have equal ones; missing is a value."""
+    """The same bytes for equal rows; missing is a value."""
     return [row.tobytes() for row in np.nan_to_num(raw, nan=-np.inf) + 0.0]
 
 
@@ -102,12 +102,12 @@ def main() -> None:
     )
     print("|---" * 8 + "|")
     for bench in benches:
-        print("\n".join(beside_training_rows(bench)), flush=True)
-    attack = ("the closest person", "the energy", f"the energy at level {WORST[0]}")
-    print("\n| data | training rows | of each side | " + " | ".join(f"by {each}" for each in attack) + " | no leak |")
+        print("\n".join(distance_lines(bench)), flush=True)
+    attacks = ("the nearest synthetic row", "the energy", f"the energy at level {WORST_LEVEL[0]}")
+    print("\n| data | training rows | on each side | " + " | ".join(f"by {each}" for each in attacks) + " | no leak |")
     print("|---" * 7 + "|")
     for bench in benches:
-        print(attacks(bench), flush=True)
+        print(attack_line(bench), flush=True)
 
 
 if __name__ == "__main__":

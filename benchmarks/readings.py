@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from tdce.methods.algorithm1 import GUIDED, GUIDED_LITERAL, Guided, GuidedLiteral
+from tdce.methods import GUIDED, GUIDED_LITERAL, Guided, GuidedLiteral
 from tdce_reproduction.benchmark.cell import Bench, Cell
 
 READINGS = {

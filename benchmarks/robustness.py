@@ -26,9 +26,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 import tdce
-from tdce.explainer.evaluation import UNSEEN_SEED, MetricReference
-from tdce.schema.columns.categorical import Categorical
-from tdce.schema.feasible import FeasibleSet
+from tdce.explainer import MetricReference
+from tdce.explainer.evaluation import UNSEEN_SEED
+from tdce.schema import Categorical, FeasibleSet
 
 COLUMNS = ["data", "model", "method", "seed", "metric", "value"]
 OWN = ("search", "search, robust", "nice", "wachter", "cchvae", "revise", "clue", "face", "counternet")
@@ -54,7 +54,7 @@ class Case:
             self.explainer = tdce.Explainer.load(path, progress="silent", model=decides)
         else:
             self.explainer = tdce.Explainer(model=decides, seed=seed, keep_rows=True, progress="silent")
-            self.explainer.fit(self.table, data.label, data.favourable, data.schema)
+            self.explainer.fit(self.table, label=data.label, favourable=data.favourable, schema=data.schema)
             path.parent.mkdir(parents=True, exist_ok=True)
             self.explainer.save(path)
         unseen = data.part("test")
@@ -62,12 +62,12 @@ class Case:
         self.queries = unseen[refused].head(rows)
         held = pd.concat([data.part("validation"), unseen]).drop(index=self.queries.index)
         fitted = self.explainer.fitted
-        self.yardstick = MetricReference.fit(
+        self.reference = MetricReference.fit(
             fitted.encoder, fitted.raw, (fitted.y == fitted.classes.index(data.favourable)).numpy(), seed,
             fitted.encoder.read(held), (held[data.label] == data.favourable).to_numpy(dtype=bool),
         )  # fmt: skip
-        self.ensemble = self.explainer.retrain(self.table, MODELS)
-        self.unseen = self.explainer.retrain(self.table, MODELS, UNSEEN_SEED)
+        self.ensemble = self.explainer.retrain(self.table, models=MODELS)
+        self.unseen = self.explainer.retrain(self.table, models=MODELS, seed=UNSEEN_SEED)
 
     def measured(self, method: str) -> dict[str, float]:
         explainer = self.explainer
@@ -77,9 +77,9 @@ class Case:
         seconds = 100 * (time.process_time() - began) / len(self.queries)
         found = answer.explanation
         feasible = FeasibleSet.of(explainer.fitted.encoder, self.queries)
-        values = self.yardstick.measure(feasible, found, feasible.own, found)
+        values = self.reference.measure(feasible, found, feasible.own, found)
         valid = torch.from_numpy(found.status[:, 0] == "valid")
-        accepting = self.unseen.accepting(found.raw[valid.numpy(), 0], answer.question.goals.take(valid))
+        accepting = self.unseen.votes(found.raw[valid.numpy(), 0], answer.goals.take(valid))
         held = float(accepting.double().mean()) / MODELS if valid.any() else float("nan")
         return values | {"held": held, "seconds": seconds}
 

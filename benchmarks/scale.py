@@ -30,14 +30,14 @@ from pathlib import Path
 import pandas as pd
 
 import tdce
-from tdce.audit.record import block_lines
+from tdce.audit import block_lines
+from tdce.batch import RunOptions
 from tdce.batch.blocks import Asked, BlockCheck, explain_block
-from tdce.batch.run import RunOptions, shape_of
-from tdce.datasets.chunks import ChunkedTable, files_of
-from tdce.datasets.files import Dialect
-from tdce.diffusion.plausibility import rate_plausibility
-from tdce.models.oracle import Oracle
-from tdce.schema.feasible import FeasibleSet
+from tdce.batch.run import shape_of
+from tdce.datasets import ChunkedTable, Dialect, find_tables
+from tdce.diffusion import rate_plausibility
+from tdce.models import Oracle
+from tdce.schema import FeasibleSet
 
 DATA = "adult"
 KINDS = {"search": ("search.tdce", False), "one pass": ("fast.tdce", False), "nothing to do": ("narrow.tdce", True)}
@@ -92,18 +92,18 @@ def parts(artefact: Path, rows: Path) -> dict[str, float]:
     fitted, schema = explainer.fitted, explainer.schema
 
     def survey() -> ChunkedTable:
-        stream = ChunkedTable(files_of(rows), schema, Dialect())
+        stream = ChunkedTable(find_tables(rows), schema, Dialect())
         stream.survey(BlockCheck(explainer, asked))
         return stream
 
     stream = survey()
     found = {"first pass": seconds(survey) / stream.rows}
-    found["reading"] = seconds(lambda: list(stream.blocks())) / stream.rows
-    frame = pd.concat([block for _, block in stream.blocks()])
+    found["reading"] = seconds(lambda: list(stream.chunks())) / stream.rows
+    frame = pd.concat([block for _, block in stream.chunks()])
     frame = frame[(explainer.predict(frame) == fitted.favourable).to_numpy()].head(1024)
     answer = explain_block(explainer, frame, asked)
     feasible = FeasibleSet.of(fitted.encoder, frame)
-    wanted = answer.question.goals.target_class(Oracle(fitted.model).score(feasible.own))
+    wanted = answer.goals.target_class(Oracle(fitted.model).score(feasible.own))
     work = {
         "answering": lambda: explain_block(explainer, frame, asked).to_frame(),
         "  of which plausibility": lambda: rate_plausibility(
@@ -114,7 +114,7 @@ def parts(artefact: Path, rows: Path) -> dict[str, float]:
     }
     for out in ("out.csv", "out.jsonl", "out.parquet"):
         run = RunOptions(artefact, Path(out), asked, Dialect())
-        shape = shape_of(run, explainer, frame, stream.types_of_objects())
+        shape = shape_of(run, explainer, frame, stream.object_types())
         work[f"writing {Path(out).suffix}"] = partial(shape.encode, 1, answer.to_frame())
     return found | {name: seconds(each) / len(frame) for name, each in work.items()}
 

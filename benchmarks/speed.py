@@ -24,9 +24,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import tdce
-from tdce.methods.protocol import Method
-from tdce.methods.registry import METHODS
-from tdce.methods.search import DiffusionSearch
+from tdce.methods import METHODS, DiffusionSearch, Method
 from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import tuned_method
 

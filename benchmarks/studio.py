@@ -27,7 +27,7 @@ import httpx
 import numpy as np
 
 import tdce
-from tdce.report.language.catalogue import languages
+from tdce.report import languages
 from tdce.serving.i18n import words_of
 
 STATIC = Path(tdce.__file__).parent / "studio/static"

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 import torch
 
-from tdce.methods.registry import METHODS
+from tdce.methods import METHODS
 from tdce_reproduction.benchmark.cell import Bench, Cell
 from tdce_reproduction.benchmark.settings import PAPER_DATA
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 import tdce
-from tdce.diffusion import synthetic as people
-from tdce.explainer import autoencoder, fitting
+from tdce.diffusion import SamplingPlan
 from tdce.methods.baselines import vae
 
 
@@ -32,11 +31,17 @@ def small(patch: pytest.MonkeyPatch) -> None:
 
 
 def short_training() -> None:
-    """In this process: a few steps for all networks but the diffusion model, whose steps are an argument."""
-    fitting.CLASSIFIER = replace(fitting.CLASSIFIER, steps=120, rate=4e-3, patience=3)
-    autoencoder.PLAN = replace(autoencoder.PLAN, steps=30)
+    """In this process: explainers train for a few steps, unless they are given other plans."""
+    defaults = tdce.Explainer.__init__.__kwdefaults__
+    tdce.Explainer.__init__.__kwdefaults__ = defaults | {"plans": SHORT}
     vae.STEPS = 250
-    people.SYNTHETIC_ROWS, people.ROWS_AT_A_TIME, people.STEPS = 512, 512, 15
 
 
 SMALL = {"hidden": 32, "steps": 150}
+
+SHORT = replace(
+    tdce.TrainingPlans(),
+    classifier=replace(tdce.TrainingPlans().classifier, steps=120, rate=4e-3, patience=3),
+    autoencoder=replace(tdce.TrainingPlans().autoencoder, steps=30),
+    sampling=SamplingPlan(512, 512, 15),
+)

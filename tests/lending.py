@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-import pytest
-from fits import kept
+from fits import SHORT, kept
 
 import tdce
-from tdce.explainer import fitting
 
 
 def table(rows: int = 1200, seed: int = 0) -> pd.DataFrame:
@@ -29,10 +27,9 @@ def explainer() -> tdce.Explainer:
 
 def learned() -> tdce.Explainer:
     """With a classifier that is trained longer than those of other tests, for many ask this one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "CLASSIFIER", replace(fitting.CLASSIFIER, steps=400, rate=1e-3))
-        made = tdce.Explainer(hidden=64, steps=400, progress="silent")
-        return made.fit(table(), label="decision", favourable="yes")
+    plans = replace(SHORT, classifier=replace(SHORT.classifier, steps=400, rate=1e-3))
+    explainer = tdce.Explainer(hidden=64, steps=400, plans=plans, progress="silent")
+    return explainer.fit(table(), label="decision", favourable="yes")
 
 
 def refused(explainer: tdce.Explainer, rows: int, seed: int = 1) -> pd.DataFrame:

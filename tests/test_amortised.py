@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from asking import driven, limits_of, query_of
-from fits import kept
+from fits import SHORT, kept
 from torch.nn.functional import cross_entropy
 
 import tdce
@@ -28,10 +28,8 @@ from tdce.models.goals import Class, Goals
 def distilled() -> tdce.Explainer:
     """The lending explainer with a network for one pass."""
     made = lending.explainer()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distilling, "PUPILS", 600)
-        patch.setattr(proposer, "PLAN", replace(proposer.PLAN, steps=500))
-        made.fitted_ = distilling.amortise(made.fitted, DiffusionSearch(), 0, Progress("silent"))
+    plans = replace(SHORT, amortised=replace(SHORT.amortised, steps=500), amortised_answers=600)
+    made.fitted_ = distilling.amortise(made.fitted, DiffusionSearch(), 0, plans, Progress("silent"))
     made.fast = True
     return made
 
@@ -185,7 +183,7 @@ def test_a_table_of_which_nobody_is_refused_has_nothing_to_learn_from():
     made = lending.explainer()
     made.fitted_ = replace(made.fitted, favourable=tdce.AtLeast("yes", 1e-5))
     with pytest.raises(tdce.InputError, match="nothing to learn from"):
-        distilling.amortise(made.fitted, DiffusionSearch(), 0, Progress("silent"))
+        distilling.amortise(made.fitted, DiffusionSearch(), 0, SHORT, Progress("silent"))
 
 
 def test_the_same_seed_trains_the_same_network():

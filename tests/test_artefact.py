@@ -62,7 +62,7 @@ def test_an_explainer_comes_back_with_its_settings_and_its_answers(explainer, pe
     assert back.schema == explainer.schema
     here, there = (made.explain(people, n=2) for made in (explainer, back))
     pd.testing.assert_frame_equal(here.to_frame(), there.to_frame(), check_exact=True)
-    assert tdce.evaluate(explainer, here) == tdce.evaluate(back, there)  # by autoencoders of the explainer's seed
+    assert explainer.evaluate(here) == back.evaluate(there)  # by autoencoders of the explainer's seed
 
 
 def test_two_fits_of_the_same_table_give_the_same_bytes(whole, tmp_path):
@@ -348,16 +348,16 @@ def test_without_rows_the_metrics_compare_with_the_synthetic_people(without, peo
     fitted = made.fitted_
     frame = fitted.encoder.write(fitted.synthetic, pd.DataFrame(index=range(len(fitted.synthetic))))
     table = frame.assign(decision=made.predict(frame))
-    by_hand = tdce.evaluate(made, answer, table)
+    by_hand = made.evaluate(answer, table)
     of_held_out = ("held_out_distance", "coherence", "two_sample")  # a table of another length is held out as well
-    assert tdce.evaluate(made, answer) == {k: v for k, v in by_hand.items() if k not in of_held_out}
+    assert made.evaluate(answer) == {k: v for k, v in by_hand.items() if k not in of_held_out}
 
 
 def test_with_rows_of_one_class_only_the_metrics_say_so(whole, people, tmp_path):
     content, tensors = mutants.opened(whole)
     made = loaded(seal(content, tensors | {"rows.y": torch.zeros_like(tensors["rows.y"])}), tmp_path)
     with pytest.raises(InputError, match="none of the 64 rows are of the target class"):
-        tdce.evaluate(made, made.explain(people))
+        made.evaluate(made.explain(people))
 
 
 def test_a_very_large_table_can_be_saved(whole, tmp_path):

@@ -290,7 +290,7 @@ def test_a_table_of_constants_is_infeasible_with_a_note() -> None:
 
 def test_numbers_alone_and_a_model_that_accepts_nobody_make_a_best_effort() -> None:
     table = pd.DataFrame({"a": [1, 2, 3, 4] * 9, "y": ["no"] * 35 + ["yes"]})
-    explainer = tdce.Explainer(hidden=8, steps=1, progress="silent").fit(table, "y", "yes")
+    explainer = tdce.Explainer(hidden=8, steps=1, progress="silent").fit(table, label="y", favourable="yes")
     assert set(explainer.predict(table)) == {"no"}
     assert explainer.explain(table.head(2)).counts() == {"best_effort": 2}
 

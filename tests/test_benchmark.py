@@ -529,7 +529,7 @@ def explainer():
 def test_an_answer_can_be_measured(explainer):
     people = lending.refused(explainer, 80)
     answer = explainer.explain(people)
-    found = evaluate(explainer, answer)
+    found = explainer.evaluate(answer)
     others = ("option_spread", "held_out_distance", "coherence", "two_sample", "retrained")  # need more than this
     assert list(found) == [name for name in MEANING if name not in others]
     valid = answer.explanation.status[:, 0] == "valid"
@@ -538,13 +538,13 @@ def test_an_answer_can_be_measured(explainer):
     changed = answer.changes()["row"].isin(people.index[valid]).sum() / valid.sum()
     assert found["sparsity"] == pytest.approx(changed)
     assert found["im1"] < 1.5
-    assert found == evaluate(explainer, explainer.explain(people))
+    assert found == explainer.evaluate(explainer.explain(people))
 
 
 def test_rows_already_accepted_are_not_measured(explainer):
     accepted = lending.table(50, seed=5)
     accepted = accepted[(explainer.predict(accepted) == "yes").to_numpy()]
-    assert evaluate(explainer, explainer.explain(accepted)) == {}
+    assert explainer.evaluate(explainer.explain(accepted)) == {}
 
 
 def test_the_neighbour_is_the_nearest_other_row_of_the_same_verdict(explainer):

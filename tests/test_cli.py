@@ -11,20 +11,20 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 import numpy as np
 import pandas as pd
 import pytest
-from fits import small
+from fits import SHORT, small
 from test_report import data_of
 from typer.testing import CliRunner
 
 import tdce
 from tdce import InputError, cli
 from tdce.cli import app
-from tdce.explainer import amortise as distilling
 
 
 def run(*words: object, cwd: Path, stdout=None, first=None, **env: str):
@@ -274,7 +274,8 @@ class Small(tdce.Explainer):
     """With networks that are trained in no time."""
 
     def __init__(self, *words: Any, **settings: Any) -> None:
-        super().__init__(*words, **{"hidden": 8, "steps": 5} | settings)
+        plans = replace(SHORT, amortised_answers=100)
+        super().__init__(*words, **{"hidden": 8, "steps": 5, "plans": plans} | settings)
 
 
 def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(tmp_path, monkeypatch):
@@ -305,7 +306,6 @@ def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(
 def test_an_artefact_that_was_fitted_to_be_fast_answers_in_one_pass(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tdce, "Explainer", Small)
-    monkeypatch.setattr(distilling, "PUPILS", 100)
     members(60, 0).to_csv("few.csv", index=False)
     members(12, 1).to_csv("rows.csv", index=False)
     fit = ["fit", "few.csv", "--label", "bleibt?", "--fast", "--out", "m.tdce"]
@@ -355,7 +355,7 @@ def test_the_data_sets_are_listed(tmp_path):
         (["schema", "Mitglieder.csv", "--label", "nix"], "there is no label column 'nix'"),
         (["bench", "--data", "german", "--methods", "magic", "--out", "b"], "there is no method 'magic'"),
         (["bench", "--data", "mars", "--out", "b"], "mars"),
-        (["bench", "--masked", "maybe", "--out", "b"], "masked 'maybe' must be both, yes or no"),
+        (["bench", "--masked", "maybe", "--out", "b"], "--masked is 'maybe'; it must be yes, no or both"),
     ],
     ids=lambda v: " ".join(v[:2]) if isinstance(v, list) else "",
 )

@@ -13,7 +13,7 @@ import pytest
 
 from tdce._core.errors import InputError
 from tdce.datasets.loading import CatalogueEntry, Dataset, Splits, catalogue, load
-from tdce.datasets.tables import SETS
+from tdce.datasets.tables import PUBLISHED_TABLES
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
 
@@ -23,18 +23,18 @@ READ_AS_MISSING = {"", "na", "n/a", "nan", "null", "none", "<na>", "#n/a", "-nan
 def needs_folder(*names: str) -> pytest.MarkDecorator:
     """Skip where a table outside the package is not at hand."""
     folder = os.environ.get("TDCE_DATA", "")
-    missing = [name for name in names if not (Path(folder) / SETS[name].file).is_file()]
-    reason = f"needs {', '.join(SETS[n].file for n in missing)} in the folder that TDCE_DATA names"
+    missing = [name for name in names if not (Path(folder) / PUBLISHED_TABLES[name].file).is_file()]
+    reason = f"needs {', '.join(PUBLISHED_TABLES[n].file for n in missing)} in the folder that TDCE_DATA names"
     return pytest.mark.skipif(not folder or bool(missing), reason=reason)
 
 
 def preset(name: str, kind: str, *expected: object) -> object:
     """A case of a table; those outside the package are skipped where they are not at hand."""
-    marks = [] if SETS[name].inside else [needs_folder(name)]
+    marks = [] if PUBLISHED_TABLES[name].inside else [needs_folder(name)]
     return pytest.param(name, kind, *expected, marks=marks, id=f"{name}-{kind}")
 
 
-EVERY_PRESET = [preset(name, kind) for name, table in SETS.items() for kind in table.presets]
+EVERY_PRESET = [preset(name, kind) for name, table in PUBLISHED_TABLES.items() for kind in table.presets]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_a_wrong_argument_is_named(arguments: tuple[str, ...], message: str) -> 
 def test_a_missing_file_says_what_it_is_and_where_to_put_it(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = SETS[name]
+    table = PUBLISHED_TABLES[name]
     monkeypatch.delenv("TDCE_DATA", raising=False)
     with pytest.raises(InputError, match="TDCE_DATA is not set") as unset:
         load(name)
@@ -299,7 +299,7 @@ def test_another_file_under_the_name_is_refused(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "law.csv.gz").write_bytes(b"not law")
     monkeypatch.setenv("TDCE_DATA", str(tmp_path))
     found = "1618a90e"
-    with pytest.raises(InputError, match=f"sha256 is {found}[0-9a-f]*, expected {SETS['law'].sha256}"):
+    with pytest.raises(InputError, match=f"sha256 is {found}[0-9a-f]*, expected {PUBLISHED_TABLES['law'].sha256}"):
         load("law")
     entry = next(e for e in catalogue() if e.name == "law")
     assert not entry.present
@@ -333,6 +333,6 @@ def test_catalogue_tells_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @needs_folder("gmc", "law", "lcd")
 def test_catalogue_finds_the_folder() -> None:
-    entries = [e for e in catalogue() if not SETS[e.name].inside]
-    assert all(e.present and Path(e.where).name == SETS[e.name].file for e in entries)
+    entries = [e for e in catalogue() if not PUBLISHED_TABLES[e.name].inside]
+    assert all(e.present and Path(e.where).name == PUBLISHED_TABLES[e.name].file for e in entries)
     assert [e.rows for e in entries] == [len(load(e.name).frame) for e in entries]

@@ -142,7 +142,7 @@ def test_robust_answers_of_ray_are_those_of_one_process(folder, cluster, monkeyp
     monkeypatch.setattr(streams, "BLOCK", 32)
     lending.table(200).to_csv(folder / "table.csv", index=False)
     explainer = tdce.Explainer.load(folder / "a.tdce", progress="silent")
-    ensemble = explainer.retrain(read_table(folder / "table.csv", explainer.schema), 2)
+    ensemble = explainer.retrain(read_table(folder / "table.csv", explainer.schema), models=2)
     run = RunOptions(folder / "a.tdce", folder / "robust.csv", Asked(), Dialect(), workers=2)
     explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"), ensemble)
     command("explain", folder / "a.tdce", folder / "rows.parquet", "--out", folder / "robust-one.csv",

@@ -236,12 +236,12 @@ def test_the_neighbours_are_asked_the_same_question_within_the_same_limits(monke
         return real(method, feasible, question)
 
     monkeypatch.setattr(evaluation, "explain", explain)
-    assert evaluation.evaluate(explainer, answer)["violations"] == 0
+    assert explainer.evaluate(answer)["violations"] == 0
     assert seen == [(("age",), 0.3, 4, 1)]
     older = answer.explanation.raw.copy()
     older[:, :, answer.features.index("age")] += 1
     broken = replace(answer, found=replace(answer.explanation, raw=older))
-    assert evaluation.evaluate(explainer, broken)["violations"] == 1
+    assert explainer.evaluate(broken)["violations"] == 1
 
 
 # ---- which rows an answer is measured against
@@ -279,7 +279,7 @@ def test_without_a_table_the_rows_of_the_explainer_serve_and_none_is_held_out():
 def test_a_table_brings_the_metrics_of_held_out_rows_and_changes_no_other():
     explainer = lending.explainer()
     answer = explainer.explain(lending.refused(explainer, 40))
-    without, with_table = (evaluation.evaluate(explainer, answer, table) for table in (None, lending.table()))
+    without, with_table = (explainer.evaluate(answer, table) for table in (None, lending.table()))
     assert {k: with_table[k] for k in without} == without
     assert set(with_table) - set(without) == {"held_out_distance", "coherence", "two_sample"}
     assert 0 <= with_table["coherence"] < 1
@@ -299,6 +299,6 @@ def test_a_table_without_the_label_or_with_another_label_is_named():
     explainer = lending.explainer()
     answer = explainer.explain(lending.refused(explainer, 2))
     with pytest.raises(InputError, match="there is no label column 'decision'; the table has: income, debt"):
-        evaluation.evaluate(explainer, answer, lending.table(30).drop(columns="decision"))
+        explainer.evaluate(answer, lending.table(30).drop(columns="decision"))
     with pytest.raises(InputError, match="decision: 'perhaps' is not a value of the label; known: no, yes"):
-        evaluation.evaluate(explainer, answer, lending.table(30).assign(decision="perhaps"))
+        explainer.evaluate(answer, lending.table(30).assign(decision="perhaps"))

@@ -523,7 +523,7 @@ def test_with_a_budget_the_rows_that_shared_it_are_asked_about_together_again(ca
         (slice(0, 5), 2900, "yes"),
         (slice(5, 9), 60, ["yes", tdce.AtLeast("yes", 0.7)] * 2),
     ):
-        answer = case.explainer.explain(rows.iloc[at], target, max_model_rows=share)
+        answer = case.explainer.explain(rows.iloc[at], target=target, max_model_rows=share)
         lines += chain.link(block_lines(answer, hidden, budget=3000))
     lines += [chain.end()]
     said = [json.loads(line).get("status", "") for line in lines]
@@ -569,7 +569,7 @@ def test_each_field_of_a_block_is_as_the_schema_says_and_hangs_in_the_chain(case
 
 
 def test_robust_answers_are_asked_for_again_with_models_that_are_trained_once_more(case, tmp_path):
-    ensemble = case.explainer.retrain(lending.table(300), 2, seed=5)
+    ensemble = case.explainer.retrain(lending.table(300), models=2, seed=5)
     case.explainer.explain(case.rows, robust=ensemble).to_evidence(tmp_path / "e.jsonl")
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
     assert (found.holds, found.decisions, found.repeated, found.notes) == (True, 3, 3, [])
@@ -584,7 +584,7 @@ def test_robust_answers_are_asked_for_again_with_models_that_are_trained_once_mo
 
 
 def test_models_that_were_given_are_in_no_file_and_so_nothing_is_asked_again(case, tmp_path):
-    ensemble = replace(case.explainer.retrain(lending.table(300), 1), retraining=None)
+    ensemble = replace(case.explainer.retrain(lending.table(300), models=1), retraining=None)
     case.explainer.explain(case.rows, robust=ensemble).to_evidence(tmp_path / "e.jsonl")
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
     assert (found.holds, found.decisions, found.repeated) == (True, 3, None)

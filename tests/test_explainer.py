@@ -277,15 +277,15 @@ def test_an_answer_can_be_copied_and_pickled_and_says_the_same(explainer, people
     pd.testing.assert_frame_equal(back.to_frame(), answer.to_frame(), check_exact=True)
     pd.testing.assert_frame_equal(back.changes(), answer.changes(), check_exact=True)
     assert back.sentences() == answer.sentences()
-    assert tdce.evaluate(explainer, back) == tdce.evaluate(explainer, answer)
+    assert explainer.evaluate(back) == explainer.evaluate(answer)
 
 
 def test_an_answer_of_another_explainer_is_not_measured(explainer, people):
     rows = people.head(5).assign(lucky=7)
     table = lending.table(200).assign(lucky=7)
-    other = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(table, "decision", "yes")
+    other = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(table, label="decision", favourable="yes")
     with pytest.raises(InputError, match=r"about other columns \(income, debt, housing, age, lucky\) than"):
-        tdce.evaluate(explainer, other.explain(rows))
+        explainer.evaluate(other.explain(rows))
 
 
 def test_a_pickled_answer_holds_none_of_the_rows_that_were_learned(explainer, people):

@@ -241,10 +241,10 @@ def test_cells_that_the_schema_does_not_know_stay_as_they_are(tmp_path: Path) ->
         ("t.csv", b"a,b\n1,2\n1\n", "line 3 has 1 cells, but the header has 2"),  # cut off
         ("t.csv", b'a,b\n1,"2\n1,2\n', "unexpected end of data"),
         ("t.csv", b"a,b,a\n1,2,3\n", "column 'a' appears twice"),
-        ("t.csv", "a,b\nJürgen,1\n".encode("latin-1"), "not UTF-8; save it as UTF-8"),
-        ("t.csv", "ü,b\n1,1\n".encode("utf-16"), "not UTF-8; save it as UTF-8"),
-        ("t.csv", b"a;b\n1,5;2\n", "separated by semicolons, not by ','; say so with --sep ';'"),
-        ("t.csv", b"a\tb\n1\t2\n", "separated by tabs, not by ','; say so with --sep tab"),
+        ("t.csv", "a,b\nJürgen,1\n".encode("latin-1"), "not in UTF-8; save it as UTF-8"),
+        ("t.csv", "ü,b\n1,1\n".encode("utf-16"), "not in UTF-8; save it as UTF-8"),
+        ("t.csv", b"a;b\n1,5;2\n", "separated by semicolons, not by ','; use --sep ';'"),
+        ("t.csv", b"a\tb\n1\t2\n", "separated by tabs, not by ','; use --sep tab"),
         ("t.csv.gz", b"a,b\n1,2\n", "cannot be read as csv.gz"),
         ("t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 99, mtime=0)[:-12], "cannot be read as csv.gz"),
         ("t.parquet", b"a,b\n1,2\n", "cannot be read as parquet"),
@@ -425,9 +425,9 @@ def test_a_file_is_written_without_touching_the_mask_that_all_threads_share(
 
 def test_what_a_killed_writer_left_is_swept_by_the_next_write(tmp_path: Path) -> None:
     killed = (
-        "import os, sys, pathlib, tdce.datasets.files as tables\n"
+        "import os, sys, pathlib, tdce.datasets.files as files\n"
         "os.replace = lambda draft, path: os.kill(os.getpid(), 9)\n"
-        "tables.write_whole(pathlib.Path(sys.argv[1]), b'half')\n"
+        "files.write_whole(pathlib.Path(sys.argv[1]), b'half')\n"
     )
     done = subprocess.run([sys.executable, "-c", killed, str(tmp_path / "t.csv")], check=False)
     assert done.returncode == -9

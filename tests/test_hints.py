@@ -8,15 +8,14 @@ import lending
 import numpy as np
 import pandas as pd
 import pytest
-from fits import small
+from fits import SHORT, small
 from typer.testing import CliRunner
 
 import tdce
 from tdce import Categorical, InputError, Numeric, Schema
 from tdce.cli import app
 from tdce.datasets.files import read_table
-from tdce.diffusion import synthetic as people
-from tdce.explainer import fitting
+from tdce.diffusion import SamplingPlan
 from tdce.schema.constraints.laws import Determines, Linear, Order
 from tdce.schema.identifiers import find_pass_through, split_name
 from tdce.schema.profiling import profile_columns
@@ -189,11 +188,11 @@ def test_columns_that_do_not_exist_and_the_label_are_named(setting: str) -> None
         with pytest.raises(InputError, match=message):
             Schema.infer(plain(), "y", **{setting: [name]})
         with pytest.raises(InputError, match=message):
-            tdce.Explainer().fit(plain(), "y", **{setting: [name]})
+            tdce.Explainer().fit(plain(), label="y", **{setting: [name]})
     with pytest.raises(InputError, match=f"{setting} goes with a schema that is read off the table"):
-        tdce.Explainer().fit(plain(), "y", schema=Schema.infer(plain(), "y"), **{setting: ["rate"]})
+        tdce.Explainer().fit(plain(), label="y", schema=Schema.infer(plain(), "y"), **{setting: ["rate"]})
     with pytest.raises(InputError, match=f"{setting} must be a list of names"):
-        tdce.Explainer().fit(plain(), "y", **{setting: "rate"})
+        tdce.Explainer().fit(plain(), label="y", **{setting: "rate"})
 
 
 @pytest.mark.parametrize(
@@ -322,10 +321,8 @@ def test_codes_are_read_from_a_file_and_an_odd_cell_is_named(tmp_path: Path) -> 
 def test_fit_keeps_them_and_says_them_only_if_asked(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(fitting, "CLASSIFIER", replace(fitting.CLASSIFIER, steps=5))
-    monkeypatch.setattr(people, "MOST", 32)
     frame = lending.table(200).assign(customer=range(200))
-    explainer = tdce.Explainer(hidden=8, steps=2, progress="silent").fit(frame, "decision")
+    explainer = tdce.Explainer(hidden=8, steps=2, plans=replace(SHORT, sampling=SamplingPlan(32, 1024, 2)), progress="silent").fit(frame, label="decision")
     assert [line[:20] for line in explainer.hints] == ["'customer' is a row ", "'age' looks like a p"]
     assert capsys.readouterr().err == ""
     assert explainer.schema.names == ("income", "debt", "housing", "age")

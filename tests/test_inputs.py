@@ -481,7 +481,7 @@ def test_wrong_paths_and_targets_are_named(explainer, tmp_path):
         assert words == f"target has {len(target)} goals for 2 rows; give one, or one per row"
     assert len(explainer.explain(rows.head(0), target=[])) == 0
     words = refusal(lambda: explainer.explain(rows, target=tdce.Not("no"), threshold=0.7))
-    assert words == "threshold 0.7 goes with a class, not with Not(of='no'); leave it out"
+    assert words == "threshold 0.7 goes with a class, not with Not('no'); leave it out"
 
 
 SETTINGS = [(name, field) for name, kind in METHODS.items() for field in fields(kind()) if not field.name.endswith("_")]
@@ -637,11 +637,11 @@ def test_a_point_between_thousands_is_named(tmp_path):
 @pytest.mark.parametrize(("text", "option"), [("a;b\n1;2\n", "';'"), ("a\tb\n1\t2\n", "tab"), ("a|b\n1|2\n", "'|'")])
 def test_another_separator_is_named_with_the_option_to_say_so(tmp_path, text, option):
     (tmp_path / "t.csv").write_text(text, encoding="utf-8")
-    assert f"say so with --sep {option}" in refusal(lambda: read_table(tmp_path / "t.csv"))
+    assert f"use --sep {option}" in refusal(lambda: read_table(tmp_path / "t.csv"))
     dialect = Dialect(option.strip("'"))
     assert list(read_table(tmp_path / "t.csv", dialect=dialect)) == ["a", "b"]
     (tmp_path / "t.csv").write_text("a,b\n1,2\n", encoding="utf-8")
-    assert "say so with --sep ','" in refusal(lambda: read_table(tmp_path / "t.csv", dialect=dialect))
+    assert "use --sep ','" in refusal(lambda: read_table(tmp_path / "t.csv", dialect=dialect))
 
 
 @pytest.mark.parametrize(
@@ -698,7 +698,7 @@ def test_every_command_that_reads_a_table_takes_its_dialect(command, tmp_path):
     german = ("--sep", ";", "--decimal", ",")
     table().to_csv("t.csv", sep=";", decimal=",", index=False)
     assert "4.5 to 19.75, steps of 0.25" in command("schema", "t.csv", "--label", "y", *german)
-    assert "say so with --sep ';'" in refusal(lambda: command("schema", "t.csv"))
+    assert "use --sep ';'" in refusal(lambda: command("schema", "t.csv"))
     command("fit", "t.csv", "--label", "y", "--favourable", "yes", "--out", "m.tdce", *german)
     command("explain", "m.tdce", "t.csv", "--out", "out.csv", *german)
     out = pd.read_csv("out.csv", sep=";", decimal=",")

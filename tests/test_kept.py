@@ -126,7 +126,7 @@ def lines(method: Method, rows: pd.DataFrame, given: list[Rule], options: int) -
     except InputError as error:
         assume("contradict" not in str(error) and "allows nothing" not in str(error))
         raise
-    found = explain(method, feasible, Question(Goals.all(Class(1), len(rows)), options))
+    found = explain(method, feasible, Goals.all(Class(1), len(rows)), Question(n=options))
     return [encoder.write(raw, rows) for raw in np.moveaxis(found.raw, 1, 0)]
 
 

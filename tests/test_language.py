@@ -402,7 +402,7 @@ def test_what_is_barred_is_counted_and_not_named():
         assert talk.reasons(said(TERM, AMOUNT, reasons=[("duration", 1.0)])) == ["Term: 36 months"]
     german = speaker("de", schema=schema.change("duration", words={"named": False}))
     assert german.sentence(said(TERM, AMOUNT, ("phone", False, True))) == (
-        "Die Antwort wäre „yes“, wenn phone ja statt nein wäre und 2 weitere Punkte, die hier nicht genannt werden, "
+        "Die Entscheidung wäre „yes“, wenn phone ja statt nein wäre und 2 weitere Punkte, die hier nicht genannt werden, "
         "anders wären."
     )
 

@@ -10,11 +10,10 @@ import lending
 import numpy as np
 import pandas as pd
 import pytest
+from fits import SHORT
 
 import tdce
 from tdce._core.selftest import OTHERS
-from tdce.explainer import amortise as distilling
-from tdce.methods import proposer
 
 ASK = """
 import sys, pandas as pd, tdce
@@ -43,11 +42,9 @@ def table(rows: int, seed: int) -> pd.DataFrame:
 def asked(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
     """A fitted explainer, people, and what this process answers."""
     folder = tmp_path_factory.mktemp("machines")
-    explainer = tdce.Explainer(hidden=64, steps=60, fast=True, progress="silent")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distilling, "PUPILS", 200)
-        patch.setattr(proposer, "PLAN", replace(proposer.PLAN, steps=200))
-        explainer.fit(table(300, seed=0), "decision", "yes")
+    plans = replace(SHORT, amortised=replace(SHORT.amortised, steps=200), amortised_answers=200)
+    explainer = tdce.Explainer(hidden=64, steps=60, fast=True, plans=plans, progress="silent")
+    explainer.fit(table(300, seed=0), label="decision", favourable="yes")
     explainer.save(folder / "lending.tdce")
     people = table(200, seed=1).drop(columns="decision")
     people = people[(explainer.predict(people) == "no").to_numpy()].head(40)

@@ -589,12 +589,12 @@ def test_a_torch_module_leads(explained):
 def test_answers_are_measured_whatever_the_model(explained, priced):
     model, frame, explainer = explained("forest")
     asked = rows(frame)[model.predict(rows(frame)) == "no"].head(10)
-    measured = tdce.evaluate(explainer, explainer.explain(asked), rows(frame))  # there need be no label
+    measured = explainer.evaluate(explainer.explain(asked), rows(frame))  # there need be no label
     assert measured["validity"] == 1
     assert measured["violations"] == 0
     _, numbers = priced
     answer = numbers.explain(rows(table()).iloc[:30], target=Range(high=400))
-    assert tdce.evaluate(numbers, answer, rows(table()))["validity"] == 1
+    assert numbers.evaluate(answer, rows(table()))["validity"] == 1
 
 
 def test_a_predicted_number_is_shown_as_one(priced, tmp_path):

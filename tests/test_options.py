@@ -35,8 +35,8 @@ def test_all_are_valid_and_nearly_all_rows_have_as_many_as_asked(answer):
 def test_they_are_about_different_features(answer, explainer):
     spread = metrics.option_spread(answer.explanation.own, answer.explanation.raw)
     assert spread > 0.2
-    assert tdce.evaluate(explainer, answer)["option_spread"] == pytest.approx(spread)
-    assert "option_spread" not in tdce.evaluate(explainer, explainer.explain(answer.rows.head(5)))
+    assert explainer.evaluate(answer)["option_spread"] == pytest.approx(spread)
+    assert "option_spread" not in explainer.evaluate(explainer.explain(answer.rows.head(5)))
 
 
 def test_a_method_that_draws_nothing_works_once_and_says_that_its_options_are_alike(explainer, monkeypatch):

@@ -99,7 +99,7 @@ def test_nothing_but_the_commands_knows_the_studio():
 
 
 def test_face_says_how_to_get_what_it_needs(monkeypatch):
-    explainer = tdce.Explainer("face", hidden=8, steps=5, progress="silent").fit(lending.table(60), "decision", "yes")
+    explainer = tdce.Explainer("face", hidden=8, steps=5, progress="silent").fit(lending.table(60), label="decision", favourable="yes")
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(InputError, match=r"FACE needs scikit-learn; install it with `pip install 'tdce\[paper\]'`"):
         explainer.explain(lending.table(5))

@@ -150,7 +150,7 @@ def test_a_row_has_the_same_bits_alone_shuffled_and_in_parts(explainer):
 def test_every_line_has_that_of_its_own_values_in_the_class_that_was_wanted(explainer):
     rows = lending.table(40, seed=28).drop(columns="decision")
     wanted = ["yes", "no", Not("yes"), AtLeast("yes", 0.9)] * 10
-    frame = explainer.explain(rows, wanted, immutable=["age"]).to_frame()
+    frame = explainer.explain(rows, target=wanted, immutable=["age"]).to_frame()
     assert list(frame)[-3:] == ["score_after", "plausibility", "note"]
     assert set(frame["status"]) >= {"valid", "already"}
     by_hand = [
@@ -158,7 +158,7 @@ def test_every_line_has_that_of_its_own_values_in_the_class_that_was_wanted(expl
         for i, k in enumerate([YES, NO, NO, YES] * 10)
     ]
     assert frame["plausibility"].tolist() == by_hand
-    assert [line.plausibility for (line,) in explainer.explain(rows, wanted, immutable=["age"]).lines] == by_hand
+    assert [line.plausibility for (line,) in explainer.explain(rows, target=wanted, immutable=["age"]).lines] == by_hand
 
 
 def test_a_saved_explainer_says_the_same(explainer, tmp_path):
@@ -175,7 +175,7 @@ def test_where_nothing_is_known_of_people_it_is_not_a_number(explainer):
     task = explainer.fitted.task()
     blank = type(task)(**vars(task) | {"typical": torch.zeros(0, 0)})
     feasible = FeasibleSet.of(explainer.fitted.encoder, rows)
-    found = explain(explainer.chosen_method.fit(blank), feasible, Question(Goals.all(Class(YES), 3)))
+    found = explain(explainer.chosen_method.fit(blank), feasible, Goals.all(Class(YES), 3), Question())
     assert np.isnan(found.plausibility).all()
 
 
@@ -183,7 +183,7 @@ def test_evaluate_takes_the_mean_over_valid_rows(explainer):
     answer = explainer.explain(lending.refused(explainer, 40))
     frame = answer.to_frame()
     mean = frame.loc[frame["status"] == "valid", "plausibility"].mean()
-    assert tdce.evaluate(explainer, answer)["plausibility"] == pytest.approx(mean)
+    assert explainer.evaluate(answer)["plausibility"] == pytest.approx(mean)
 
 
 def test_other_weights_are_other_energies(explainer):

@@ -18,20 +18,21 @@ import lending
 import numpy as np
 import pandas as pd
 import pytest
-from weights import many
+from report_size import many
 
 import tdce
 from tdce._core.notes import Note
 from tdce.explainer.answer import Answer
-from tdce.methods.explanation import Explanation, Line, Question
+from tdce.methods.explanation import Explanation, Line
+from tdce.methods.question import Question
 from tdce.models.goals import AtLeast, Between, Class, Goals, Not
 from tdce.models.output_goals import AllGoals, ModelDecides, Range
 from tdce.models.outputs import Output
 from tdce.report import page as report_page
-from tdce.report.borders import borders
-from tdce.report.histograms import Population, Spread
-from tdce.report.language.catalogue import catalogue
+from tdce.report.histograms import Histogram, Population
+from tdce.report.language.catalogue import load_catalogue
 from tdce.report.language.speaker import Speaker, spoken_name
+from tdce.report.thresholds import score_thresholds
 from tdce.schema.columns.numeric import Numeric
 from tdce.schema.encoder import Encoder
 from tdce.schema.feasible import FeasibleSet
@@ -78,7 +79,7 @@ def written() -> Answer:
     feasible = FeasibleSet.of(Encoder.fit(table), rows)
     found = Explanation(feasible.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, plausible, notes)
     nobody = SimpleNamespace(calls=0, rows=0)  # was asked
-    return Answer.of(rows, feasible, Question(Goals.all(Class(1), 4), options=2), found, ("bad", "good"), nobody)
+    return Answer.of(rows, feasible, Goals.all(Class(1), 4), Question(n=2), found, ("bad", "good"), Usage())
 
 
 def page_of(answer: Answer, folder: Path, **settings: object) -> str:
@@ -118,7 +119,7 @@ def test_the_sentences_are_those_of_the_golden_file():
 
 def test_a_sentence_has_the_new_value_first_and_says_instead_of_what():
     first = written().sentences()[0]
-    assert first == "The answer would be “good” if net income were 3,500 instead of 2,000."
+    assert first == "The decision would be “good” if net income were 3,500 instead of 2,000."
 
 
 def test_a_card_has_the_own_value_before_and_the_proposal_after(tmp_path):
@@ -139,14 +140,14 @@ def test_the_changes_have_the_own_value_before_and_the_proposal_after():
 @pytest.mark.parametrize(
     ("status", "changes", "text"),
     [
-        ("valid", [("debt", 5, 3)], "The answer would be “good” if debt were 3 instead of 5."),
+        ("valid", [("debt", 5, 3)], "The decision would be “good” if debt were 3 instead of 5."),
         ("best_effort", [("debt", 5, 3)],
-         "The answer would be nearer to “good”, but still not that, if debt were 3 instead of 5."),
-        ("best_effort", [], "No change was found that brings the answer nearer to “good”."),
-        ("already", [], "The answer is already “good”."),
-        ("infeasible", [], "Nothing can change (why), so no other answer was found."),
+         "The decision would be closer to “good”, but would still not reach it, if debt were 3 instead of 5."),
+        ("best_effort", [], "No change was found that brings the decision closer to “good”."),
+        ("already", [], "The decision is already “good”."),
+        ("infeasible", [], "Nothing can change (why), so no other outcome was found."),
         ("valid", [("a_b", None, "x"), ("c", 1, 2)],
-         "The answer would be “good” if a b were “x” (not known so far) and c were 2 instead of 1."),
+         "The decision would be “good” if a b were “x” (not known so far) and c were 2 instead of 1."),
     ],
 )  # fmt: skip
 def test_each_status_has_its_sentence(status, changes, text):
@@ -156,10 +157,10 @@ def test_each_status_has_its_sentence(status, changes, text):
 @pytest.mark.parametrize(
     ("status", "changes", "text"),
     [
-        ("valid", [("debt", 5, 3)], "the answer would be “good” (31 % to 62 %)"),
-        ("best_effort", [("debt", 5, 3)], "still not “good”, but nearer (31 % to 62 %)"),
-        ("best_effort", [], "no change was found that brings the answer nearer to “good” (31 %)"),
-        ("already", [], "the answer is already “good” (31 %)"),
+        ("valid", [("debt", 5, 3)], "the decision would be “good” (31 % to 62 %)"),
+        ("best_effort", [("debt", 5, 3)], "still not “good”, but closer (31 % to 62 %)"),
+        ("best_effort", [], "no change was found that brings the decision closer to “good” (31 %)"),
+        ("already", [], "the decision is already “good” (31 %)"),
         ("infeasible", [], "nothing can change (why)"),
     ],
 )
@@ -188,13 +189,13 @@ def test_a_cell_is_written_as_people_write_it(cell, text):
      (1.0, "more typical than 99 %")],
 )  # fmt: skip
 def test_a_plausibility_is_a_share_of_people(plausibility, share):
-    assert ENGLISH.typical(plausibility) == f"{share} of real people with the wanted outcome"
+    assert ENGLISH.typical(plausibility) == f"{share} of real people with the desired outcome"
 
 
 def test_a_card_says_how_typical_each_option_is_where_that_is_known(tmp_path):
     people = data_of(page_of(written(), tmp_path))["people"]
     said = [people["typical"]["texts"][code] for code in people["typical"]["codes"]]
-    assert said[0] == "More typical than 37 % of real people with the wanted outcome"
+    assert said[0] == "More typical than 37 % of real people with the desired outcome"
     assert people["plausibility"][:4] == [370, 4, 996, None]
     assert said[3] == ENGLISH.typical(float("nan")) == ""
 
@@ -261,7 +262,7 @@ def test_the_metrics_are_shown_with_how_to_read_them(tmp_path):
         ["validity", "0.5", "high", "share of rows that the model then puts in the target class"],
         ["gower", "0.0123", "low", "how much changed, over all features alike: 0 nothing, 1 everything"],
     ]
-    assert "were not measured" in page_of(written(), tmp_path)
+    assert "No metrics were measured" in page_of(written(), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -291,7 +292,7 @@ def facts(text: str) -> dict[str, str]:
 
 
 def test_the_summary_names_the_file_by_its_hash_and_the_date_of_the_fit(tmp_path):
-    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(lending.table(80), "decision", "yes")
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(lending.table(80), label="decision", favourable="yes")
     rows = lending.table(4, seed=3)
     fresh = facts(page_of(made.explain(rows), tmp_path))
     assert fresh["Fitted"] == made.report["fitted"]
@@ -303,7 +304,7 @@ def test_the_summary_names_the_file_by_its_hash_and_the_date_of_the_fit(tmp_path
     assert loaded["SHA-256 of the file"] == hashlib.sha256((tmp_path / "m.tdce").read_bytes()).hexdigest()
     assert loaded["File written"] == "2023-11-14 22:13 UTC"
     assert "Fitted" not in loaded  # a file has no date, so that the same fit gives the same bytes
-    assert made.fit(lending.table(80), "decision", "yes").origin_ is None
+    assert made.fit(lending.table(80), label="decision", favourable="yes").origin_ is None
 
 
 def test_the_same_answer_gives_the_same_page(lent, tmp_path):
@@ -317,16 +318,18 @@ def test_what_an_answer_knows_of_its_explainer_is_small(lent):
 
 
 def test_the_threshold_is_where_the_model_turns():
-    assert borders(Class(1), 2) == [0.5]
-    assert borders(Class(1), 3) == []
-    assert borders(Not(0), 2) == [0.5]
-    assert borders(AtLeast(1, 0.8), 3) == [0.8]
-    assert borders(Between(1, 0.5, 0.7), 2) == [0.5, 0.7]
-    assert borders(Range(high=8), 0) == [8]
+    assert score_thresholds(Class(1), 2) == [0.5]
+    assert score_thresholds(Class(1), 3) == []
+    assert score_thresholds(Not(0), 2) == [0.5]
+    assert score_thresholds(AtLeast(1, 0.8), 3) == [0.8]
+    assert score_thresholds(Between(1, 0.5, 0.7), 2) == [0.5, 0.7]
+    assert score_thresholds(Range(high=8), 0) == [8]
     turning = Output(classes=("no", "yes"), decides=True, border=0.3)
-    assert borders(ModelDecides(Class(1), turning), 2) == [0.3]
-    assert borders(ModelDecides(Class(0), turning), 2) == [0.7]
-    assert borders(AllGoals(((ModelDecides(Class(1), turning), 0, 4), (Range(high=8), 4, 5)), turning), 0) == [0.3]
+    assert score_thresholds(ModelDecides(Class(1), turning), 2) == [0.3]
+    assert score_thresholds(ModelDecides(Class(0), turning), 2) == [0.7]
+    assert score_thresholds(AllGoals(((ModelDecides(Class(1), turning), 0, 4), (Range(high=8), 4, 5)), turning), 0) == [
+        0.3
+    ]
 
 
 # ---- the people beside
@@ -336,7 +339,7 @@ def test_synthetic_people_stand_beside_unless_real_ones_are_kept_or_given(lent, 
     lent.keep_rows = False
     assert not lent.population().real
     rows = lending.refused(lent, 3)
-    assert "512 synthetic people" in page_of(lent.explain(rows), tmp_path)
+    assert "512 synthetic rows" in page_of(lent.explain(rows), tmp_path)
     assert lent.population(lending.table(200)).real
     assert "200 real people" in page_of(lent.explain(rows), tmp_path, population=lent.population(lending.table(200)))
     lent.keep_rows = True
@@ -348,9 +351,9 @@ def test_of_real_people_no_few_are_counted_and_no_end_is_anybodys(lent):
     table = lending.table(400)
     table.loc[0, "income"] = 54_321  # one who would be known by it
     found = lent.population(table)
-    assert sum(found.sizes) == found.people == 400
-    for spread in found.spreads:
-        assert all(n == 0 or n >= 5 for row in spread.counts for n in row)
+    assert sum(found.class_sizes) == found.rows == 400
+    for histogram in found.histograms:
+        assert all(n == 0 or n >= 5 for row in histogram.counts for n in row)
     income = found["income"]
     assert income.low >= 0
     assert income.high < 10_000
@@ -359,17 +362,17 @@ def test_of_real_people_no_few_are_counted_and_no_end_is_anybodys(lent):
 
 
 def test_a_value_stands_where_its_bin_is():
-    number = Spread("n", ((0,) * 10,), 0.0, 50.0)
-    assert number.place(np.array([0, 25, 50, 70, -3, np.nan])).tolist()[:5] == [0, 0.5, 1, 1, 0]
-    assert number.bin(np.array([0, 4.9, 5, 50, np.nan])).tolist() == [0, 0, 1, 9, -1]
-    tens = Spread("n", ((1, 3),), 0.0, 20.0)
-    np.testing.assert_allclose(tens.below(np.array([0, 10, 15, 99])), [[0, 0.25, 0.625, 1]])  # halfway through 3 of 4
-    one_each = Spread("n", ((1, 3),), 0.5, 2.5, single=True)
-    np.testing.assert_allclose(one_each.below(np.array([1, 2])), [[0, 0.25]])  # nobody who has the same has less
-    word = Spread("w", ((0,) * 3,), categories=(4, 0, -1))  # two named ones, and the others
-    assert word.bin(np.array([4, 0, 7, np.nan])).tolist() == [0, 1, 2, -1]
-    np.testing.assert_allclose(word.place(np.array([4.0, 0, 7])), [1 / 6, 1 / 2, 5 / 6])
-    np.testing.assert_allclose(replace(word, counts=((1, 2, 1),)).below(np.array([4.0, 0, 7])), [[0.25, 0.5, 0.25]])
+    number = Histogram("n", ((0,) * 10,), 0.0, 50.0)
+    assert number.position(np.array([0, 25, 50, 70, -3, np.nan])).tolist()[:5] == [0, 0.5, 1, 1, 0]
+    assert number.bin_index(np.array([0, 4.9, 5, 50, np.nan])).tolist() == [0, 0, 1, 9, -1]
+    tens = Histogram("n", ((1, 3),), 0.0, 20.0)
+    np.testing.assert_allclose(tens.shares(np.array([0, 10, 15, 99])), [[0, 0.25, 0.625, 1]])  # halfway through 3 of 4
+    one_each = Histogram("n", ((1, 3),), 0.5, 2.5, discrete=True)
+    np.testing.assert_allclose(one_each.shares(np.array([1, 2])), [[0, 0.25]])  # nobody who has the same has less
+    word = Histogram("w", ((0,) * 3,), categories=(4, 0, -1))  # two named ones, and the others
+    assert word.bin_index(np.array([4, 0, 7, np.nan])).tolist() == [0, 1, 2, -1]
+    np.testing.assert_allclose(word.position(np.array([4.0, 0, 7])), [1 / 6, 1 / 2, 5 / 6])
+    np.testing.assert_allclose(replace(word, counts=((1, 2, 1),)).shares(np.array([4.0, 0, 7])), [[0.25, 0.5, 0.25]])
 
 
 def test_the_bins_count_everybody_in_the_right_place():
@@ -391,7 +394,7 @@ def test_what_may_not_be_named_is_nowhere_in_a_page(tmp_path):
     words = {"label": "Wohnlage", "values": {"own": "Eigenheim"}, "named": False}
     schema = schema.change("housing", words=words).change("debt", words={"label": "Schulden", "seen_by": "analyst"})
     schema = schema.with_rules("housing != 'rent'")
-    made = tdce.Explainer(hidden=16, steps=20, progress="silent").fit(table, "decision", "yes", schema=schema)
+    made = tdce.Explainer(hidden=16, steps=20, progress="silent").fit(table, label="decision", favourable="yes", schema=schema)
     rows = table.drop(columns="decision").head(60)
     answer = made.explain(rows, costs={"housing": 0, "debt": 0.1}, rules=["housing != 'with parents'"], n=2)
     assert "housing" in answer.changes()["feature"].tolist()
@@ -414,7 +417,7 @@ def test_nothing_that_the_table_says_is_markup(tmp_path):
             f"y{bad}": [f"no{bad}", "yes"] * 20,
         }
     )
-    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(table, f"y{bad}", "yes")
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(table, label=f"y{bad}", favourable="yes")
     made.save(tmp_path / "m<img src=x>.tdce")
     rows = table.drop(columns=f"y{bad}").head(6).set_axis([f"row{bad}{i}" for i in range(6)])
     rows = rows.assign(**{f"branch{bad}": [f"b{bad}", "c"] * 3})
@@ -468,8 +471,8 @@ def test_a_page_is_written_in_german(tmp_path):
 
 def test_no_english_of_ours_is_left_on_a_german_page(lent, tmp_path):
     answer = lent.explain(lending.refused(lent, 30), n=2)
-    text = page_of(answer, tmp_path, language="de", metrics=tdce.evaluate(lent, answer))
-    english, german = catalogue("en").messages, str(catalogue("de").messages)
+    text = page_of(answer, tmp_path, language="de", metrics=lent.evaluate(answer))
+    english, german = load_catalogue("en").messages, str(load_catalogue("de").messages)
     said = [text for key, text in english.items() if key.startswith(("report_", "metric_", "status_"))]
     assert [each for each in said if len(each) > 7 and "{" not in each and each not in german and each in text] == []
 
@@ -490,8 +493,8 @@ def test_ten_thousand_people_take_less_than_a_kilobyte_each_beyond_the_first_meg
 def test_a_heavy_page_is_packed_and_says_the_same(lent, tmp_path, monkeypatch):
     answer = pool(lent, 200)
     plain = page_of(answer, tmp_path)
-    monkeypatch.setattr(report_page, "FREE", 0)
-    monkeypatch.setattr(report_page, "EACH", 10)
+    monkeypatch.setattr(report_page, "PLAIN_BYTES", 0)
+    monkeypatch.setattr(report_page, "PLAIN_BYTES_PER_ROW", 10)
     packed = page_of(answer, tmp_path)
     assert 'type="application/gzip+base64"' in packed
     assert len(packed) < len(plain)

@@ -41,7 +41,7 @@ def people(explainer) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def ensemble(explainer) -> Ensemble:
-    return explainer.retrain(lending.table(), MODELS)
+    return explainer.retrain(lending.table(), models=MODELS)
 
 
 @pytest.fixture(scope="module")
@@ -65,16 +65,16 @@ def test_nearly_all_are_nine_in_ten_rounded_up(models, needed):
 def test_the_same_seed_trains_the_same_models_and_another_one_others(explainer, ensemble, people):
     raw = explainer.fitted_.encoder.read(people)
     scores = [model.score(raw) for model in ensemble.models]
-    again = explainer.retrain(lending.table(), 2)
+    again = explainer.retrain(lending.table(), models=2)
     assert (again.models[0].score(raw) == scores[0]).all()
-    assert (explainer.retrain(lending.table(), 1, seed=2).models[0].score(raw) == scores[1]).all()
+    assert (explainer.retrain(lending.table(), models=1, seed=2).models[0].score(raw) == scores[1]).all()
     assert (scores[0] != scores[1]).any()
 
 
 def test_robust_answers_are_accepted_by_nearly_all_and_hold_more_often_with_models_that_nobody_asked(
     explainer, people, ensemble, robust
 ):
-    usual, unseen = explainer.explain(people), explainer.retrain(lending.table(), MODELS, UNSEEN_SEED)
+    usual, unseen = explainer.explain(people), explainer.retrain(lending.table(), models=MODELS, seed=UNSEEN_SEED)
     shares = []
     for answer in (usual, robust):
         assert answer.counts() == {"valid": len(people)}
@@ -116,21 +116,21 @@ def test_a_robust_answer_does_not_depend_on_its_company(explainer, people, ensem
 
 def test_the_share_that_still_accepts_is_measured_by_models_that_no_answer_was_asked_to_convince(explainer, people):
     answer = explainer.explain(people)
-    found = tdce.evaluate(explainer, answer, lending.table(), retrain=2)
+    found = explainer.evaluate(answer, lending.table(), retrain=2)
     by_hand = []
-    for model in explainer.retrain(lending.table(), 2, UNSEEN_SEED).models:
+    for model in explainer.retrain(lending.table(), models=2, seed=UNSEEN_SEED).models:
         score = model.score(explainer.fitted_.encoder.read(answer.to_frame()))
         by_hand.append((score[:, 1] > score[:, 0]).mean())
     assert found["retrained"] == pytest.approx(np.mean(by_hand))
     assert explainer.evaluate(answer, lending.table(), retrain=2) == found
     with pytest.raises(tdce.InputError, match="takes the table that was learned"):
-        tdce.evaluate(explainer, answer, retrain=2)
+        explainer.evaluate(answer, retrain=2)
 
 
 def test_an_estimator_is_cloned_and_trained_again_with_its_own_encoders():
     own = user_models.learned(user_models.forest())
     people = lending.refused(own, 12)
-    ensemble = own.retrain(user_models.table(), 3)
+    ensemble = own.retrain(user_models.table(), models=3)
     assert len({model.score(own.fitted_.encoder.read(people)).tobytes() for model in ensemble.models}) == 3
     answer = own.explain(people, robust=ensemble)
     assert (answer.explanation.status == "valid").all()
@@ -141,7 +141,7 @@ def test_an_estimator_is_cloned_and_trained_again_with_its_own_encoders():
 def test_what_cannot_be_trained_again_is_named(explainer, people):
     function = user_models.learned(lambda frame: (frame["income"] - frame["debt"] > 1000).to_numpy())
     with pytest.raises(tdce.InputError, match="cannot be retrained here"):
-        function.retrain(user_models.table(), 2)
+        function.retrain(user_models.table(), models=2)
     with pytest.raises(tdce.InputError, match="robust is 7"):
         explainer.explain(people, robust=7)
     with pytest.raises(tdce.InputError, match="needs an explained model of your own"):
@@ -151,6 +151,6 @@ def test_what_cannot_be_trained_again_is_named(explainer, people):
     with pytest.raises(tdce.InputError, match=r"model is \{"):
         function.explain(people, robust=[{"approve": user_models.forest()}])
     with pytest.raises(tdce.InputError, match="no label column 'decision'"):
-        explainer.retrain(people, 1)
+        explainer.retrain(people, models=1)
     with pytest.raises(tdce.InputError, match="max_model_rows does not go with robust"):
         explainer.explain(people, robust=Ensemble((Said(0.5),)), max_model_rows=10_000)

@@ -323,4 +323,4 @@ def test_the_command_line_takes_them(explainer, people, tmp_path):
 
 def test_evaluate_measures_by_the_rules_that_were_asked(explainer, people):
     answer = explainer.explain(people, rules=["debt >= 0.6 * income"])
-    assert tdce.evaluate(explainer, answer)["violations"] == 0
+    assert explainer.evaluate(answer)["violations"] == 0

@@ -605,7 +605,7 @@ def test_candidates_are_judged_inside_each_rows_own_limits():
     """Debt may only grow and income only within a range: what is called valid is valid as it is returned."""
     frame = lending.table()
     schema = Schema.infer(frame, "decision").change("debt", direction="increase").change("income", low=1000, high=5000)
-    made = tdce.Explainer(hidden=64, steps=400, progress="silent").fit(frame, "decision", "yes", schema)
+    made = tdce.Explainer(hidden=64, steps=400, progress="silent").fit(frame, label="decision", favourable="yes", schema=schema)
     people = lending.refused(made, 60)
     answer = made.explain(people).to_frame()
     assert (answer["debt"].to_numpy() >= people["debt"].to_numpy()).all()
@@ -619,7 +619,7 @@ def test_candidates_are_judged_inside_each_rows_own_limits():
 def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
     frame = lending.table()
     frame.loc[frame.index[::7], "housing"] = None
-    made = tdce.Explainer(hidden=64, steps=200, progress="silent").fit(frame, "decision", "yes")
+    made = tdce.Explainer(hidden=64, steps=200, progress="silent").fit(frame, label="decision", favourable="yes")
     fitted = made.fitted_
     task = fitted.task()
     x = fitted.encoder.encode(lending.refused(made, 64)).float()

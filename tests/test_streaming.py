@@ -28,7 +28,7 @@ from tdce.batch import checkpoint as journal
 from tdce.batch import run as overnight
 from tdce.batch.blocks import Asked, explain_block
 from tdce.datasets import chunks as streams
-from tdce.datasets.chunks import ChunkedTable, files_of
+from tdce.datasets.chunks import ChunkedTable, find_tables
 from tdce.datasets.files import Dialect, read_table, write_table
 
 
@@ -82,7 +82,7 @@ def run(*words: object, cwd: Path, block: int = 16, first: Callable[[], object] 
             try:
                 os.chdir(cwd)
                 sys.argv, sys.stdout, sys.stderr = ["tdce", *map(str, words)], out, err
-                streams.CHUNK_ROWS, streams.AHEAD = block, 2
+                streams.CHUNK_ROWS, streams.CHUNKS_PER_READ = block, 2
                 first()
                 cli.main()
             except SystemExit as end:
@@ -232,15 +232,15 @@ def test_files_that_do_not_fit_together_are_named(tmp_path, explainer):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")
     with pytest.raises(InputError, match=r"b\.csv and .*a\.csv differ in their columns: y, z"):
-        ChunkedTable(files_of(tmp_path), explainer.schema, Dialect()).survey()
+        ChunkedTable(find_tables(tmp_path), explainer.schema, Dialect()).survey()
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet is parquet and .*b\.csv is CSV"):
-        files_of(tmp_path)
+        find_tables(tmp_path)
     with pytest.raises(InputError, match=r"no file matches .*\*\.tsv"):
-        files_of(tmp_path / "*.tsv")
+        find_tables(tmp_path / "*.tsv")
     pd.DataFrame({"x": ["a"]}).to_parquet(tmp_path / "c.parquet")
     with pytest.raises(InputError, match=r"column 'x' is .*string in .*c\.parquet, but int64"):
-        ChunkedTable(files_of(tmp_path / "?.parquet"), explainer.schema, Dialect()).survey()
+        ChunkedTable(find_tables(tmp_path / "?.parquet"), explainer.schema, Dialect()).survey()
 
 
 def test_a_wrong_cell_in_the_last_row_is_named_before_any_work(folder):
@@ -583,10 +583,10 @@ def test_flags_beside_missing_cells_are_one_dtype_in_every_block(tmp_path):
     schema = tdce.Schema.infer(pd.DataFrame({"member": [True, False], "code": ["a", "b"]}))
     frame = pd.DataFrame({"member": ["True"] * 4 + ["False", "", "", ""], "code": ["a", "b"] * 3 + ["a", ""]})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    stream = ChunkedTable(files_of(tmp_path / "t.csv"), schema, Dialect())
+    stream = ChunkedTable(find_tables(tmp_path / "t.csv"), schema, Dialect())
     stream.survey()
-    blocks = [block for _, block in stream.blocks(size=3)]
+    blocks = [block for _, block in stream.chunks(size=3)]
     assert [len(block) for block in blocks] == [3, 3, 2]
     pd.testing.assert_frame_equal(pd.concat(blocks), read_table(tmp_path / "t.csv", schema))
     assert {str(block["member"].dtype) for block in blocks} == {"object"}
-    assert str(stream.types_of_objects()["member"]) == "bool"
+    assert str(stream.object_types()["member"]) == "bool"

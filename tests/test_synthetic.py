@@ -45,7 +45,7 @@ def test_nobody_is_beyond_the_data_whether_a_number_has_a_grid_or_none(step):
     frame = lending.table(200)
     frame["debt"] = frame["debt"] * np.pi if step is None else frame["debt"]
     schema = tdce.Schema.infer(frame, "decision").change("debt", step=step)
-    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(frame, "decision", schema=schema).fitted
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(frame, label="decision", schema=schema).fitted
     debt = made.synthetic[:, list(made.encoder.schema.names).index("debt")]
     assert frame["debt"].min() <= debt.min() < debt.max() <= frame["debt"].max()
     if step is not None:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from tdce._core import Mode
 from tdce.datasets import check_writable, load, make_folder, write_table
-from tdce.explainer import Explainer, evaluate
+from tdce.explainer import Explainer
 
 PEOPLE = 5
 OPTIONS = 3  # for everybody, in the report
@@ -37,7 +37,7 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     people = data.part("test")
     refused = people[explainer.predict(people) != data.favourable]
     everybody = explainer.explain(refused, n=OPTIONS)
-    measured = evaluate(explainer, everybody)
+    measured = explainer.evaluate(everybody)
     refused = refused.head(PEOPLE)
     answer = explainer.explain(refused)
     say(f"\nFive applicants whom the model refuses. What would have to be different for a “{data.favourable}”?")

@@ -43,7 +43,7 @@ class DivergenceBounds(NamedTuple):
 
 
 def log_density(log_x: Floats, pi: Floats, tau: float) -> Floats:
-    """(n,) log p_GS(x): Gamma(K) tau^(K-1) (sum_j pi_j x_j^-tau)^-K prod_i pi_i x_i^(-tau-1)."""
+    """(n,) log p_GS(x), eqn:gumbel_softmax: Gamma(K) tau^(K-1) (sum_j pi_j x_j^-tau)^-K prod_i pi_i x_i^(-tau-1)."""
     pi, tau = _checked(pi, tau)
     k, log_pi = len(pi), np.log(pi)
     total = _logsumexp(log_pi - tau * log_x)[:, 0]
@@ -52,13 +52,14 @@ def log_density(log_x: Floats, pi: Floats, tau: float) -> Floats:
 
 
 def log_approximation(log_x: Floats, pi: Floats) -> Floats:
-    """(n,) log p(x): sum_i x_i log pi_i - log Z."""
+    """(n,) log p(x), eqn:approx_gs: sum_i x_i log pi_i - log Z."""
     pi, _ = _checked(pi)
     return np.asarray(np.exp(log_x) @ np.log(pi) - log_normaliser(pi))
 
 
 def log_normaliser(pi: Floats) -> float:
-    """log Z, Z = integral of prod pi_i^x_i over the simplex: the divided difference of exp at the points log pi.
+    """log Z of eqn:approx_gs. Z, the integral of prod pi_i^x_i over the simplex, is the divided difference of exp at the
+    points log pi.
 
     Relative to the smallest point, Z / min(pi) = sum_m h_m / (m + K - 1)!, where h_m are the complete homogeneous
     polynomials of the points: no term is negative, so nothing cancels, however close together the points are.
@@ -78,7 +79,7 @@ def log_normaliser(pi: Floats) -> float:
 
 
 def draws(pi: Floats, tau: float, count: int, seed: int = 0) -> Floats:
-    """(count, K) log x of Gumbel-softmax vectors: y - logsumexp(y), y = (g + log pi) / tau."""
+    """(count, K) log x of Gumbel-softmax vectors, eqn:re-param: y - logsumexp(y), y = (g + log pi) / tau."""
     y = _perturbed(pi, count, seed) / _checked(pi, tau)[1]
     return np.asarray(y - _logsumexp(y))
 
@@ -87,7 +88,7 @@ def draws(pi: Floats, tau: float, count: int, seed: int = 0) -> Floats:
 
 
 def divergence(pi: Floats, tau: float, count: int = 200_000, seed: int = 0) -> Estimate:
-    """KL(p_GS || p); by the identity only E[K (logsumexp(y) - max y) - x . log pi] needs Monte Carlo."""
+    """KL(p_GS || p) of Thm:thm_kl; by the identity only E[K (logsumexp(y) - max y) - x . log pi] needs Monte Carlo."""
     pi, tau = _checked(pi, tau)
     y = _perturbed(pi, count, seed) / tau
     y = y - y.max(axis=1, keepdims=True)
@@ -110,7 +111,7 @@ def _closed_form(pi: Floats, tau: float) -> float:
 
 
 def printed_bounds(k: int, tau: float, log_x_min: float) -> DivergenceBounds:
-    """The theorem as printed in the text, for points with shares of at least x_min; its upper bound is false.
+    """Thm:thm_kl as printed in the text, for points with shares of at least x_min; its upper bound is false.
 
     Under p_GS no x_min > 0 holds for every draw: the infimum is 0, for which the theorem says nothing.
     """

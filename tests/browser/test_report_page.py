@@ -22,7 +22,7 @@ def report(lent, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     rows = lending.refused(lent, 35).assign(branch=["north", "south"] * 17 + ["north"])
     answer = lent.explain(rows, n=3)
-    answer.to_html(path, metrics=tdce.evaluate(lent, answer), population=lent.population(lending.table()))
+    answer.to_html(path, metrics=lent.evaluate(answer), population=lent.population(lending.table()))
     return path.as_uri()
 
 
@@ -201,7 +201,7 @@ def test_a_hostile_name_is_shown_and_not_run(page, tmp_path):
             f"y{HOSTILE}": [f"no{HOSTILE}", "yes"] * 20,
         }
     )
-    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(table, f"y{HOSTILE}", "yes")
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent").fit(table, label=f"y{HOSTILE}", favourable="yes")
     made.save(tmp_path / "m.tdce")
     rows = table.drop(columns=f"y{HOSTILE}").head(6).set_axis([f"row{HOSTILE}{i}" for i in range(6)])
     rows = rows.assign(**{f"branch{HOSTILE}": [f"b{HOSTILE}", "c"] * 3})

@@ -36,7 +36,7 @@ def hostile():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({HOSTILE: rng.choice([HOSTILE, "a", "b"], 300), "x": rng.integers(0, 50, 300)})
     frame["y"] = np.where(frame["x"] + 20 * (frame[HOSTILE] == "a") > 30, HOSTILE, "no")
-    explainer = tdce.Explainer(hidden=16, steps=30, progress="silent").fit(frame, "y", HOSTILE)
+    explainer = tdce.Explainer(hidden=16, steps=30, progress="silent").fit(frame, label="y", favourable=HOSTILE)
     with studio.asked(explainer) as client:
         yield str(client.base_url)
 

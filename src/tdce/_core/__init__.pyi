@@ -15,6 +15,7 @@ from tdce._core.arguments import is_integer as is_integer
 from tdce._core.deterministic import nearest_rows_exact as nearest_rows_exact
 from tdce._core.deterministic import pad_rows as pad_rows
 from tdce._core.errors import InputError as InputError
+from tdce._core.errors import NotFittedError as NotFittedError
 from tdce._core.errors import listing as listing
 from tdce._core.errors import show as show
 from tdce._core.extras import require_extra as require_extra

@@ -12,6 +12,10 @@ class InputError(ValueError):
     """Something in the user's table, file or arguments is wrong; the command line exits with 2."""
 
 
+class NotFittedError(InputError, AttributeError):
+    """Something was asked of an explainer that has learned nothing yet."""
+
+
 def show(value: Any, most: int = 80, spell: Callable[[Any], str] = repr) -> str:
     """Any value for a message, on one line and cut short."""
     try:

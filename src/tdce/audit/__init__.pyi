@@ -1,5 +1,5 @@
 from tdce.audit.chain import Chain as Chain
-from tdce.audit.chain import write as write
+from tdce.audit.chain import write_evidence as write_evidence
 from tdce.audit.findings import Findings as Findings
 from tdce.audit.keys import make as make
 from tdce.audit.record import ABOUT as ABOUT

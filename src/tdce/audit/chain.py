@@ -87,7 +87,9 @@ class Chain:
         return line
 
 
-def write(path: Path, answers: Iterable[Answered], signer: Signer | None = None, secret: bytes | None = None) -> None:
+def write_evidence(
+    path: Path, answers: Iterable[Answered], signer: Signer | None = None, secret: bytes | None = None
+) -> None:
     """A whole file of evidence, from blocks of answers in their order."""
     chain = Chain(secret)
     with whole_file(path) as file:

@@ -79,10 +79,13 @@ QUESTION = {
     "closeness": SHARE,
     "threshold": SHARE,
     "max_model_rows": or_null(BUDGET),
-    "robust": or_null(integer_rule(1, MOST_LINES)),
-    "retraining": or_null(OBJECT),
+    "robust": or_null(OBJECT),
 }
-RETRAINING = {"seed": integer_rule(0, LAST_SEED), "table": HASH}
+RETRAINING = {
+    "models": integer_rule(1, MOST_LINES),
+    "seed": or_null(integer_rule(0, LAST_SEED)),
+    "table": or_null(HASH),
+}
 MODEL = {"output": TEXT, "kind": TEXT, "name": TEXT, "digest": TEXT, "versions": OBJECT}
 LINKS = {"previous": HASH, "hash": HASH}
 FORMS: dict[str, dict[str, Any]] = {
@@ -190,8 +193,8 @@ def _checked(whole: bytes, number: int, private: bool) -> tuple[Record | None, l
         check_json(record, form, "")
         for model in record["model"] if kind == "head" else ():
             check_json(model, MODEL, "model")
-        if kind == "head" and record["question"]["retraining"] is not None:
-            check_json(record["question"]["retraining"], RETRAINING, "question.retraining")
+        if kind == "head" and record["question"]["robust"] is not None:
+            check_json(record["question"]["robust"], RETRAINING, "question.robust")
         if kind == "end" and record["signature"] is not None:
             check_json(record["signature"], SIGNATURE, "signature")
     except InputError as error:

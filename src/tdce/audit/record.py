@@ -30,8 +30,6 @@ class Answered(Protocol):
     @property
     def schema(self) -> Schema: ...
     @property
-    def immutable(self) -> tuple[Name, ...]: ...
-    @property
     def question(self) -> Question: ...
     @property
     def explanation(self) -> Explanation: ...
@@ -44,7 +42,7 @@ class Answered(Protocol):
 def block_lines(answer: Answered, secret: bytes | None = None, budget: int | None = None) -> Iterator[str]:
     """One block of answers, not yet linked, so that blocks can be made in any order and by any process: a line about
     question and machine, then one per answer. `budget`: of all blocks together, if each was given a share of it."""
-    came, share = origin(answer), answer.question.budget
+    came, share = origin(answer), answer.question.max_model_rows
     first = {"about": about(answer, secret is not None, budget), "machine": dict(came.machine)}
     if share is not None:
         first["block"] = {"rows": len(answer.rows), "max_model_rows": share}
@@ -62,23 +60,11 @@ def relabelled(line: str, label: Any, secret: bytes | None = None) -> str:
 
 def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
     """What the first line says, besides when and where: what was asked of all rows, and what answered."""
-    asked = answer.question
-    return {
-        **answerer(origin(answer), answer.schema),
-        "question": {
-            "n": asked.options,
-            "immutable": list(answer.immutable),
-            "rules": list(asked.rules),
-            "costs": [[name, cost] for name, cost in asked.costs.items()],
-            "seed": asked.seed,
-            "closeness": asked.closeness,
-            "threshold": asked.threshold,
-            "max_model_rows": budget or asked.budget,
-            "robust": asked.robust,
-            "retraining": None if asked.retraining is None else dict(asked.retraining),
-        },
-        "private": private,
-    }
+    question = answer.question.to_json()
+    del question["target"]  # each line has its own
+    if budget is not None:
+        question["max_model_rows"] = budget
+    return {**answerer(origin(answer), answer.schema), "question": question, "private": private}
 
 
 def answerer(came: Provenance, schema: Schema) -> Record:
@@ -109,7 +95,8 @@ def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
     own = json_cells(schema, found.own)
     asked = row_hashes(schema, own, secret)
     after = json_cells(schema, found.raw.reshape(rows * options, features))
-    names, target, changed = schema.names, answer.question.target, ~same(found.raw, found.own[:, None])
+    names, changed = schema.names, ~same(found.raw, found.own[:, None])
+    target = answer.question.to_json()["target"]
     private = secret is not None
     for r, (lines, label) in enumerate(zip(answer.lines, answer.rows.index, strict=True)):
         for o, line in enumerate(lines):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,8 @@ from tdce.audit.findings import Findings
 from tdce.audit.reading import Problem
 from tdce.audit.record import Record, answerer, differences, records
 from tdce.explainer import Answer, Explainer, canonical, json_cells, row_hashes
-from tdce.methods import Status
-from tdce.models import Ensemble, Goals, Oracle, resolve_goals, target_from_json
+from tdce.methods import Question, Status
+from tdce.models import Ensemble, Goals, Oracle, describe_goal, target_from_json
 
 CLOSE = 1e-6  # how far scores may be apart on another machine
 SLACK = 1e-9  # of the numbers themselves
@@ -33,10 +34,10 @@ class ReplayInputs(NamedTuple):
 
 def _why_not_again(head: Record, table: pd.DataFrame | None) -> str | None:
     """Why the same question would not bring the same answers; None: it would."""
-    question = head["question"]
-    if question["robust"] is None:
+    robust = head["question"]["robust"]
+    if robust is None:
         return None
-    if question["retraining"] is None:
+    if robust["table"] is None:
         return "with robust, answers depend on models that were trained again, which no file holds"
     if table is None:
         return "with robust, answers depend on models that were trained again: give the table for that, --table"
@@ -65,8 +66,9 @@ class Replay:
     ) -> None:
         self.found, self.head, self.explainer, self.rows = found, head, explainer, given.rows
         self.secret = given.secret if head["private"] else None
-        self.names, self.options, self.ensemble = head["columns"], head["question"]["n"], ensemble
-        self.budget = head["question"]["max_model_rows"]  # of all blocks
+        self.question, self.ensemble = Question.from_json(head["question"]), ensemble
+        self.names, self.options = head["columns"], self.question.n
+        self.budget = self.question.max_model_rows  # of all blocks
         self.share = _Share(0, 0, 0)  # of the block that is being checked
         self.shared = 0  # of the budget, by all blocks so far
         self.places, self.wanted, self.seen = dict[str, int](), Counter[str](), Counter[str]()
@@ -96,7 +98,7 @@ class Replay:
             return None
         why, ensemble = _why_not_again(head, given.table), None
         if given.rows is not None and why is None and head["question"]["robust"] is not None:
-            ensemble = _committee(found, head["question"], explainer, given.table)
+            ensemble = _retrained(found, head["question"], explainer, given.table)
             why = None if ensemble is not None else "the table does not fit the record"
         if given.rows is not None and why is not None:
             found.notes.append(f"the question was not asked again: {why}")
@@ -184,7 +186,7 @@ class Replay:
         oracle = Oracle(self.explainer.fitted.model)
         goals = self._goals(goal, own, oracle)
         first, last = oracle(own, goals), oracle(raw, goals)
-        before, after = (round_scores(goals.shown(decision.score)).numpy() for decision in (first, last))
+        before, after = (round_scores(goals.display_score(decision.score)).numpy() for decision in (first, last))
         already, met, still = first.met.numpy(), last.met.numpy(), same(raw, own).all(axis=1)
         fitting = {  # of each status, whether it is the right one
             Status.VALID: ~already & met,
@@ -232,12 +234,10 @@ class Replay:
         return pd.DataFrame(values, columns=self.names, dtype=object)
 
     def _goals(self, goal: Any, own: Floats, oracle: Oracle) -> Goals:
-        fitted, threshold = self.explainer.fitted, self.head["question"]["threshold"]
-        return resolve_goals(goal, threshold, fitted.favourable, fitted.outputs, len(own), lambda: oracle.score(own))
+        return self.explainer.fitted.resolve_goals(goal, self.question.threshold, own, oracle)
 
     def _wanted(self, goals: Goals) -> list[Any]:
-        labels = tuple(label for output in self.explainer.fitted.outputs for label in output.labels())
-        each = [goal.wanted(labels) for goal in goals.kinds]
+        each = [describe_goal(goal, self.explainer.fitted.labels) for goal in goals.kinds]
         return [each[i] for i in goals.which.tolist()]
 
     def _answer(self, some: list[tuple[int, Record]], goal: Any, budget: int | None = None) -> Answer | None:
@@ -245,12 +245,8 @@ class Replay:
         places = [self.places[record["asked"]] for _, record in some[:: self.options] if record["asked"] in self.places]
         if self.rows is None or self.found.repeated is None or not places:
             return None
-        question = self.head["question"]
-        return self.explainer.explain(
-            self.rows.iloc[places], goal, self.options, question["immutable"], question["rules"],
-            dict(map(tuple, question["costs"])), question["seed"], question["closeness"], question["threshold"],
-            budget, self.ensemble,
-        )  # fmt: skip
+        question = replace(self.question, target=goal, max_model_rows=budget)
+        return self.explainer.ask(self.rows.iloc[places], question, self.ensemble)
 
     def _again(self, some: list[tuple[int, Record]], answer: Answer | None) -> None:
         """Compare with what was answered now."""
@@ -285,13 +281,14 @@ class Replay:
             found.decisions = (found.decisions or 0) + (not said)
 
 
-def _committee(found: Findings, question: Record, explainer: Explainer, table: pd.DataFrame | None) -> Ensemble | None:
+def _retrained(found: Findings, question: Record, explainer: Explainer, table: pd.DataFrame | None) -> Ensemble | None:
     """The models that were to accept the answers as well, trained once more; None: not on this table."""
     assert table is not None
-    made = explainer.retrain(table, question["robust"], question["retraining"]["seed"])
-    if made.retraining == question["retraining"]:
-        return made
-    found.add(Problem(1, "retraining", "models were trained again on another table than the one given"))
+    robust = question["robust"]
+    ensemble = explainer.retrain(table, models=robust["models"], seed=robust["seed"])
+    if asdict(ensemble.retraining) == robust:
+        return ensemble
+    found.add(Problem(1, "robust", "models were trained again on another table than the one given"))
     return None
 
 

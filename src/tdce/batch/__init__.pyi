@@ -1,6 +1,3 @@
-from tdce.batch.blocks import Asked as Asked
-from tdce.batch.blocks import BlockCheck as BlockCheck
-from tdce.batch.blocks import explain_block as explain_block
 from tdce.batch.checkpoint import BlockRecord as BlockRecord
 from tdce.batch.checkpoint import check_folder as check_folder
 from tdce.batch.ray import explain_parquet as explain_parquet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tdce._core import InputError
 from tdce.batch.shards import ShardFormat
-from tdce.datasets import make_folder, sync, unwritable, whole_file, write_whole
+from tdce.datasets import lock_file, make_folder, sync_folder, whole_file, write_error, write_whole
 
 FOLDER = ".tdce-part"  # after the name of the output
 ABOUT, FINISHED, MARK = "about.json", "finished.jsonl", "_tdce.json"
@@ -47,10 +46,10 @@ class Checkpoint:
         make_folder(self.folder)
         self._lock = open(self.folder / "lock", "w")  # noqa: SIM115  # held as long as the run lives
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._lock, wait=False)
         except BlockingIOError:
             raise InputError(f"{self.out} is being written by another run; wait for it, or name another file") from None
-        except OSError:  # a file system without locks
+        except OSError:  # a system without locks
             pass
         try:
             if not new:
@@ -60,7 +59,7 @@ class Checkpoint:
             self._lines = open(self.folder / FINISHED, "ab")  # noqa: SIM115
         except OSError as error:
             shutil.rmtree(self.folder, ignore_errors=True)
-            raise unwritable(self.out, error) from None
+            raise write_error(self.out, error) from None
 
     def add(self, entry: BlockRecord, content: bytes, record: bytes = b"") -> None:
         """Keep a finished block, and its piece of the evidence if there is one, whatever becomes of this process; after
@@ -73,7 +72,7 @@ class Checkpoint:
             self._lines.write(json.dumps(entry).encode() + b"\n")
             self._lines.flush()
         except OSError as error:
-            raise unwritable(self.out, error) from None
+            raise write_error(self.out, error) from None
         self.done[entry.block] = entry
 
     def sync(self, entry: BlockRecord) -> None:
@@ -84,7 +83,7 @@ class Checkpoint:
                     os.fsync(file.fileno())
             os.fsync(self._lines.fileno())
         except OSError as error:
-            raise unwritable(self.out, error) from None
+            raise write_error(self.out, error) from None
 
     def piece(self, block: int) -> Path:
         return self.folder / f"block-{block:08d}"
@@ -140,7 +139,7 @@ class Checkpoint:
         if self.out.exists():  # of an earlier run, which has been checked
             os.replace(self.out, old)
         os.replace(whole, self.out)
-        sync(self.out.parent)
+        sync_folder(self.out.parent)
 
     def _resume(self, about: dict[str, Any]) -> None:
         """Take over what an earlier run has finished, if it was about the same."""

@@ -17,11 +17,13 @@ import pyarrow as pa
 
 from tdce._core import InputError, Progress, require_extra
 from tdce.audit import ABOUT, block_lines, relabelled
-from tdce.batch.blocks import ADDED, Asked, BlockCheck, arrow_of, block_of, explain_block, explainer_of, unused_name
+from tdce.batch.blocks import answer_to_arrow, block_frame, load_explainer
 from tdce.batch.checkpoint import BlockRecord, Checkpoint
 from tdce.batch.run import RunOptions, secret_of, shape_of, write_evidence
 from tdce.batch.shards import ShardFormat
 from tdce.datasets import chunks as streams
+from tdce.explainer import ANSWER_COLUMNS, unused_name
+from tdce.methods import Question
 from tdce.models import Ensemble
 
 if TYPE_CHECKING:
@@ -37,17 +39,17 @@ class Explaining:
         self,
         artefact: bytes,
         model: str | None,
-        asked: Asked,
+        question: Question,
         ensemble: Ensemble | None = None,
         recorded: bool = False,  # whether the last column is the evidence
         secret: bytes | None = None,
     ) -> None:
-        self.explainer, self.asked, self.ensemble = explainer_of(artefact, model), asked, ensemble
+        self.explainer, self.question, self.ensemble = load_explainer(artefact, model), question, ensemble
         self.recorded, self.secret = recorded, secret
 
     def __call__(self, rows: pa.Table) -> pa.Table:
-        answer = explain_block(self.explainer, block_of(rows), self.asked, None, self.ensemble)
-        table = arrow_of(answer, rows.schema)
+        answer = self.explainer.ask(block_frame(rows), self.question, self.ensemble)
+        table = answer_to_arrow(answer, rows.schema)
         if not self.recorded:
             return table
         about, *lines = block_lines(answer, self.secret)
@@ -61,14 +63,15 @@ def explain(
     workers: int = 1,
     model: str | None = None,
     robust: Ensemble | None = None,
-    **asked: Any,
+    **question: Any,
 ) -> Dataset:
-    """A Ray data set of answers, computed when it is consumed. `robust`: what `Explainer.retrain` made; `asked`: as
-    for `Explainer.explain`.
+    """A Ray data set of answers, computed when it is consumed. `robust`: what `Explainer.retrain` made; `question`:
+    as for `Explainer.explain`.
 
     An engine's table has no order, so there is no column `row`: the table's own columns say who is who."""
     require_extra("explaining with Ray", "ray", "ray")
-    return _answered(rows, workers, Path(artefact).read_bytes(), model, Asked(**asked), robust)
+    asked = Question(**question, robust=None if robust is None else robust.retraining)
+    return _answered(rows, workers, Path(artefact).read_bytes(), model, asked, robust)
 
 
 def _answered(rows: Dataset, workers: int, *settings: Any) -> Dataset:
@@ -102,11 +105,14 @@ def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: En
     except (OSError, ValueError) as error:
         raise InputError(f"{rows} cannot be read as parquet: {str(error).splitlines()[0]}") from None
     content, secret = run.artefact.read_bytes(), secret_of(run)
-    explainer = explainer_of(content, run.model)
-    empty = streams.frame_of(types.empty_table())
-    BlockCheck(explainer, run.asked)(empty)
+    explainer = load_explainer(content, run.model)
+    empty = streams.arrow_to_frame(types.empty_table())
+    explainer.check(run.question)
+    explainer.fitted.encoder.read(empty)
     shape = shape_of(run, explainer, empty, {field.name: field.type for field in types})
-    answers = _answered(table, run.workers, content, run.model, run.asked, ensemble, run.evidence is not None, secret)
+    answers = _answered(
+        table, run.workers, content, run.model, run.question, ensemble, run.evidence is not None, secret
+    )
     journal = Checkpoint(shape, {"run": str(uuid4())})  # Ray restarts what dies, but not a run that was stopped itself
     try:
         with _speaking(), progress.rows("counterfactuals", table.count()) as bar:
@@ -138,7 +144,7 @@ def _pieces(
     answers: Dataset, run: RunOptions, shape: ShardFormat, secret: bytes | None
 ) -> Iterator[tuple[BlockRecord, bytes, bytes]]:
     """The lines of one block after the other, numbered as in one process."""
-    n, about = run.asked.n, ""
+    n, about = run.question.n, ""
     for number, table in enumerate(_lines(answers, streams.CHUNK_ROWS * n)):
         first, rows = number * streams.CHUNK_ROWS, len(table) // n
         labels, record = np.repeat(np.arange(first, first + rows), n), b""
@@ -146,11 +152,11 @@ def _pieces(
             cells, table = table[table.num_columns - 1].to_pylist(), table.drop_columns(table.column_names[-1])
             about, lines = _numbered(about, cells, labels.tolist(), secret)
             record = "".join(lines).encode()
-        frame = streams.frame_of(table)
-        at = len(frame.columns) - len(ADDED) + 1
+        frame = streams.arrow_to_frame(table)
+        at = len(frame.columns) - len(ANSWER_COLUMNS) + 1
         frame.insert(at, unused_name("row", table.column_names), labels)
         content = shape.encode(number, frame)
-        counts = Counter(frame.iloc[:, at + ADDED.index("status")].tolist())
+        counts = Counter(frame.iloc[:, at + ANSWER_COLUMNS.index("status")].tolist())
         yield BlockRecord(number, len(content), rows, dict(counts), 0, 0, len(record)), content, record
 
 

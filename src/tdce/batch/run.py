@@ -16,15 +16,16 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from tdce._core import InputError, Name, Progress, Threads
+from tdce._core import Name, Progress, Threads
 from tdce.audit import Chain, block_lines, keys
-from tdce.batch.blocks import ADDED, Asked, explain_block, explainer_of
+from tdce.batch.blocks import load_explainer
 from tdce.batch.checkpoint import BlockRecord, Checkpoint
 from tdce.batch.pool import WorkerPool
 from tdce.batch.shards import ShardFormat, types_of
 from tdce.datasets import PARQUET, ChunkedTable, Dialect, whole_file
 from tdce.datasets import chunks as streams
-from tdce.explainer import Explainer
+from tdce.explainer import ANSWER_COLUMNS, Explainer, empty_frame
+from tdce.methods import Question
 from tdce.models import Ensemble
 
 VERSIONS = ("tdce", "torch", "numpy", "pandas", "pyarrow")
@@ -46,26 +47,21 @@ class RunOptions:
 
     artefact: Path
     out: Path
-    asked: Asked
+    question: Question
     dialect: Dialect
     model: str | None = None
-    budget: int | None = None  # of rows that the model is asked about, over all blocks
     workers: int = 1
     part_rows: int | None = None  # in each file of a folder; None: one file
     evidence: EvidenceOptions | None = None
-    retraining: str | None = None  # which models are to accept the answers as well
 
 
 def explain_table(
     run: RunOptions, explainer: Explainer, stream: ChunkedTable, progress: Progress, ensemble: Ensemble | None = None
 ) -> BlockRecord:
     """Answer every row of a surveyed table, write the output, and say what it holds."""
-    least = stream.rows * (run.asked.n + 2)
-    if run.budget is not None and run.budget < least:
-        raise InputError(f"max_model_rows is {run.budget:,}, but {stream.rows:,} rows with n={run.asked.n} need at "
-                         f"least {least:,}: each row is asked about as it is, and so is each answer")  # fmt: skip
-    first, known = next(stream.blocks())[1], stream.types_of_objects()
-    shape = shape_of(run, explainer, first, known, stream.type_of_labels(), stream.returns)
+    run.question.check_budget(stream.rows)
+    first, known = next(stream.chunks())[1], stream.object_types()
+    shape = shape_of(run, explainer, first, known, stream.label_type(), stream.carriage_returns)
     journal = Checkpoint(shape, _about(run, stream))
     try:
         before = journal.total()
@@ -75,11 +71,12 @@ def explain_table(
             progress.say(f"{journal.folder} has {before.rows:,} of {stream.rows:,} rows: going on from there")
         bar_of = progress.rows("counterfactuals", stream.rows, before.rows)
         with _uncollected(), bar_of as bar, _synced(journal) as keep:
-            jobs = ((n, rows, _share(run.budget, rows, stream)) for n, rows in stream.blocks(dict(journal.done)))
-            answering = BlockWorker(
-                explainer, run.asked, shape, run.evidence is not None, secret_of(run), run.budget, ensemble
+            jobs = (
+                (n, rows, _share(run.question.max_model_rows, rows, stream))
+                for n, rows in stream.chunks(dict(journal.done))
             )
-            with closing(_answers(run, answering, jobs, stream.count - len(journal.done))) as answers:
+            answering = BlockWorker(explainer, run.question, shape, run.evidence is not None, secret_of(run), ensemble)
+            with closing(_answers(run, answering, jobs, stream.chunk_count - len(journal.done))) as answers:
                 for found in answers:  # nobody begins another block before his last one is kept
                     keep(*found)
                     bar.advance(found[0].rows)
@@ -101,7 +98,7 @@ def explain_table(
 
 def block_worker(content: bytes, model: str | None, answering: BlockWorker) -> Callable[..., Any]:
     """What a process does with each block that it is given."""
-    made = replace(answering, explainer=explainer_of(content, model))
+    made = replace(answering, explainer=load_explainer(content, model))
     gc.freeze()  # it stays to the end
     return made
 
@@ -111,18 +108,19 @@ class BlockWorker:
     """What is made of one block: what is noted of it, its piece of the output, and its piece of the evidence."""
 
     explainer: Explainer | None  # None: on its way to another process, which has one
-    asked: Asked
+    question: Question  # with the budget of all blocks
     shape: ShardFormat
     recorded: bool = False  # whether there is evidence to make
     secret: bytes | None = None
-    budget: int | None = None  # of all blocks
     ensemble: Ensemble | None = None
 
     def __call__(self, number: int, rows: pd.DataFrame, budget: int | None) -> tuple[BlockRecord, bytes, bytes]:
         assert self.explainer is not None
-        answer = explain_block(self.explainer, rows, self.asked, budget, self.ensemble)
+        answer = self.explainer.ask(rows, replace(self.question, max_model_rows=budget), self.ensemble)
         content = self.shape.encode(number, answer.to_frame())
-        record = "".join(block_lines(answer, self.secret, self.budget)).encode() if self.recorded else b""
+        record = (
+            "".join(block_lines(answer, self.secret, self.question.max_model_rows)).encode() if self.recorded else b""
+        )
         entry = BlockRecord(
             number, len(content), len(rows), answer.counts(), answer.model_calls, answer.model_rows, len(record)
         )
@@ -174,8 +172,8 @@ def shape_of(
     shape = ShardFormat(run.out, run.dialect, quoted, None, blocks)
     if shape.suffix != PARQUET:
         return shape
-    frame = explain_block(explainer, rows.head(0), run.asked).to_frame()
-    added = dict(zip(ADDED, frame.columns[-len(ADDED) :], strict=True))
+    frame = empty_frame(explainer.fitted.encoder, rows)
+    added = dict(zip(ANSWER_COLUMNS, frame.columns[-len(ANSWER_COLUMNS) :], strict=True))
     types = {**known, added["status"]: pa.string(), added["note"]: pa.string()}
     if labels is not None:
         types[added["row"]] = labels
@@ -188,9 +186,8 @@ def _about(run: RunOptions, stream: ChunkedTable) -> Mapping[str, Any]:
         "rows": stream.fingerprint(),
         "artefact": sha256(run.artefact.read_bytes()).hexdigest(),
         "model": run.model,
-        "options": {name: repr(value) for name, value in asdict(run.asked).items()} | {"max_model_rows": run.budget},
+        "question": run.question.to_json(),
         "evidence": None if run.evidence is None else [str(run.evidence.path), run.evidence.secret is not None],
-        "robust": run.retraining,
         "format": [run.out.name, asdict(run.dialect), run.part_rows, streams.CHUNK_ROWS],
         "versions": {name: version(name) for name in VERSIONS},
     }

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tdce._core import InputError
-from tdce.datasets import WRITABLE, Dialect, lines_of, suffix_of
+from tdce.datasets import WRITABLE, Dialect, encode_table, suffix_of
 
 GROUP = 8  # blocks in a row group of a parquet file
 
@@ -41,7 +41,7 @@ class ShardFormat:
                 writer.write_table(self._table(frame))
             return buffer.getvalue()
         first = number % self.blocks == 0 if self.blocks else number == 0
-        return lines_of(self.out, frame, self.dialect, header=first, quoted=self.quoted)
+        return encode_table(self.out, frame, self.dialect, header=first, quoted=self.quoted)
 
     def join(self, pieces: Sequence[Path], file: BinaryIO) -> None:
         if self.types is None:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tdce._core import require_extra
-from tdce.batch.blocks import ADDED, Asked, explain_arrow, explain_block, explainer_of, unused_name
+from tdce.batch.blocks import explain_arrow, load_explainer
 from tdce.datasets import chunks as streams
+from tdce.explainer import ANSWER_COLUMNS, unused_name
+from tdce.methods import Question
 from tdce.models import Ensemble
 
 if TYPE_CHECKING:
@@ -24,10 +26,10 @@ def explain(
     artefact: str | os.PathLike[str],
     model: str | None = None,
     robust: Ensemble | None = None,
-    **asked: Any,
+    **question: Any,
 ) -> DataFrame:
-    """A Spark table of answers, computed when it is consumed. `robust`: what `Explainer.retrain` made; `asked`: as for
-    `Explainer.explain`.
+    """A Spark table of answers, computed when it is consumed. `robust`: what `Explainer.retrain` made; `question`: as
+    for `Explainer.explain`.
 
     An engine's table has no order, so there is no column `row`: the table's own columns say who is who.
 
@@ -36,18 +38,23 @@ def explain(
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-    content, question = Path(artefact).read_bytes(), Asked(**asked)
-    empty = streams.frame_of(to_arrow_schema(df.schema).empty_table())
-    explain_block(explainer_of(content, model), empty, question)  # a wrong question or column is named here
+    content = Path(artefact).read_bytes()
+    asked = Question(**question, robust=None if robust is None else robust.retraining)
+    empty = streams.arrow_to_frame(to_arrow_schema(df.schema).empty_table())
+    explainer = load_explainer(content, model)
+    explainer.check(asked)
+    explainer.fitted.encoder.read(empty)  # a missing column is named here
 
     def answered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        explainer = explainer_of(content, model)
+        explainer = load_explainer(content, model)
         for batch in batches:
             for start in range(0, batch.num_rows, streams.CHUNK_ROWS):
                 rows = pa.Table.from_batches([batch.slice(start, streams.CHUNK_ROWS)])
-                yield from explain_arrow(explainer, rows, question, robust).to_batches()
+                yield from explain_arrow(explainer, rows, asked, robust).to_batches()
 
     double = DoubleType()
     kinds = (LongType(), StringType(), double, double, double, StringType())
-    added = [StructField(unused_name(name, df.columns), kind) for name, kind in zip(ADDED[1:], kinds, strict=True)]
+    added = [
+        StructField(unused_name(name, df.columns), kind) for name, kind in zip(ANSWER_COLUMNS[1:], kinds, strict=True)
+    ]
     return df.mapInArrow(answered, StructType([*df.schema.fields, *added]))

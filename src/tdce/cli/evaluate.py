@@ -12,23 +12,14 @@ from rich.table import Table
 
 import tdce
 from tdce._core import InputError
+from tdce.cli.question import QuestionFlags, with_question
 from tdce.cli.shared import (
-    Closeness,
-    Costs,
     Decider,
     Decimal,
-    Immutable,
     ModelPath,
-    Options,
     Robust,
     RowsPath,
-    Rules,
-    SeedOption,
     Sep,
-    TargetPart,
-    Threshold,
-    costs_of,
-    names_of,
     progress_mode,
     require_table,
     retrained_ensemble,
@@ -38,21 +29,18 @@ from tdce.cli.shared import (
 from tdce.datasets import Dialect, read_table
 
 
+@with_question
 def evaluate(
     artefact: ModelPath,
     rows: RowsPath,
     table: Annotated[Path | None, typer.Option(help="The table that was learned, to measure against its rows")] = None,
-    target: TargetPart = None,
-    n: Options = 1,
-    immutable: Immutable = "",
-    rule: Rules = None,
-    costs: Costs = "",
-    seed: SeedOption = 0,
-    closeness: Closeness = None,
-    threshold: Threshold = None,
+    *,
+    asked: QuestionFlags,
     model: Decider = None,
     robust: Robust = 0,
-    retrain: Annotated[int, typer.Option(min=0, help="Train so many models again on --table: do answers hold?")] = 0,
+    retrain: Annotated[
+        int, typer.Option(min=0, help="Retrain this many models on --table: do they accept the answers?")
+    ] = 0,
     sep: Sep = ",",
     decimal: Decimal = ".",
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
@@ -62,7 +50,6 @@ def evaluate(
     With --table, some of these compare them with rows of it that were held out from training. Without, and if NAME.tdce
     holds no training row, they are measured against its synthetic people.
     """
-    from tdce.explainer import evaluate as measured
     from tdce.metrics import MEANING
 
     require_table(table, {"--robust": robust, "--retrain": retrain})
@@ -70,12 +57,9 @@ def evaluate(
     explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model)
     frame = read_table(rows, explainer.schema, dialect)
     real = None if table is None else read_table(table, explainer.schema, dialect)
-    names = explainer.schema.names
-    answer = explainer.explain(
-        frame, target, n, names_of(immutable, names), rule or (), costs_of(costs, names), seed, closeness, threshold,
-        None, retrained_ensemble(explainer, robust, table, dialect),
-    )  # fmt: skip
-    found = measured(explainer, answer, real, retrain)
+    question, ensemble = retrained_ensemble(explainer, asked.question(explainer, robust), table, dialect)
+    answer = explainer.ask(frame, question, ensemble)
+    found = explainer.evaluate(answer, real, retrain=retrain)
     if not found:
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
     fitted = explainer.fitted

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,38 +11,29 @@ from rich.console import Console
 import tdce
 from tdce._core import InputError, Progress, require_extra
 from tdce.batch import BlockRecord, check_folder
+from tdce.cli.question import QuestionFlags, with_question
 from tdce.cli.shared import (
     PAGE,
-    Budget,
-    Closeness,
-    Costs,
     Decider,
     Decimal,
-    Immutable,
     Language,
     ModelPath,
-    Options,
     RealTable,
     Robust,
-    Rules,
-    SeedOption,
     Sep,
-    TargetPart,
-    Threshold,
     Whom,
-    costs_of,
-    names_of,
     progress_mode,
     require_table,
     retrained_ensemble,
     summary,
 )
 from tdce.datasets import WRITABLE, Dialect, check_writable, suffix_of
-from tdce.report import catalogue as messages
+from tdce.report import load_catalogue
 
 PAGE_ROWS = 10_000  # at most, on a page
 
 
+@with_question
 def explain(
     artefact: ModelPath,
     rows: Annotated[
@@ -54,19 +44,12 @@ def explain(
         ),
     ],
     out: Annotated[Path, typer.Option(help="Where to write: .csv, .csv.gz, .parquet, .jsonl or .html")],
-    target: TargetPart = None,
-    n: Options = 1,
-    immutable: Immutable = "",
-    rule: Rules = None,
-    costs: Costs = "",
-    seed: SeedOption = 0,
-    closeness: Closeness = None,
-    threshold: Threshold = None,
+    *,
+    asked: QuestionFlags,
     model: Decider = None,
-    max_model_rows: Budget = None,
     robust: Robust = 0,
     table: RealTable = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say how often the model was asked")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say how often the model was queried")] = False,
     language: Language = "en",
     audience: Whom = "applicant",
     evidence: Annotated[Path | None, typer.Option(help="Also write a record that `tdce verify` checks")] = None,
@@ -98,54 +81,44 @@ def explain(
     require_table(table, {"--robust": robust})
     if table is not None and not robust:
         raise InputError("--table is for models that are trained again; say how many: --robust 10")
-    messages(language)  # an unknown one is named before the work
-    from tdce.batch import Asked, BlockCheck, EvidenceOptions, RunOptions, explain_block, explain_table
-    from tdce.datasets import ChunkedTable, files_of
+    load_catalogue(language)  # an unknown one is named before the work
+    from tdce.batch import EvidenceOptions, RunOptions, explain_table
+    from tdce.datasets import ChunkedTable, find_tables
 
     progress, dialect = Progress(progress_mode()), Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=progress.mode if page else "silent", model=model)
-    names = explainer.schema.names
-    asked = Asked(
-        target,
-        n,
-        tuple(names_of(immutable, names)),
-        tuple(rule or ()),
-        costs_of(costs, names),
-        seed,
-        closeness,
-        threshold,
-    )
+    question = asked.question(explainer, robust)
     if engine == "ray":
         require_extra("--engine ray", "ray", "ray")
         if page:
             raise InputError("--engine ray writes tables, not a page; name a file that ends with .csv, for instance")
-        if max_model_rows is not None:
+        if question.max_model_rows is not None:
             raise InputError(
                 "--max-model-rows needs to know the number of rows, which --engine ray does not count first"
             )
-    ensemble = retrained_ensemble(explainer, robust, table, dialect)
-    retraining = None if ensemble is None or table is None else f"{robust} on {sha256(table.read_bytes()).hexdigest()}"
-    keeping = None if evidence is None else EvidenceOptions(evidence, sign, secret)
-    run = RunOptions(artefact, out, asked, dialect, model, max_model_rows, workers, part_rows, keeping, retraining)
+    question, ensemble = retrained_ensemble(explainer, question, table, dialect)
+    recorded = None if evidence is None else EvidenceOptions(evidence, sign, secret)
+    run = RunOptions(artefact, out, question, dialect, model, workers, part_rows, recorded)
     if engine == "ray":
         from tdce.batch import explain_parquet
 
         _print_total(explain_parquet(run, rows, progress, ensemble), False, out, evidence)
         return
-    stream = ChunkedTable(files_of(Path(rows)), explainer.schema, dialect)
-    stream.survey(BlockCheck(explainer, asked, progress.now_and_then("checked {:,} rows")))
+    chunks = ChunkedTable(find_tables(Path(rows)), explainer.schema, dialect)
+    tell = progress.now_and_then("checked {:,} rows")
+    chunks.survey(lambda frame: (explainer.fitted.encoder.read(frame), tell(chunks.rows + len(frame))))
     if page:
-        if stream.rows > PAGE_ROWS:
-            raise InputError(f"{stream.rows:,} rows are too many for a page, which has at most {PAGE_ROWS:,}; name a "
+        if chunks.rows > PAGE_ROWS:
+            raise InputError(f"{chunks.rows:,} rows are too many for a page, which has at most {PAGE_ROWS:,}; name a "
                              "file that ends with .csv or .parquet, or explain some of the rows")  # fmt: skip
-        frame = next(stream.blocks(size=stream.rows))[1]
-        answer = explain_block(explainer, frame, asked, max_model_rows, ensemble)
+        frame = next(chunks.chunks(size=chunks.rows))[1]
+        answer = explainer.ask(frame, question, ensemble)
         answer.to_html(out, language=language, audience=audience)
         if evidence is not None:
             answer.to_evidence(evidence, sign=sign, secret=secret)
-        total = BlockRecord(1, 0, stream.rows, answer.counts(), answer.model_calls, answer.model_rows)
+        total = BlockRecord(1, 0, chunks.rows, answer.counts(), answer.model_calls, answer.model_rows)
     else:
-        total = explain_table(run, explainer, stream, progress, ensemble)
+        total = explain_table(run, explainer, chunks, progress, ensemble)
     _print_total(total, verbose, out, evidence)
 
 
@@ -167,6 +140,6 @@ def _check_evidence(evidence: Path | None, out: Path, sign: Path | None, secret:
 
 
 def _print_total(total: BlockRecord, verbose: bool, out: Path, evidence: Path | None = None) -> None:
-    asked = f" The model was asked {total.calls:,} times about {total.asked:,} rows." if verbose else ""
+    asked = f" The model was queried {total.calls:,} times for {total.asked:,} rows." if verbose else ""
     written = out if evidence is None else f"{out}, {evidence}"
     Console().print(f"{summary(total.rows, total.counts)}{asked} Written: {written}", highlight=False, soft_wrap=True)

@@ -30,7 +30,7 @@ def fit(
     table: TablePath,
     out: Annotated[Path, typer.Option(help="Where to write the fitted explainer, NAME.tdce")],
     label: Annotated[str | None, typer.Option(help="The column that the model predicts")] = None,
-    favourable: Annotated[str | None, typer.Option(help="The label that people hope for, or 'at least 620'")] = None,
+    favourable: Annotated[str | None, typer.Option(help="The favourable label, or 'at least 620'")] = None,
     model: Decider = None,
     immutable: Immutable = "",
     learn: Learn = "",
@@ -41,7 +41,7 @@ def fit(
     decimal: Decimal = ".",
     keep_rows: Annotated[bool, typer.Option("--keep-rows", help="Keep the training rows in NAME.tdce")] = False,
     fast: Annotated[
-        bool, typer.Option("--fast", help="Also learn to answer in one pass, thousands of rows a second")
+        bool, typer.Option("--fast", help="Also train a network for amortised answers, thousands of rows a second")
     ] = False,
 ) -> None:
     """Learn a table: a classifier of its label (or, with --model, none) and a diffusion model of its rows."""
@@ -53,7 +53,9 @@ def fit(
     frame = read_table(table, given, dialect)
     explainer = tdce.Explainer(model=model, seed=seed, keep_rows=keep_rows, fast=fast, progress=progress_mode())
     frozen, learned, codes = (names_of(text, frame.columns) for text in (immutable, learn, categorical))
-    explainer.fit(frame, label, favourable, given, frozen, learned, codes)
+    explainer.fit(
+        frame, label=label, favourable=favourable, schema=given, immutable=frozen, learn=learned, categorical=codes
+    )
     explainer.save(out)
     report, right = explainer.report, ""
     if report["accuracy"] is not None:

@@ -10,34 +10,15 @@ from rich.console import Console
 
 import tdce
 from tdce._core import InputError
-from tdce.cli.shared import (
-    PAGE,
-    Closeness,
-    Costs,
-    Decider,
-    Decimal,
-    Immutable,
-    Language,
-    ModelPath,
-    Options,
-    RowsPath,
-    Rules,
-    SeedOption,
-    Sep,
-    TargetPart,
-    Threshold,
-    Whom,
-    costs_of,
-    names_of,
-    progress_mode,
-    summary,
-)
+from tdce.cli.question import QuestionFlags, with_question
+from tdce.cli.shared import PAGE, Decider, Decimal, Language, ModelPath, RowsPath, Sep, Whom, progress_mode, summary
 from tdce.datasets import Dialect, check_writable, read_table
-from tdce.report import catalogue as messages
+from tdce.report import load_catalogue
 
 MEASURED = 1_000  # rows of a report that are measured unasked: seconds, where 10,000 take minutes
 
 
+@with_question
 def report(
     artefact: ModelPath,
     rows: RowsPath,
@@ -45,14 +26,8 @@ def report(
     table: Annotated[
         Path | None, typer.Option(help="Real people to show everybody beside, and to measure with")
     ] = None,
-    target: TargetPart = None,
-    n: Options = 1,
-    immutable: Immutable = "",
-    rule: Rules = None,
-    costs: Costs = "",
-    seed: SeedOption = 0,
-    closeness: Closeness = None,
-    threshold: Threshold = None,
+    *,
+    asked: QuestionFlags,
     model: Decider = None,
     metrics: Annotated[
         bool | None, typer.Option("--metrics/--no-metrics", help="Measure too (default: up to 1,000 rows)")
@@ -68,22 +43,17 @@ def report(
     Everybody is shown beside real people of --table, or of the training rows if NAME.tdce holds them, or else beside
     synthetic ones.
     """
-    from tdce.explainer import evaluate as measured
-
     check_writable(out, (PAGE,))
-    messages(language)
+    load_catalogue(language)
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model)
     frame = read_table(rows, explainer.schema, dialect)
     real = None if table is None else read_table(table, explainer.schema, dialect)
-    names = explainer.schema.names
-    answer = explainer.explain(
-        frame, target, n, names_of(immutable, names), rule or (), costs_of(costs, names), seed, closeness, threshold
-    )  # fmt: skip
+    answer = explainer.ask(frame, asked.question(explainer))
     found, left_out = {}, ""
     if metrics or (metrics is None and len(frame) <= MEASURED):
         try:
-            found = measured(explainer, answer, real)
+            found = explainer.evaluate(answer, real)
         except InputError as error:
             if metrics:
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tdce.explainer import Explainer
+    from tdce.methods import Question
+    from tdce.models import Ensemble
 
 TablePath = Annotated[Path, typer.Argument(metavar="TABLE", help="A table: .csv, .csv.gz or .parquet")]
 RowsPath = Annotated[Path, typer.Argument(metavar="ROWS", help="The rows to explain: .csv, .csv.gz or .parquet")]
@@ -23,27 +26,13 @@ ModelPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="An explain
 Immutable = Annotated[str, typer.Option(help="Columns that never change, separated by commas")]
 Learn = Annotated[str, typer.Option(help="Row numbers and ids to learn nevertheless, separated by commas")]
 Codes = Annotated[str, typer.Option("--categorical", help="Columns whose numbers are codes, separated by commas")]
-Options = Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals per row")]
-Closeness = Annotated[float | None, typer.Option(help="From 0 (typical of the target class) to 1 (nearest to the row)")]
 Sep = Annotated[str, typer.Option(help="The separator of cells in CSV files: one character, or the word tab")]
 Decimal = Annotated[str, typer.Option(help="The decimal mark in CSV files: . or ,")]
-Threshold = Annotated[float | None, typer.Option(help="Probability from which on the answer counts as a yes")]
-Rules = Annotated[
-    list[str] | None, typer.Option("--rule", help="What must hold, as 'loan <= 5 * income'; may be repeated")
-]
-Costs = Annotated[str, typer.Option(help="What changing a column costs, if not 1: age=5,phone=0")]
 Decider = Annotated[str | None, typer.Option("--model", help="A model of your own: FILE.onnx, or http://…/score")]
-Budget = Annotated[int | None, typer.Option(min=1, help="Ask the model about at most so many rows")]
-TargetPart = Annotated[
-    str | None,
-    typer.Option(help="The wanted label (default: the favourable one), or 'at least 620', '+500', 'not bad'"),
-]
 Language = Annotated[str, typer.Option(help="The language of a page: en, de, or with a region, de-CH")]
 Whom = Annotated[Literal["applicant", "analyst"], typer.Option(help="Who reads a page; an analyst may see more")]
 RealTable = Annotated[Path | None, typer.Option("--table", help="The table that was learned")]
-Robust = Annotated[
-    int, typer.Option(min=0, help="Answers that nearly all of so many models accept that are trained again on --table")
-]
+Robust = Annotated[int, typer.Option(min=0, help="Require 90 % of this many models, retrained on --table, to accept")]
 SeedOption = Annotated[int, typer.Option(min=0, help="The same seed gives the same result")]
 PAGE = ".html"
 
@@ -53,11 +42,14 @@ def wide_console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=200)
 
 
-def retrained_ensemble(explainer: Explainer, models: int, table: Path | None, dialect: Dialect) -> Any:
-    """The committee that is to accept the answers as well; None: none is asked for."""
-    if models == 0 or table is None:
-        return None
-    return explainer.retrain(read_table(table, explainer.schema, dialect), models)
+def retrained_ensemble(
+    explainer: Explainer, question: Question, table: Path | None, dialect: Dialect
+) -> tuple[Question, Ensemble | None]:
+    """The ensemble that should accept the answers, if the question wants one, and the question that names it."""
+    if question.robust is None or table is None:
+        return question, None
+    ensemble = explainer.retrain(read_table(table, explainer.schema, dialect), models=question.robust.models)
+    return replace(question, robust=ensemble.retraining), ensemble
 
 
 def require_table(table: Path | None, models: Mapping[str, int]) -> None:
@@ -68,9 +60,10 @@ def require_table(table: Path | None, models: Mapping[str, int]) -> None:
 
 
 def summary(rows: int, counts: Mapping[str, int]) -> str:
+    """`5 rows, 5 lines: 5 valid.`"""
     words = {"valid": "valid", "best_effort": "best effort", "already": "already there", "infeasible": "infeasible"}
-    said = ", ".join(f"{count:,} {words[status]}" for status, count in counts.items())
-    return f"{rows:,} rows, {sum(counts.values()):,} lines: {said}."
+    parts = ", ".join(f"{count:,} {words[status]}" for status, count in counts.items())
+    return f"{rows:,} rows, {sum(counts.values()):,} lines: {parts}."
 
 
 def progress_mode() -> Mode:

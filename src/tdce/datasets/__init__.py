@@ -1,4 +1,4 @@
-"""Tables from outside: the public data sets, files in CSV and Parquet, and tables that are read in chunks."""
+"""Tables from outside: the public data sets, CSV and Parquet files, and tables that are read in chunks."""
 
 from tdce._core.lazy import attach
 

@@ -1,6 +1,6 @@
-"""A table that is read in blocks, each exactly as it would be in the whole: the same dtypes, the same row labels.
+"""A table that is read in chunks, with the same dtypes and row labels as if it were read at once.
 
-A first pass over the files decides what every column holds, and checks every cell before any work is done.
+A first pass over the files decides what each column holds and checks every cell before any work is done.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ import pyarrow.parquet as pq
 
 from tdce._core import InputError, Name, listing
 from tdce.datasets.csv_types import CsvColumn
-from tdce.datasets.files import READABLE, RETURN, Dialect, check_csv, csv_settings, reading, suffix_of, widened
+from tdce.datasets.files import READABLE, RETURN, Dialect, check_csv, csv_settings, reading, suffix_of, widen
 from tdce.schema import Schema
 
-CHUNK_ROWS = 1024  # rows; when a run is stopped, no more than this is lost for each worker
-AHEAD = 8  # blocks that are read at a time
+CHUNK_ROWS = 1024  # when a run is stopped, each worker loses at most this many rows
+CHUNKS_PER_READ = 8
 PARQUET = ".parquet"
 
 
-def files_of(rows: Path) -> tuple[Path, ...]:
-    """A file, the tables in a folder, or those that a pattern such as `2024/*.csv` matches; by name."""
+def find_tables(rows: Path) -> tuple[Path, ...]:
+    """The files of a table, by name: a file, the tables in a folder, or the matches of a pattern such as `2024/*.csv`."""
     if rows.is_dir():
-        found = [path for path in sorted(rows.iterdir()) if path.name.lower().endswith(READABLE) and _is_data(path)]
-        if not found:
+        paths = [path for path in sorted(rows.iterdir()) if path.name.lower().endswith(READABLE) and _is_data(path)]
+        if not paths:
             raise InputError(f"the folder {rows} has no table: no file in it ends with one of {listing(READABLE)}")
     elif rows.exists() or not any(mark in str(rows) for mark in "*?["):
-        found = [rows]
+        paths = [rows]
         suffix_of(rows, READABLE)
         if not rows.is_file():
             raise InputError(f"there is no file {rows}")
     else:
-        found = [path for path in map(Path, sorted(glob(str(rows), recursive=True))) if path.is_file()]
-        if not found:
+        paths = [path for path in map(Path, sorted(glob(str(rows), recursive=True))) if path.is_file()]
+        if not paths:
             raise InputError(f"no file matches {rows}")
-    kinds = {suffix_of(path, READABLE) == PARQUET: path for path in found}
+    kinds = {suffix_of(path, READABLE) == PARQUET: path for path in paths}
     if len(kinds) > 1:
-        raise InputError(f"{kinds[True]} is parquet and {kinds[False]} is CSV; explain them one kind after the other")
-    return tuple(found)
+        raise InputError(f"{kinds[True]} is parquet and {kinds[False]} is CSV; explain one kind after the other")
+    return tuple(paths)
 
 
 class ChunkedTable:
-    """Rows of one or several files. `survey` comes first, then `blocks`."""
+    """The rows of one or several files: first `survey` them, then read their `chunks`."""
 
     def __init__(self, files: tuple[Path, ...], schema: Schema, dialect: Dialect) -> None:
         self.files, self.dialect = files, dialect
@@ -58,90 +58,90 @@ class ChunkedTable:
         self.rows = 0
         self.names: list[Name] = []
         self.types: pa.Schema | None = None  # of parquet files
-        self.returns = False  # whether some text has a line end of the kind that pandas leaves bare
-        self._cells: dict[Name, CsvColumn] = {}
-        self._kinds: dict[Name, pd.CategoricalDtype] = {}
+        self.carriage_returns = False  # whether some text has a carriage return, which pandas does not quote
+        self._csv_columns: dict[Name, CsvColumn] = {}
+        self._categories: dict[Name, pd.CategoricalDtype] = {}
 
     def survey(self, check: Callable[[pd.DataFrame], Any] = lambda frame: None) -> None:
-        """Read everything once, a block at a time; `check` each block."""
+        """Read everything once, some chunks at a time, and `check` what is read."""
         for path in () if self.parquet else self.files:
             with reading(path):
                 check_csv(path, self.dialect)
         for frame in self._all_raw():
-            check(self._seen(frame))
+            check(self._note_types(frame))
             self.rows += len(frame)
         if self.rows == 0:
             raise InputError(f"{self.files[0]} has no rows" if len(self.files) == 1 else "the files have no rows")
 
-    def blocks(self, done: Container[int] = (), size: int | None = None) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Numbered from 0, of `size` rows (None: `BLOCK`) each but the last; those that are done are left out."""
+    def chunks(self, done: Container[int] = (), size: int | None = None) -> Iterator[tuple[int, pd.DataFrame]]:
+        """Chunks, numbered from 0, of `size` rows (None: `CHUNK_ROWS`) but for the last; those in `done` are left out."""
         waiting, count, number, size = list[pd.DataFrame](), 0, 0, size or CHUNK_ROWS
         for frame in self._all_raw():
             waiting.append(frame)
             count += len(frame)
             if count >= size:
                 whole = pd.concat(waiting) if len(waiting) > 1 else waiting[0]
-                yield from self._cut(whole.iloc[: count - count % size], number, size, done)
+                yield from self._split(whole.iloc[: count - count % size], number, size, done)
                 waiting, number, count = [whole.iloc[count - count % size :]], number + count // size, count % size
         if count:
-            yield from self._cut(pd.concat(waiting), number, size, done)
+            yield from self._split(pd.concat(waiting), number, size, done)
 
-    def _cut(
+    def _split(
         self, frame: pd.DataFrame, first: int, size: int, done: Container[int]
     ) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Blocks of raw rows, settled together: that is quicker than one by one."""
+        """The chunks of some rows, whose dtypes are set together because that is quicker."""
         starts = {first + i: i * size for i in range(-(-len(frame) // size)) if first + i not in done}
-        settled = self._settled(frame) if starts else frame
+        typed = self._with_dtypes(frame) if starts else frame
         for number, start in starts.items():
-            yield number, settled.iloc[start : start + size]
+            yield number, typed.iloc[start : start + size]
 
     @property
-    def count(self) -> int:
-        """Of blocks."""
+    def chunk_count(self) -> int:
+        """The number of chunks."""
         return -(-self.rows // CHUNK_ROWS)
 
-    def types_of_objects(self) -> dict[Name, pa.DataType]:
-        """Of columns whose pandas dtype does not tell: what they hold in a parquet file."""
+    def object_types(self) -> dict[Name, pa.DataType]:
+        """The types in a parquet file of columns whose pandas dtype does not tell."""
         if self.types is not None:
             return {name: self.types.field(str(name)).type for name in self.names}
-        found = {}
-        for name, cells in self._cells.items():
-            found[name] = pa.string()
-            if cells.words is not None:
-                with suppress(ValueError, TypeError):  # flags beside words: what is written will say so
-                    found[name] = pa.array([cell for cell in cells.examples.values() if cell == cell]).type
-        return found
+        types = {}
+        for name, column in self._csv_columns.items():
+            types[name] = pa.string()
+            if column.categories is not None:
+                with suppress(ValueError, TypeError):  # flags beside text: writing will raise the error
+                    types[name] = pa.array([cell for cell in column.examples.values() if cell == cell]).type
+        return types
 
-    def type_of_labels(self) -> pa.DataType | None:
-        """Of row labels that a parquet file has kept in a column of its own."""
+    def label_type(self) -> pa.DataType | None:
+        """The type of row labels that a parquet file keeps in a column of its own."""
         if self.types is None:
             return None
-        kept = [name for name in (self.types.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
-        return self.types.field(kept[0]).type if len(kept) == 1 else None
+        names = [name for name in (self.types.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
+        return self.types.field(names[0]).type if len(names) == 1 else None
 
     def fingerprint(self) -> list[str]:
-        """What the files hold, for whoever wants to know whether it is the same."""
-        found = []
+        """The names and digests of the files, by which a later run knows whether they are the same."""
+        digests = []
         for path in self.files:
             with reading(path), open(path, "rb") as file:
                 digest = sha256()
                 while part := file.read(1 << 20):
                     digest.update(part)
-            found.append(f"{path.name} {digest.hexdigest()}")
-        return found
+            digests.append(f"{path.name} {digest.hexdigest()}")
+        return digests
 
     def _all_raw(self) -> Iterator[pd.DataFrame]:
         start = 0
         for path in self.files:
             for frame in self._raw(path):
-                if isinstance(frame.index, pd.RangeIndex):  # not labels that a parquet file has kept
+                if isinstance(frame.index, pd.RangeIndex):  # not labels from a parquet file
                     first, step = self._labels
                     frame.index = pd.RangeIndex(first + step * start, first + step * (start + len(frame)), step)
                 yield frame
                 start += len(frame)
 
     def _raw(self, path: Path) -> Iterator[pd.DataFrame]:
-        """A file's rows as they are read, under the first file's columns."""
+        """A file's rows as they are read, with the columns of the first file in their order."""
         with reading(path):
             if self.parquet:
                 self._check_types(path)
@@ -151,8 +151,8 @@ class ChunkedTable:
                     self.names = list(frame.columns)
                 if set(frame.columns) != set(self.names):
                     differ = sorted(map(str, set(frame.columns) ^ set(self.names)))
-                    raise InputError(f"{path} and {self.files[0]} differ in their columns: {listing(differ)}; give "
-                                     "them the same ones, or explain them one after the other")  # fmt: skip
+                    raise InputError(f"{path} and {self.files[0]} have different columns: {listing(differ)}; give "
+                                     "them the same columns, or explain one file after the other")  # fmt: skip
                 yield frame[self.names]
 
     def _check_types(self, path: Path) -> None:
@@ -166,45 +166,45 @@ class ChunkedTable:
 
     @property
     def _labels(self) -> tuple[int, int]:
-        """The first row's label and the step to the next, which a parquet file may have noted."""
+        """The first row's label and the step to the next, which a parquet file may state."""
         if self.types is not None and len(self.files) == 1:
             for index in (self.types.pandas_metadata or {}).get("index_columns", ()):
                 if isinstance(index, dict) and index.get("kind") == "range":
                     return index["start"], index["step"]
         return 0, 1
 
-    def _seen(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Take note of what the columns hold; the frame with the dtypes of what is here."""
-        here = {}
+    def _note_types(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Take note of what the columns hold; return the frame with the dtypes that fit its own cells."""
+        own = {}
         for name in self.names:
             column = frame[name]
-            self.returns = self.returns or _has_returns(column)
+            self.carriage_returns = self.carriage_returns or _has_carriage_returns(column)
             if not self.parquet:
-                cells = CsvColumn(self.features.get(name), self.dialect.decimal)
-                cells.see(column)
-                self._cells.setdefault(name, CsvColumn(self.features.get(name), self.dialect.decimal)).add(cells)
-                here[name] = cells
+                own[name] = CsvColumn(self.features.get(name), self.dialect.decimal)
+                own[name].see(column)
+                whole = self._csv_columns.setdefault(name, CsvColumn(self.features.get(name), self.dialect.decimal))
+                whole.add(own[name])
             elif isinstance(column.dtype, pd.CategoricalDtype):
-                known = self._kinds.get(name, column.dtype)
+                known = self._categories.get(name, column.dtype)
                 new = column.dtype.categories.difference(known.categories, sort=False)
-                self._kinds[name] = pd.CategoricalDtype(known.categories.append(new), known.ordered)
-        return self._settled(frame, here)
+                self._categories[name] = pd.CategoricalDtype(known.categories.append(new), known.ordered)
+        return self._with_dtypes(frame, own)
 
-    def _settled(self, frame: pd.DataFrame, cells: Mapping[Name, CsvColumn] | None = None) -> pd.DataFrame:
-        """With the dtypes of the whole table; or those that some of its cells would have."""
-        settled = {}
+    def _with_dtypes(self, frame: pd.DataFrame, columns: Mapping[Name, CsvColumn] | None = None) -> pd.DataFrame:
+        """The frame with the dtypes of the whole table, or with those of the given columns."""
+        typed = {}
         for name in self.names:
             column = frame[name]
             if not self.parquet:
-                column = (cells or self._cells)[name].parse(column)
-            elif name in self._kinds:
-                column = column.astype(self._kinds[name])
-            settled[name] = widened(column, self.features.get(name))
-        return pd.DataFrame(settled, index=frame.index)
+                column = (columns or self._csv_columns)[name].parse(column)
+            elif name in self._categories:
+                column = column.astype(self._categories[name])
+            typed[name] = widen(column, self.features.get(name))
+        return pd.DataFrame(typed, index=frame.index)
 
 
-def frame_of(table: pa.Table) -> pd.DataFrame:
-    """A part of a parquet file as pandas would read it from a file of its own, to the dtype."""
+def arrow_to_frame(table: pa.Table) -> pd.DataFrame:
+    """An Arrow table as pandas would read it from a parquet file, to the dtype."""
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="none")
     return pd.read_parquet(buffer, dtype_backend="numpy_nullable")
@@ -212,18 +212,18 @@ def frame_of(table: pa.Table) -> pd.DataFrame:
 
 def _parquet_frames(path: Path) -> Iterator[pd.DataFrame]:
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(AHEAD * CHUNK_ROWS):
-            frame = frame_of(pa.Table.from_batches([batch]))
+        for batch in file.iter_batches(CHUNKS_PER_READ * CHUNK_ROWS):
+            frame = arrow_to_frame(pa.Table.from_batches([batch]))
             yield frame.reset_index(drop=True) if isinstance(frame.index, pd.RangeIndex) else frame
 
 
 def _csv_frames(path: Path, dialect: Dialect) -> Iterator[pd.DataFrame]:
-    with pd.read_csv(path, chunksize=AHEAD * CHUNK_ROWS, **csv_settings(dialect)) as parts:
+    with pd.read_csv(path, chunksize=CHUNKS_PER_READ * CHUNK_ROWS, **csv_settings(dialect)) as parts:
         yield from parts
 
 
-def _has_returns(column: pd.Series[Any]) -> bool:
-    """Whether some text has a line end of the kind that pandas leaves bare."""
+def _has_carriage_returns(column: pd.Series[Any]) -> bool:
+    """Whether some text has a carriage return, which pandas does not quote."""
     if isinstance(column.dtype, pd.StringDtype):
         return bool(column.str.contains(RETURN, regex=False).any())
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -233,5 +233,5 @@ def _has_returns(column: pd.Series[Any]) -> bool:
 
 
 def _is_data(path: Path) -> bool:
-    """Engines write marks beside their tables, with names such as `_SUCCESS`."""
+    """Whether a file is a table; engines write markers beside their tables, with names such as `_SUCCESS`."""
     return path.is_file() and not path.name.startswith(("_", "."))

@@ -1,9 +1,9 @@
-"""Tables on disk: reads csv, csv.gz and parquet, writes these and jsonl. A file appears whole or not at all."""
+"""Tables on disk: reads .csv, .csv.gz and .parquet, writes these and .jsonl. A file appears complete or not at all."""
 
 from __future__ import annotations
 
 import csv
-import fcntl
+import errno
 import gzip
 import io
 import json
@@ -14,9 +14,8 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from errno import EDQUOT, ENOSPC
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 import pandas as pd
@@ -28,15 +27,16 @@ from tdce.schema import Column, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
-DRAFT = ".tdce-"  # until it is whole, a file has a temporary name: this prefix and
-DIGITS = 16  # digits of a random number
+DRAFT_PREFIX = ".tdce-"  # until it is complete, a file has a temporary name: this prefix and
+DRAFT_DIGITS = 16  # digits of a random number
+DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))  # not every system has quotas
 TAB, RETURN = "\t", "\r"
 SEPARATORS = {";": "semicolons", TAB: "tabs", ",": "commas", "|": "bars"}
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written: the separator of its cells, and its decimal mark."""
+    """How a CSV file is written: the separator of its cells and its decimal mark."""
 
     sep: str = ","
     decimal: str = "."
@@ -45,16 +45,17 @@ class Dialect:
         if self.sep in ("tab", "\\t"):
             object.__setattr__(self, "sep", "\t")
         if len(self.sep) != 1 or self.sep.isalnum() or self.sep in '"\r\n.+-_':
-            raise InputError(f"--sep is {show(self.sep)}; it must be one character such as , ; or |, or the word tab")
+            raise InputError(f"--sep is {show(self.sep)}; it must be one character, such as , ; or |, or the word tab")
         if self.decimal not in (".", ","):
             raise InputError(f"--decimal is {show(self.decimal)}; it must be . or ,")
         if self.sep == self.decimal:
-            raise InputError("--sep and --decimal are both a comma; name the separator of the cells, e.g. --sep ';'")
+            raise InputError("--sep and --decimal are both a comma; name another separator, e.g. --sep ';'")
 
 
 def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None = None) -> pd.DataFrame:
-    """A table, by the file's ending. In CSV an empty cell is missing; a column whose cells are all numbers is numeric
-    (whole numbers stay whole beside missing cells), all else is text. A schema's kinds take precedence."""
+    """Read a table by the file's ending. In CSV an empty cell is missing, a column whose cells are all numbers is
+    numeric (whole numbers stay whole beside missing cells), and any other column is text. A schema's kinds take
+    precedence."""
     dialect = dialect or Dialect()
     suffix = suffix_of(path, READABLE)
     if not os.path.isfile(path):
@@ -75,27 +76,27 @@ def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None
             cells = CsvColumn(features.get(name), dialect.decimal)
             cells.see(column)
             column = cells.parse(column)
-        frame[name] = widened(column, features.get(name))
+        frame[name] = widen(column, features.get(name))
     return frame
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Whatever stands in the way of reading a file is one line with its name."""
+    """Turn any error in reading a file into one line with the file's name."""
     kind = suffix_of(path, READABLE).lstrip(".")
     try:
         yield
     except InputError:
         raise
     except UnicodeError:
-        raise InputError(f"{path} cannot be read as {kind}: it is not UTF-8; save it as UTF-8") from None
+        raise InputError(f"{path} cannot be read as {kind}: it is not in UTF-8; save it as UTF-8") from None
     except (ValueError, OSError, EOFError, csv.Error, zlib.error) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise InputError(f"{path} cannot be read as {kind}: {reason}") from None
 
 
 def csv_settings(dialect: Dialect) -> dict[str, Any]:
-    """For pandas: every cell is text, or missing if it is empty."""
+    """Settings for pandas: every cell is text, or missing if it is empty."""
     return {"sep": dialect.sep, "dtype": str, "keep_default_na": False, "na_values": [""], "encoding": "utf-8-sig"}
 
 
@@ -104,24 +105,24 @@ def write_table(path: Path, frame: pd.DataFrame, dialect: Dialect | None = None)
     if suffix_of(path, WRITABLE) == ".parquet":
         write_whole(path, _parquet(path, frame))
     else:
-        write_whole(path, lines_of(path, frame, dialect or Dialect()))
+        write_whole(path, encode_table(path, frame, dialect or Dialect()))
 
 
-def lines_of(path: Path, frame: pd.DataFrame, dialect: Dialect, header: bool = True, quoted: bool = False) -> bytes:
-    """A frame as the content of a .csv, .csv.gz or .jsonl file, or as a part of it. Parts, one after the other, are
-    the whole if the first alone has a header; `quoted`: some other part has a line end in a cell."""
+def encode_table(path: Path, frame: pd.DataFrame, dialect: Dialect, header: bool = True, quoted: bool = False) -> bytes:
+    """A frame as the content of a .csv, .csv.gz or .jsonl file, or of a part of it. Concatenated parts make a complete
+    file if only the first has a header; `quoted`: some part has a carriage return in a cell."""
     suffix = suffix_of(path, WRITABLE)
     text = _json_lines(frame) if suffix == ".jsonl" else _csv(frame, dialect, header, quoted)
     try:
         content = text.encode()
     except UnicodeEncodeError as error:
-        raise InputError(f"{path} cannot be written: {show(text[error.start])} is half a character, which no file "
-                         "can hold; correct the text")  from None  # fmt: skip
+        raise InputError(f"{path} cannot be written: {show(text[error.start])} is half a surrogate pair, which UTF-8 "
+                         "cannot encode; correct the text")  from None  # fmt: skip
     return gzip.compress(content, mtime=0) if suffix == ".csv.gz" else content
 
 
 def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> None:
-    """An error, before any work is done, if no file of this name can be written; `endings` None: any ending."""
+    """Raise an error, before any work is done, if this file cannot be written; `endings` None: any ending will do."""
     if endings is not None:
         suffix_of(path, endings)
     _check_target(path)
@@ -129,21 +130,21 @@ def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> No
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """The file has this content, or is as it was."""
+    """Write a file atomically: it has this content, or is as it was."""
     with whole_file(path) as file:
         file.write(content)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """The same, for its owner alone."""
+    """The same, readable by its owner only."""
     with whole_file(path) as file:
-        os.fchmod(file.fileno(), 0o600)
+        os.chmod(file.name, 0o600)
         file.write(content)
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write beside the file, then rename: nobody ever sees half of it, and what is there stays after a power cut."""
+    """Write to a draft beside the file, then rename it: nobody ever sees half of it, and it survives a power cut."""
     _check_target(path)
     _sweep(path.parent)
     try:
@@ -152,16 +153,18 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+                _close_on_windows(file)
                 os.replace(file.name, path)
             finally:
+                _close_on_windows(file)
                 Path(file.name).unlink(missing_ok=True)
     except OSError as error:
-        raise unwritable(path, error) from None
-    sync(path.parent)
+        raise write_error(path, error) from None
+    sync_folder(path.parent)
 
 
 def make_folder(path: Path) -> None:
-    """Together with its parents, and such that files can be written in it; it may exist already."""
+    """Make a folder and its parents, and check that files can be written in it; it may exist already."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -172,7 +175,7 @@ def make_folder(path: Path) -> None:
 
 
 def _check_target(path: Path) -> None:
-    """There is a folder for the file, and nothing in its place that must not be replaced."""
+    """Check that the folder exists, and that nothing stands in the file's place that must not be replaced."""
     if not os.path.isdir(path.parent):
         raise InputError(f"there is no folder {path.parent} to write {path.name} into")
     try:
@@ -180,7 +183,7 @@ def _check_target(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:  # the name is too long, for instance
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
     if stat.S_ISDIR(mode):
         raise InputError(f"{path} is a folder; name a file")
     if not stat.S_ISREG(mode):
@@ -190,25 +193,27 @@ def _check_target(path: Path) -> None:
 
 
 def _try_folder(folder: Path, path: Path) -> None:
-    """Create a file and remove it: permission bits do not tell everything."""
+    """Create a file and remove it, because permission bits do not tell everything."""
     try:
         with _draft(folder) as file:
+            _close_on_windows(file)
             os.unlink(file.name)
     except OSError as error:
-        raise unwritable(path, error) from None
+        raise write_error(path, error) from None
 
 
-def unwritable(path: Path, error: OSError) -> InputError:
-    way_out = "make room, or name another folder" if error.errno in (ENOSPC, EDQUOT) else "name another folder"
+def write_error(path: Path, error: OSError) -> InputError:
+    """The error that a file cannot be written."""
+    way_out = "make room, or name another folder" if error.errno in DISK_FULL else "name another folder"
     return InputError(f"{path} cannot be written: {error.strerror}; {way_out}")
 
 
 def _draft(folder: Path) -> BinaryIO:
     """A new file, locked as long as its writer has it open, so that the sweep of another process leaves it alone."""
     while True:
-        file = open(folder / f"{DRAFT}{secrets.token_hex(DIGITS // 2)}", "xb")  # noqa: SIM115
-        with suppress(OSError):  # a file system without locks, where nothing is ever swept
-            fcntl.flock(file, fcntl.LOCK_EX)
+        file = open(folder / f"{DRAFT_PREFIX}{secrets.token_hex(DRAFT_DIGITS // 2)}", "xb")  # noqa: SIM115
+        with suppress(OSError):  # without locks nothing is ever swept
+            lock_file(file)
         if os.path.exists(file.name):
             return file
         file.close()  # swept in the moment before it was locked
@@ -216,15 +221,31 @@ def _draft(folder: Path) -> BinaryIO:
 
 def _sweep(folder: Path) -> None:
     """Remove the drafts of writers that were killed."""
-    for path in folder.glob(DRAFT + DIGITS * "[0-9a-f]"):
+    for path in folder.glob(DRAFT_PREFIX + DRAFT_DIGITS * "[0-9a-f]"):
         with suppress(OSError), open(path, "r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # an error while its writer lives
+            lock_file(file, wait=False)  # an error while its writer lives
             path.unlink()
 
 
-def sync(folder: Path) -> None:
-    """The new name reaches the disk too, where the system can do that."""
-    with suppress(OSError):
+def lock_file(file: IO[Any], wait: bool = True) -> None:
+    """Lock an open file until it is closed. An OSError says that another process has it (if `wait` is false), or that
+    the system has no such locks (Windows)."""
+    try:
+        import fcntl
+    except ImportError:
+        raise OSError(errno.ENOTSUP, "this system cannot lock files") from None
+    fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _close_on_windows(file: BinaryIO) -> None:
+    """Windows neither renames nor removes an open file; elsewhere it stays open, because closing it would unlock it."""
+    if os.name == "nt":
+        file.close()
+
+
+def sync_folder(folder: Path) -> None:
+    """Write a folder's list of files to the disk, so that a new name survives a power cut; not on every system."""
+    with suppress(OSError):  # Windows opens no folders
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -233,6 +254,7 @@ def sync(folder: Path) -> None:
 
 
 def suffix_of(path: Path, known: tuple[str, ...]) -> str:
+    """The one of the known endings that a file has."""
     for suffix in known:
         if path.name.lower().endswith(suffix):
             return suffix
@@ -240,7 +262,8 @@ def suffix_of(path: Path, known: tuple[str, ...]) -> str:
 
 
 def check_csv(path: Path, dialect: Dialect) -> None:
-    """Every line has as many cells as the header and no name appears twice; pandas would shift, fill or rename."""
+    """Check that every line has as many cells as the header and that no name appears twice: pandas would shift cells,
+    fill them or rename columns."""
     opened = gzip.open if path.name.lower().endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(file, strict=True, delimiter=dialect.sep)
@@ -249,7 +272,7 @@ def check_csv(path: Path, dialect: Dialect) -> None:
             other = next((mark for mark in SEPARATORS if mark in header[0] and mark != dialect.sep), None)
             if other is not None:
                 raise ValueError(f"its cells seem to be separated by {SEPARATORS[other]}, not by {dialect.sep!r}; "
-                                 f"say so with --sep {'tab' if other == TAB else repr(other)}")  # fmt: skip
+                                 f"use --sep {'tab' if other == TAB else repr(other)}")  # fmt: skip
         twice = [name for i, name in enumerate(header) if name in header[:i]]
         if twice:
             raise ValueError(f"column {twice[0]!r} appears twice; rename or drop one of them")
@@ -258,20 +281,20 @@ def check_csv(path: Path, dialect: Dialect) -> None:
                 raise ValueError(f"line {lines.line_num} has {len(cells)} cells, but the header has {len(header)}")
 
 
-def widened(column: pd.Series[Any], feature: Column | None) -> pd.Series[Any]:
-    """Whole numbers in a column that may have decimals: make room for these."""
+def widen(column: pd.Series[Any], feature: Column | None) -> pd.Series[Any]:
+    """A column of whole numbers as floats, if its feature may have decimals."""
     fractional = isinstance(feature, Numeric) and (feature.step is None or not feature.step.is_integer())
     return column.astype("Float64") if fractional and pd.api.types.is_integer_dtype(column.dtype) else column
 
 
 def _csv(frame: pd.DataFrame, dialect: Dialect, header: bool, quoted: bool) -> str:
-    if dialect.decimal != ".":  # which pandas heeds only in its plain floats
+    if dialect.decimal != ".":  # which pandas applies only to its plain floats
         frame = frame.astype({name: "float64" for name, dtype in frame.dtypes.items() if is_float_dtype(dtype)})
     settings: dict[str, Any] = {
         "sep": dialect.sep, "decimal": dialect.decimal, "index": False, "header": header, "lineterminator": "\n",
     }  # fmt: skip
     text: str = "" if quoted else frame.to_csv(**settings)
-    if quoted or RETURN in text:  # which pandas leaves bare: a line end to any reader
+    if quoted or RETURN in text:  # which pandas does not quote: readers would take it for the end of a line
         text = frame.to_csv(**settings, quoting=csv.QUOTE_NONNUMERIC)
     return text
 
@@ -280,7 +303,7 @@ def _parquet(path: Path, frame: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     try:
         frame.to_parquet(buffer, index=False)
-    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # words and numbers in one column, say
+    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # text and numbers in one column, say
         raise InputError(f"{path} cannot be written as parquet: {'; '.join(map(str, error.args))}; "
                          "a .csv file can hold any table") from None  # fmt: skip
     return buffer.getvalue()

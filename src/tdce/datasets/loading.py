@@ -1,4 +1,4 @@
-"""The five public tables of the benchmark: `load("german")` gives rows, schema and splits."""
+"""The benchmark's five public data sets: `load("german")` gives rows, schema and splits."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tdce._core import InputError, listing
-from tdce.datasets.sampling import shuffled
+from tdce.datasets.sampling import random_order
 from tdce.datasets.sources import find, read
-from tdce.datasets.tables import SETS, Preset, Table
+from tdce.datasets.tables import PUBLISHED_TABLES, Preset, PublishedTable
 from tdce.schema import Categorical, Numeric, Schema
 
 __all__ = ["CatalogueEntry", "Dataset", "Splits", "catalogue", "load"]
@@ -30,14 +30,14 @@ class Splits(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A table ready to explain: raw values with the label last, what may change, and the splits."""
+    """A table ready to be explained: raw values with the label last, the schema, and the splits."""
 
     name: str
     preset: str
     frame: pd.DataFrame = field(repr=False)
     label: str
     favourable: str
-    schema: Schema = field(repr=False)  # natural immutables are frozen
+    schema: Schema = field(repr=False)  # features such as age are immutable
     splits: Splits = field(repr=False)
     mask: str  # the one feature that the benchmark masks
     notes: str = field(repr=False)  # what this preset did to the published table
@@ -52,7 +52,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One line of the catalogue."""
+    """A data set in the catalogue."""
 
     name: str
     title: str
@@ -65,14 +65,14 @@ class CatalogueEntry:
 
 
 def load(name: str, preset: str = "full", seed: int = 0) -> Dataset:
-    """One of the tables of `catalogue()`.
+    """Load one of the data sets of `catalogue()`.
 
-    `preset`: "full" is every row with the published features; "paper" is as near to the paper's columns and sizes as
+    The preset "full" has every row and the published features; "paper" is as close to the paper's columns and sizes as
     the data allow. `seed` draws the splits; the rows of `frame` are the same for every seed.
     """
     table, recipe = _choose(name, preset)
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed {seed!r} must be a whole number, 0 or greater")
+        raise InputError(f"seed is {seed!r}; it must be a whole number, 0 or greater")
     raw = read(table)
     prepared = recipe.prepare(raw) if recipe.prepare else raw
     frame = _whole_numbers(prepared[[*recipe.features, table.label]].reset_index(drop=True))
@@ -92,14 +92,14 @@ def load(name: str, preset: str = "full", seed: int = 0) -> Dataset:
 
 
 def catalogue() -> list[CatalogueEntry]:
-    """Every table: where it comes from, its licence, and whether it is present."""
-    return [_entry(table) for table in SETS.values()]
+    """All data sets: where each comes from, its licence, and whether it is present."""
+    return [_entry(table) for table in PUBLISHED_TABLES.values()]
 
 
-def _choose(name: str, preset: str) -> tuple[Table, Preset]:
-    if name not in SETS:
-        raise InputError(f"there is no data set {name!r}; known: {listing(SETS)}")
-    table = SETS[name]
+def _choose(name: str, preset: str) -> tuple[PublishedTable, Preset]:
+    if name not in PUBLISHED_TABLES:
+        raise InputError(f"there is no data set {name!r}; known: {listing(PUBLISHED_TABLES)}")
+    table = PUBLISHED_TABLES[name]
     if preset in table.presets:
         return table, table.presets[preset]
     if preset == "paper":
@@ -108,7 +108,7 @@ def _choose(name: str, preset: str) -> tuple[Table, Preset]:
 
 
 def _whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Whole numbers beside missing cells are read as floats; here they are whole again (Int64)."""
+    """Make columns of whole numbers whole again (Int64), which pandas reads as floats beside missing cells."""
     whole = {
         name: "Int64" if column.isna().any() else "int64"
         for name, column in frame.select_dtypes("float64").items()
@@ -117,12 +117,12 @@ def _whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(whole)
 
 
-def _schema(frame: pd.DataFrame, table: Table, recipe: Preset) -> Schema:
-    found = Schema.infer(frame, label=table.label)
+def _schema(frame: pd.DataFrame, table: PublishedTable, recipe: Preset) -> Schema:
+    inferred = Schema.infer(frame, label=table.label)
     features = tuple(
-        Numeric(f.name, low=0, high=1, step=1.0, missing=f.missing) if f.name in recipe.flags else f for f in found
+        Numeric(f.name, low=0, high=1, step=1.0, missing=f.missing) if f.name in recipe.flags else f for f in inferred
     )
-    schema = Schema(features, found.laws, recipe.rules, outcomes=recipe.outcomes).freeze(*recipe.immutable)
+    schema = Schema(features, inferred.laws, recipe.rules, outcomes=recipe.outcomes).freeze(*recipe.immutable)
     for name, words in recipe.words.items():
         schema = schema.change(name, words=words)
     return schema
@@ -130,11 +130,11 @@ def _schema(frame: pd.DataFrame, table: Table, recipe: Preset) -> Schema:
 
 def _split(rows: int, held_out: int, seed: int) -> Splits:
     """`held_out` rows each for validation and test, the rest for training."""
-    train, validation, test = np.split(shuffled(rows, seed), [rows - 2 * held_out, rows - held_out])
+    train, validation, test = np.split(random_order(rows, seed), [rows - 2 * held_out, rows - held_out])
     return Splits(train, validation, test)
 
 
-def _sizes(table: Table, preset: str, schema: Schema, splits: Splits) -> str:
+def _sizes(table: PublishedTable, preset: str, schema: Schema, splits: Splits) -> str:
     categorical = sum(isinstance(f, Categorical) for f in schema)
     train, validation, test = (f"{len(part):,}" for part in splits)
     return (
@@ -143,7 +143,7 @@ def _sizes(table: Table, preset: str, schema: Schema, splits: Splits) -> str:
     )
 
 
-def _entry(table: Table) -> CatalogueEntry:
+def _entry(table: PublishedTable) -> CatalogueEntry:
     present, where = find(table)
     return CatalogueEntry(
         name=table.name,

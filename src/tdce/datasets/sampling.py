@@ -1,4 +1,4 @@
-"""What the presets do to a table: derive columns, choose rows, balance classes."""
+"""How presets prepare a table: derive columns, choose rows, balance classes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import pandas as pd
 from numpy.typing import NDArray
 
 
-def shuffled(rows: int, seed: int) -> NDArray[np.int64]:
-    """A random order of row positions, the same on every machine and for good."""
-    # numpy keeps the raw words of Philox stable between versions, but not what its shuffling makes of them.
+def random_order(rows: int, seed: int) -> NDArray[np.int64]:
+    """A random order of row positions, the same on every machine and with every version of numpy."""
+    # numpy keeps the raw words of Philox stable between versions, but not its shuffling of them.
     words = np.random.Philox(seed).random_raw(rows)
     return np.argsort(words, kind="stable").astype(np.int64)
 
 
 def sample(frame: pd.DataFrame, size: int) -> pd.DataFrame:
-    """`size` rows in their own order, drawn with the fixed seed 0: everybody gets the same rows."""
-    return frame.iloc[np.sort(shuffled(len(frame), seed=0)[:size])]
+    """`size` rows in their own order, drawn with the fixed seed 0 so that everybody gets the same rows."""
+    return frame.iloc[np.sort(random_order(len(frame), seed=0)[:size])]
 
 
 def balance(frame: pd.DataFrame, label: str) -> pd.DataFrame:
@@ -27,7 +27,7 @@ def balance(frame: pd.DataFrame, label: str) -> pd.DataFrame:
 
 
 def adult_paper(frame: pd.DataFrame) -> pd.DataFrame:
-    """Four categories as 0/1 beside the others; where the country is missing, so is its flag."""
+    """Adds four categories as 0/1 flags; where the country is missing, so is its flag."""
     country = frame["native_country"]
     return frame.assign(  # PAPER[11]
         married_flag=frame["marital_status"].str.startswith("Married").astype("int64"),

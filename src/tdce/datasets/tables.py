@@ -1,4 +1,4 @@
-"""The tables: what each one is, where it comes from, and how its presets read it."""
+"""The public tables: what each one is, where it comes from, and its presets."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tdce.datasets.wording import GERMAN_OUTCOMES, GERMAN_WORDS
 
 @dataclass(frozen=True)
 class Preset:
-    """One reading of a table."""
+    """One version of a table: its features and rows, and what is known of them."""
 
     features: tuple[str, ...]
     mask: str  # the one feature that the benchmark masks
     notes: str
-    held_out: int = 1_000  # rows for validation, and again as many for test
+    held_out: int = 1_000  # rows for validation, and as many for test
     immutable: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()  # columns of 0 and 1 that count as numbers
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None  # derive columns, choose rows
-    rules: tuple[str, ...] = ()  # that any sensible advice keeps
-    words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of its features, for people
-    outcomes: Mapping[str, Any] = field(default_factory=dict)  # words for the label
+    rules: tuple[str, ...] = ()  # that any sensible advice satisfies
+    words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # wording of its features
+    outcomes: Mapping[str, Any] = field(default_factory=dict)  # wording of the label
 
 
 @dataclass(frozen=True)
-class Table:
-    """A published table as it is in its file."""
+class PublishedTable:
+    """A public table as it is in its file."""
 
     name: str
     title: str
@@ -59,7 +59,7 @@ ADULT_PAPER_NUMBERS = ("age", "education_num", "capital_gain", "capital_loss", "
 
 ADULT_RULES = ('workclass not in ("Never-worked", "Without-pay")',)  # nobody is told to earn nothing
 
-ADULT = Table(
+ADULT = PublishedTable(
     name="adult",
     title="Adult (Census Income)",
     rows=48_842,
@@ -105,7 +105,7 @@ GERMAN_FEATURES = (
     "foreign_worker",
 )  # fmt: skip
 
-GERMAN = Table(
+GERMAN = PublishedTable(
     name="german",
     title="German Credit (Statlog)",
     rows=1_000,
@@ -148,7 +148,7 @@ GMC_FEATURES = (
     "open_credit_lines", "times_90_days_late", "real_estate_loans", "times_60_89_days_late", "dependents",
 )  # fmt: skip
 
-GMC = Table(
+GMC = PublishedTable(
     name="gmc",
     title="Give Me Some Credit",
     rows=60_000,
@@ -195,7 +195,7 @@ LAW_FEATURES = (
     "family_income", "school_tier", "enrolment", "sex", "race",
 )  # fmt: skip
 
-LAW = Table(
+LAW = PublishedTable(
     name="law",
     title="Law school (LSAC bar passage)",
     rows=20_798,
@@ -235,7 +235,7 @@ LCD_FEATURES = ("debt_to_income", "loan_amount", "interest_rate", "annual_income
 LCD_PAPER_FEATURES = tuple("last_fico_score" if f == "fico_score" else f for f in LCD_FEATURES)
 LCD_PLACEHOLDERS = "A debt_to_income of -1 or 999 (one loan each) is a placeholder and became missing."
 
-LCD = Table(
+LCD = PublishedTable(
     name="lcd",
     title="Lending Club",
     rows=13_495,
@@ -271,4 +271,4 @@ LCD = Table(
     },
 )
 
-SETS: Mapping[str, Table] = {table.name: table for table in (ADULT, GERMAN, GMC, LAW, LCD)}
+PUBLISHED_TABLES: Mapping[str, PublishedTable] = {table.name: table for table in (ADULT, GERMAN, GMC, LAW, LCD)}

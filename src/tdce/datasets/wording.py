@@ -1,4 +1,4 @@
-"""How people read the columns of the German credit data, in English and German."""
+"""Wording of the German credit data for people, in English and German."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 
 def both(english: str, german: str) -> dict[str, str]:
+    """A text in both languages."""
     return {"en": english, "de": german}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -14,13 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tdce._core import InputError, Name, Positions, Value, check_path, same, show
-from tdce.audit import Chain, keys, write
 from tdce.datasets import check_writable, write_whole
 from tdce.explainer.provenance import Provenance
 from tdce.methods import MOST_REASONS, Explanation, Line, Question, rank_reasons
-from tdce.models import Oracle
-from tdce.report import Audience, Context, PlainNames, Population, Speaker, View, catalogue, note_text, render_page
-from tdce.schema import FeasibleSet, Schema
+from tdce.models import Goals, Usage, describe_goal, score_kind, target_parts
+from tdce.report import Audience, Context, PlainNames, Population, Speaker, View, load_catalogue, note_text, render_page
+from tdce.schema import Encoder, FeasibleSet, Schema
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -31,13 +30,12 @@ class Answer:
     rows: pd.DataFrame  # as the user gave them
     written: pd.DataFrame  # as they would have to be, one line per option
     schema: Schema
-    immutable: tuple[Name, ...]
-    question: Question
+    question: Question  # with everything that is immutable, and the costs of the schema
+    goals: Goals  # one per row
     explanation: Explanation
     target: NDArray[Any]  # (rows,) what is wanted, as people read it
     wanted: NDArray[Any]  # (rows,) the same as tuples of `TargetPart`
-    model_calls: int  # how often the model was asked
-    model_rows: int  # about how many different rows, over all calls
+    usage: Usage  # how often the model was queried
     context: Context | None = None  # what a report says about the explainer
     provenance: Provenance | None = None  # what it comes from
 
@@ -46,24 +44,25 @@ class Answer:
         cls,
         rows: pd.DataFrame,
         feasible: FeasibleSet,
+        goals: Goals,
         question: Question,
         explanation: Explanation,
-        classes: Sequence[Value],
-        oracle: Oracle,
+        labels: Sequence[Value],
+        usage: Usage,
         context: Context | None = None,
         provenance: Provenance | None = None,
     ) -> Self:
-        schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.options)
+        schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.n)
         written = feasible.encoder.write(
             explanation.raw.reshape(len(repeated), len(schema)), rows.iloc[repeated], explanation.own[repeated]
         )
-        target, wanted = np.empty((2, len(question.goals.kinds)), dtype=object)
-        for i, goal in enumerate(question.goals.kinds):
-            target[i], wanted[i] = goal.wanted(classes), goal.asks(classes)
-        which = question.goals.which.numpy()
+        target, wanted = np.empty((2, len(goals.kinds)), dtype=object)
+        for i, goal in enumerate(goals.kinds):
+            target[i], wanted[i] = describe_goal(goal, labels), target_parts(goal, labels)
+        which = goals.which.numpy()
         return cls(
-            rows.copy(), written, schema, feasible.immutable, question, explanation, target[which], wanted[which],
-            oracle.calls, oracle.rows, context, provenance,
+            rows.copy(), written, schema, question, goals, explanation, target[which], wanted[which], usage, context,
+            provenance,
         )  # fmt: skip
 
     @property
@@ -71,8 +70,23 @@ class Answer:
         return self.schema.names
 
     @property
+    def immutable(self) -> tuple[Name, ...]:
+        return self.question.immutable
+
+    @property
     def options(self) -> int:
-        return self.question.options
+        """How many options each row has."""
+        return self.question.n
+
+    @property
+    def model_calls(self) -> int:
+        """How often the model was queried."""
+        return self.usage.calls
+
+    @property
+    def model_rows(self) -> int:
+        """For how many different rows, over all calls."""
+        return self.usage.rows
 
     def __len__(self) -> int:
         return int(self.explanation.status.size)
@@ -92,18 +106,16 @@ class Answer:
         Added at the end: row, option, status, score_before, score_after, plausibility, note (with `tdce_` before a
         name that the table already uses).
         """
-        found, n, frame = self.explanation, self.options, self.written
-        added = {
-            "row": _labels(frame.index),
+        explanation, n = self.explanation, self.options
+        return add_columns(self.written, {
+            "row": _labels(self.written.index),
             "option": np.tile(np.arange(n), len(self.rows)),
-            "status": found.status.reshape(-1).astype(object),
-            "score_before": np.repeat(found.score_before, n),
-            "score_after": found.score_after.reshape(-1),
-            "plausibility": found.plausibility.reshape(-1),
+            "status": explanation.status.reshape(-1).astype(object),
+            "score_before": np.repeat(explanation.score_before, n),
+            "score_after": explanation.score_after.reshape(-1),
+            "plausibility": explanation.plausibility.reshape(-1),
             "note": self._notes.reshape(-1),
-        }
-        columns = {_unused(k, frame.columns): pd.Series(v, index=frame.index) for k, v in added.items()}
-        return pd.concat([frame, pd.DataFrame(columns, index=frame.index)], axis=1)
+        })  # fmt: skip
 
     def changes(self) -> pd.DataFrame:
         """One line per change: row, option, feature, before, after."""
@@ -134,7 +146,7 @@ class Answer:
             [
                 Line(str(found.status[r, o]), self.target[r], float(found.score_before[r]),
                      float(found.score_after[r, o]), float(found.plausibility[r, o]), changed.get((r, o), []),
-                     notes[r, o], self.question.goals.goal(r).shows == "prediction", reasons.get((r, o), []),
+                     notes[r, o], score_kind(self.goals.goal(r)) == "prediction", reasons.get((r, o), []),
                      found.notes[r, o], self.wanted[r])
                 for o in range(n)
             ]
@@ -199,13 +211,15 @@ class Answer:
         beside = self.context.population if population is None and self.context is not None else population
         barred = frozenset(name for name in self.features if not speaker.may_name(name))
         view = View(
-            self.rows, self.written, self.schema, self.question, self.explanation, self.immutable, self.context, beside,
-            barred, (self.model_calls, self.model_rows),
+            self.rows, self.written, self.schema, self.question, self.goals, self.explanation, self.context, beside,
+            barred, self.model_calls, self.model_rows,
         )  # fmt: skip
         write_whole(where, render_page(view, self.lines, speaker, title, metrics).encode())
 
     def evidence(self, secret: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
         """A record of what was asked, by what, and what was answered, as `to_evidence` writes it; docs/evidence.md."""
+        from tdce.audit import Chain, keys  # only here: whoever writes no evidence does not need it
+
         chain = Chain(None if secret is None else keys.secret(secret))
         return [json.loads(line) for line in (*chain.records(self), chain.end())]
 
@@ -222,15 +236,20 @@ class Answer:
         - `secret`: a file with a secret. With it the lines hold no value of any row, only hashes that nobody without
           the secret can guess.
         """
+        from tdce.audit import keys, write_evidence
+
         where = check_path("path", path)
         check_writable(where, endings=None)
         signer, hidden = None if sign is None else keys.signer(sign), None if secret is None else keys.secret(secret)
-        write(where, [self], signer, hidden)
+        write_evidence(where, [self], signer, hidden)
 
     @cached_property
     def _notes(self) -> NDArray[np.object_]:
         """(rows, options) for scripts."""
-        english, namer = catalogue("en"), PlainNames(column.name for column in self.schema if not column.words.named)
+        english, namer = (
+            load_catalogue("en"),
+            PlainNames(column.name for column in self.schema if not column.words.named),
+        )
         texts = np.full(self.explanation.notes.shape, "", dtype=object)
         for at, notes in np.ndenumerate(self.explanation.notes):
             if notes:
@@ -254,8 +273,27 @@ class Answer:
         return np.nonzero(~same(self.explanation.raw, self.explanation.own[:, None]))
 
 
-def _unused(name: str, taken: pd.Index[Any]) -> str:
-    """The name, with `tdce_` before it until the table does not have it."""
+ANSWER_COLUMNS = ("row", "option", "status", "score_before", "score_after", "plausibility", "note")
+"""The columns that an answer has after those of the table."""
+
+
+def empty_frame(encoder: Encoder, rows: pd.DataFrame) -> pd.DataFrame:
+    """What `Answer.to_frame` returns for no rows of this table: its columns and their dtypes."""
+    none = rows.head(0)
+    numbers, texts = np.zeros(0), np.zeros(0, dtype=object)
+    values = _labels(none.index), np.zeros(0, dtype=np.int64), texts, numbers, numbers, numbers, texts
+    raw = encoder.read(none)
+    return add_columns(encoder.write(raw, none, raw), dict(zip(ANSWER_COLUMNS, values, strict=True)))
+
+
+def add_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """A frame with further columns, with `tdce_` before names that it already has."""
+    added = {unused_name(name, frame.columns): pd.Series(v, index=frame.index) for name, v in columns.items()}
+    return pd.concat([frame, pd.DataFrame(added, index=frame.index)], axis=1)
+
+
+def unused_name(name: str, taken: Container[Any]) -> str:
+    """The name, with `tdce_` before it until it is not taken."""
     while name in taken:
         name = f"tdce_{name}"
     return name

@@ -40,25 +40,25 @@ from tdce._core import (
     same_names,
 )
 from tdce.datasets import write_whole
-from tdce.diffusion import KNOTS, TabularDiffusion
-from tdce.explainer.fitting import Fitted
+from tdce.diffusion import ENERGY_QUANTILES, TabularDiffusion
+from tdce.explainer.fitted import Fitted
 from tdce.explainer.sealed_file import Content, TensorHeader, Tensors, open_sealed, seal, tensors_of
 from tdce.methods import METHODS, Method, Proposer, setting_types
 from tdce.methods import proposer as proposing
 from tdce.models import (
-    FAVOURABLE,
+    FAVOURABLE_RULE,
     MAX_CLASSES,
     Classifier,
     Model,
     NetworkModel,
     Output,
     check_favourable,
-    favourable_entry,
-    favourable_of,
-    missing_model,
-    model_entry,
-    outputs_entry,
-    outputs_of,
+    favourable_from_json,
+    favourable_to_json,
+    missing_model_from_json,
+    model_to_json,
+    outputs_from_json,
+    outputs_to_json,
 )
 from tdce.schema import LARGEST_SCORE, Encoder, Schema, Sizes, Space
 
@@ -76,7 +76,7 @@ TAU = Rule(
 CONTENT = {
     "schema": OBJECT,  # as Schema.to_json writes it
     "label": or_null(NAME),
-    "favourable": FAVOURABLE,
+    "favourable": FAVOURABLE_RULE,
     "outputs": LIST,  # of kept.OUTPUT
     "classifier": or_null(OBJECT),  # CLASSIFIER; null if the user brought a model
     "model": or_null(OBJECT),  # kept.MODEL, if so
@@ -165,7 +165,7 @@ def _read(whole: bytes) -> Saved:
     """From the bytes to an explainer, each step relying only on what the steps before have checked."""
     content, entries = open_sealed(whole)
     check_json(content, CONTENT, "")
-    outputs = outputs_of(content["outputs"])
+    outputs = outputs_from_json(content["outputs"])
     schema = _schema(content)
     _agree(content, schema, outputs)
     method = _method(**content["method"])
@@ -186,9 +186,9 @@ def _read(whole: bytes) -> Saved:
         classifier = _filled("classifier", Classifier(**content["classifier"]), tensors)
         decides = NetworkModel(classifier, encoder.embed, outputs[0].classes)
     else:
-        classifier, decides = None, missing_model(content["model"], outputs, encoder)
+        classifier, decides = None, missing_model_from_json(content["model"], outputs, encoder)
     fitted = Fitted(
-        encoder, content["label"], favourable_of(content["favourable"]), classifier,
+        encoder, content["label"], favourable_from_json(content["favourable"]), classifier,
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
         raw, y, synthetic, quantiles, decides, content["report"], synthetic_scores=tensors.get("synthetic.score"),
         proposer=proposer,
@@ -204,10 +204,10 @@ def _content(saved: Saved) -> Content:
     return {
         "schema": json.loads(fitted.encoder.schema.to_json()),
         "label": fitted.label if fitted.label is None else plain(fitted.label),
-        "favourable": favourable_entry(fitted.favourable),
-        "outputs": outputs_entry(fitted.outputs),
+        "favourable": favourable_to_json(fitted.favourable),
+        "outputs": outputs_to_json(fitted.outputs),
         "classifier": fitted.classifier and fitted.classifier.settings,
-        "model": model_entry(fitted.decides, fitted.synthetic_scores),
+        "model": model_to_json(fitted.decides, fitted.synthetic_scores),
         "diffusion": fitted.diffusion.settings,
         "settings": {name: getattr(saved, name) for name in ("hidden", "tau", "steps", "seed", "keep_rows")},
         "method": {"name": name, "settings": {key: getattr(method, key) for key in setting_types(METHODS[name])}},
@@ -236,7 +236,7 @@ def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast:
     layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
     layout |= {
         "synthetic.raw": ("F64", ("synthetic", len(schema))),
-        "energy_quantiles": ("F64", (outputs[0].groups, KNOTS)),
+        "energy_quantiles": ("F64", (outputs[0].groups, ENERGY_QUANTILES)),
     }
     for i, column in enumerate(schema):
         layout |= {name.format(i): shape for name, shape in column.layout().items()}
@@ -296,8 +296,8 @@ def _agree(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> Non
             raise InputError("its classifier does not fit its schema and its classes")
     if content["diffusion"]["classes"] != outputs[0].groups:
         raise InputError("its diffusion model does not fit its classes")
-    favourable = favourable_of(content["favourable"])
-    if favourable_entry(check_favourable(favourable, outputs)) != content["favourable"]:
+    favourable = favourable_from_json(content["favourable"])
+    if favourable_to_json(check_favourable(favourable, outputs)) != content["favourable"]:
         raise InputError(f"its favourable {reprlib.repr(favourable)} is not written the way tdce writes one")
 
 

@@ -10,8 +10,6 @@ from torch.nn.functional import silu
 
 from tdce._core import History, Plan, Progress, linear, train
 
-PLAN = Plan(steps=600, batch=256, rate=3e-3, check_every=50)
-
 
 class Autoencoder(nn.Module):
     """(n, width) -> (n, width) through `bottleneck` numbers."""
@@ -27,7 +25,7 @@ class Autoencoder(nn.Module):
         out: Tensor = last(silu(second(narrow(silu(first(x))))))
         return out
 
-    def fit(self, x: Tensor, seed: int) -> History:
+    def fit(self, x: Tensor, seed: int, plan: Plan) -> History:
         """Least squares on encoded rows; every tenth row is held out for early stopping."""
         held_out = torch.arange(len(x)) % 10 == 0
         rows, checked = (x[~held_out], x[held_out]) if len(x) >= 50 else (x, x)
@@ -35,7 +33,7 @@ class Autoencoder(nn.Module):
             self,
             lambda module, index, _: _error(module, rows[index]),
             lambda module: _error(module, checked),
-            len(rows), PLAN, seed, Progress("silent"), "autoencoder",
+            len(rows), plan, seed, Progress("silent"), "autoencoder",
         )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""What a user holds: fit it to a table, ask it about rows, save it, load it."""
+"""`Explainer`, what a user holds: fit it to a table, ask it about rows, save it, load it."""
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -20,31 +21,32 @@ from tdce._core import (
     InputError,
     Mode,
     Name,
+    NotFittedError,
     Progress,
     check_choice,
     check_flag,
     check_integer,
     check_names,
     check_number,
-    check_optional,
     check_path,
     check_sequence,
     check_table,
     check_texts,
     listing,
-    round_scores,
     show,
 )
+from tdce.diffusion import rate_plausibility
 from tdce.explainer import artefact
 from tdce.explainer.amortise import amortise
 from tdce.explainer.answer import Answer
 from tdce.explainer.digests import table_digest
 from tdce.explainer.evaluation import evaluate
-from tdce.explainer.fitting import CLASSIFIER, Fitted, fit, plan_for
+from tdce.explainer.fitted import Fitted
+from tdce.explainer.fitting import fit
+from tdce.explainer.plans import TrainingPlans, plan_for
 from tdce.explainer.provenance import Provenance, machine
 from tdce.methods import (
     METHODS,
-    MOST_OPTIONS,
     DiffusionSearch,
     Method,
     Question,
@@ -55,120 +57,160 @@ from tdce.methods import (
     task_of,
 )
 from tdce.models import (
-    STANDOFF,
     AdaptedModel,
     Ensemble,
+    Favourable,
     Model,
+    ModelLike,
     Oracle,
+    Target,
+    Usage,
     adapt_models,
     ensemble_of_models,
-    resolve_goals,
     retrain_ensemble,
-    target_to_json,
 )
-from tdce.report import OWN, Context, Origin, Population, answers_of
+from tdce.report import OWN_MODEL, Context, Origin, Population, outcome_names
 from tdce.schema import FeasibleSet, Schema
 
 
 class Explainer:
     """Counterfactual explanations for a table.
 
-    >>> explainer = Explainer().fit(frame, label="risk", favourable="good")
+    `fit` learns the table: a diffusion model of its rows and, unless a `model` is given, a classifier of its label.
+    `explain` then says for each row what would have to be different for the model to decide as wanted.
+
+    Parameters
+    ----------
+    method : str or Method, default "search"
+        A name in `tdce.methods.METHODS`, or a method with settings of its own, e.g. `Guided(start=0.6)`.
+    model : optional
+        The model to explain: a fitted estimator or pipeline with `predict_proba` or `predict`, a function of data
+        frames, a torch module on encoded rows, the path of an ONNX file, the address of an endpoint, or a mapping of
+        these for a decision with several outputs. Without one, `fit` trains a classifier.
+    hidden : int, default 256
+        Width of the layers of the classifier and of the diffusion model.
+    tau : (float, float), default (0.5, 0.2)
+        Temperature of the diffusion model's relaxed categories, at the noisy end and at the clean end.
+    steps : int, default 1600
+        Maximum number of training steps of the diffusion model; small tables get fewer.
+    seed : int, default 0
+        Seed of everything that is trained.
+    keep_rows : bool, default False
+        Whether `save` writes the training rows, too. Without them an artefact holds nobody's record. `search` needs
+        none; methods that do say so.
+    fast : bool, default False
+        Whether `fit` also trains a network that gives amortised answers, thousands of rows a second. It has learned
+        answers of `search` to one question: one option for the favourable target at the default closeness and costs.
+        Rows it cannot solve, and all other questions, fall back to the search.
+    plans : TrainingPlans, optional
+        How long the networks are trained; the defaults are right for nearly everybody.
+    progress : {"auto", "bar", "lines", "silent"}, default "auto"
+        "auto" shows a bar on a terminal and nothing elsewhere.
+
+    Examples
+    --------
+    >>> import tdce
+    >>> data = tdce.load("german")
+    >>> explainer = tdce.Explainer(hidden=32, steps=100)  # small networks, for a quick example
+    >>> explainer = explainer.fit(data.frame, label=data.label, favourable="good")
+    >>> refused = data.frame[explainer.predict(data.frame) == "bad"].head(2)
     >>> answer = explainer.explain(refused, immutable=["age"])
-
-    The classifier that is explained is trained by `fit`, unless a `model` is given: then `fit` learns the table only.
-
-    - `model`: what decides: a trained estimator or pipeline with `predict_proba` or `predict`, a function of data
-      frames, a torch module on encoded rows, the path of an ONNX file, the address of an endpoint, or a dictionary of
-      these for a decision with several outputs. docs/models.md has an example of each.
-    - `method`: a name in `tdce.methods.METHODS`, or a method with its own settings, e.g. `Guided(start=0.6)`.
-    - `hidden`: width of the layers of the classifier and of the diffusion model.
-    - `tau`: temperature of the diffusion model's relaxed categories, at the noisy end and at the clean end.
-    - `steps`: the maximum number of training steps of the diffusion model; small tables get fewer.
-    - `seed`: the seed of everything that is trained.
-    - `keep_rows`: whether `save` writes the training rows too. Without them a saved file holds nobody's record; the
-      method search needs none, and methods that do say so. Right after `fit` they are there either way.
-    - `fast`: whether `fit` also trains a network that answers in one pass, for thousands of rows a second; whom it does
-      not help is searched for as usual. It has learned answers of the method search to the usual question: one option for
-      the favourable target at the method's closeness and costs; any other question is answered as usual.
-    - `progress`: auto (a bar on a terminal, otherwise silent), bar, lines or silent.
+    >>> answer.to_frame()["status"].tolist()
+    ['valid', 'valid']
     """
+
+    fitted_: Fitted
+    usage_: Usage  # of the model, by `explain`
+    _origin: Origin | None = None  # the file, if it was saved or loaded
+    _file: tuple[artefact.Saved, str] | None = None  # what was saved or loaded last, and the file's sha256
+    _known: tuple[artefact.Saved, Provenance] | None = None  # what answers come from
 
     def __init__(
         self,
         method: str | Method = "search",
         *,
-        model: Any = None,
+        model: ModelLike | None = None,
         hidden: int = 256,
         tau: tuple[float, float] = (0.5, 0.2),
         steps: int = 1600,
         seed: int = 0,
         keep_rows: bool = False,
         fast: bool = False,
+        plans: TrainingPlans | None = None,
         progress: Mode = "auto",
     ) -> None:
-        self.method: str | Method = _known(method)
-        self.models = None if model is None else adapt_models(model)
-        self.hidden = check_integer("hidden", hidden, 1, WIDEST_LAYER)
-        self.tau: tuple[float, float] = check_sequence("tau", tau, 2, check_number, *TAU_RANGE)
-        self.steps = check_integer("steps", steps, 1)
-        self.seed = check_integer("seed", seed, 0, LAST_SEED)
-        self.keep_rows = check_flag("keep_rows", keep_rows)
-        self.fast = check_flag("fast", fast)
-        if self.fast and not isinstance(self.chosen_method, DiffusionSearch):
-            raise InputError(f"fast goes with the method search, not with {show(method)}; leave one of them out")
-        self.progress: Mode = check_choice("progress", progress, get_args(Mode))
-        self.asked_ = (0, 0)  # calls of the model by `explain`, and rows
-        self.origin_: Origin | None = None  # the file, if it was saved or loaded
-        self.file_: tuple[artefact.Saved, str] | None = None  # what was saved or loaded last, and the file's sha256
-        self.known_: tuple[artefact.Saved, Provenance] | None = None  # where answers come from
-
-    def __repr__(self) -> str:
-        method = repr(self.method)
-        if not hasattr(self, "fitted_"):
-            return f"<Explainer by {method}, not fitted>"
-        fitted = self.fitted_
-        about = f"{fitted.label!r} " if fitted.label is not None else ""
-        said = "; ".join(listing(output.classes, most=4) if output.classes else "a number" for output in fitted.outputs)
-        return (
-            f"<Explainer by {method} of {about}({said}), "
-            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows learned>"
-        )
+        self.method = method
+        self.model = model
+        self.hidden = hidden
+        self.tau = tau
+        self.steps = steps
+        self.seed = seed
+        self.keep_rows = keep_rows
+        self.fast = fast
+        self.plans = plans
+        self.progress = progress
 
     def fit(
         self,
         frame: pd.DataFrame,
+        *,
         label: Name | None = None,
-        favourable: Any = None,
+        favourable: Favourable | None = None,
         schema: Schema | None = None,
         immutable: Iterable[Name] = (),
         learn: Iterable[Name] = (),
         categorical: Iterable[Name] = (),
     ) -> Self:
-        """Learn the table: its columns, a classifier of `label`, a diffusion model of the rows, and synthetic people.
+        """Learn a table.
 
-        With a model of your own no classifier is learned, and there need be no label.
+        Parameters
+        ----------
+        frame : pandas.DataFrame
+            The table, one row per person, with the label column. It is not modified.
+        label : column name, optional
+            The column that the classifier predicts. With a model of your own there need be none.
+        favourable : optional
+            The favourable label, e.g. "good"; for a model that predicts a number a `Range`.
+        schema : Schema, optional
+            What is known of the columns; columns it does not name are passed through. Without one it is inferred.
+        immutable : list of column names, optional
+            Features that never change in any explanation.
+        learn : list of column names, optional
+            Row numbers and ids to learn nevertheless; without a schema they are passed through.
+        categorical : list of column names, optional
+            Columns whose numbers are codes.
 
-        `favourable` is the label that people hope for; of a model that predicts a number a `Range`. `schema` replaces
-        the one that would be inferred; columns that it does not name are ignored. `immutable` features never change in
-        any explanation. Without a schema, row numbers and ids are carried through, not learned, unless `learn` names
-        them; `categorical` names columns whose numbers are codes. `hints` has what is worth knowing about the columns.
+        Returns
+        -------
+        Explainer
+            The explainer itself. `explainer.hints` has what is worth knowing about the columns.
+
+        Raises
+        ------
+        InputError
+            If a setting, the table or the model is not usable; the message names the column, the value and the way out.
+        FloatingPointError
+            If training diverges.
         """
+        self._check_settings()
         if self.fast and favourable is None:
             raise InputError("fast needs to know what is favourable; name it (favourable='good'), or leave fast out")
-        self.origin_ = None
-        self.fitted_ = fit(
-            frame, label, favourable, schema, check_names("immutable", immutable),
-            self.hidden, self.tau, self.steps, self.seed, Progress(self.progress), learn, categorical, self.models,
+        models = None if self.model is None else adapt_models(self.model)
+        progress = Progress(self.progress)
+        fitted = fit(
+            frame, label, favourable, schema, check_names("immutable", immutable), self.hidden, self._tau,
+            self.steps, self.seed, self._plans, progress, learn, categorical, models,
         )  # fmt: skip
         if self.fast:
-            self.fitted_ = amortise(self.fitted_, self.chosen_method, self.seed, Progress(self.progress))
+            fitted = amortise(fitted, self.chosen_method, self.seed, self._plans, progress)
+        self._set_fitted(fitted)
         return self
 
     def explain(
         self,
         rows: pd.DataFrame,
-        target: Any = None,
+        *,
+        target: Target | None = None,
         n: int = 1,
         immutable: Iterable[Name] = (),
         rules: Iterable[str] = (),
@@ -179,152 +221,326 @@ class Explainer:
         max_model_rows: int | None = None,
         robust: Ensemble | Sequence[Any] | None = None,
     ) -> Answer:
-        """What would have to be different for the model to say `target` (by default the favourable class).
+        """Find what would have to be different in each row for the model to decide as wanted.
 
-        - `target`: a class, or a goal: `AtLeast("good", 0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`; of a model
-          that predicts a number `Range(620, 680)`, `Range(high=8)`, `Change(500)`, `Change(share=-0.1)`; of a model
-          with several outputs a dictionary, `{"approve": "yes", "rate": Range(high=8)}`; or a list with one of these
-          per row.
-        - `n`: options per row, at most 100.
-        - `immutable`: features that must not change, besides those of the schema.
-        - `rules`: what must hold, besides the schema's rules: `["loan <= 5 * income", "at most 3 changes"]`.
-        - `costs`: what changing a feature costs, if not 1: `{"age": 5, "phone": 0}`; the method search heeds them.
-        - `seed`: the same seed gives the same answer.
-        - `closeness`: from 0 (typical of the target class) to 1 (as close as possible); None: the method's own setting.
-        - `threshold`: the probability from which on the answer counts as the target; None: the target must be the most
-          probable class.
-        - `max_model_rows`: the model is asked about at most so many rows; then the best so far is returned.
-        - `robust`: what `retrain` made, or a list of models that you trained again: nine in ten of them are to accept
-          an answer as well; where none is found that they accept, the answer of the model alone is given.
+        Parameters
+        ----------
+        rows : pandas.DataFrame
+            The rows to explain, with the features of the table that was learned. They are not modified.
+        target : optional
+            The wanted label (default: the favourable one, or the other of two classes), or a goal: `AtLeast("good",
+            0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`. For a predicted number: `Range(620, 680)`, `Range(high=8)`,
+            `Change(500)`, `Change(share=-0.1)`. For a model with several outputs: a mapping, `{"approve": "yes",
+            "rate": Range(high=8)}`. Or a list with one of these per row.
+        n : int, default 1
+            Number of options per row, at most 100.
+        immutable : list of column names, optional
+            Features that must not change, besides those of the schema.
+        rules : list of str, optional
+            Constraints besides those of the schema: `["loan <= 5 * income", "at most 3 changes"]`.
+        costs : mapping, optional
+            What changing a feature costs, if not 1: `{"purpose": 3, "phone": 0}`. The method `search` heeds them.
+        seed : int, default 0
+            The same seed gives the same answer.
+        closeness : float, optional
+            The trade-off, from 0 (most plausible) to 1 (as close as possible). Default: the method's own.
+        threshold : float, optional
+            Minimum probability to count as the target. Default: the target must be the most probable class.
+        max_model_rows : int, optional
+            Query budget: the maximum number of rows the model is queried for. Then the best so far is returned.
+        robust : Ensemble or list of models, optional
+            Require nine in ten retrained models to accept an answer as well: what `retrain` returns, or models that you
+            trained yourself. Rows without such an answer get the usual one, and a note says so.
+
+        Returns
+        -------
+        Answer
+            One line per row and option, never fewer; its status is `valid`, `best_effort`, `already` or `infeasible`.
+
+        Raises
+        ------
+        InputError
+            If the question or a cell of the rows is not usable; the message says why, and the way out.
+        NotFittedError
+            If the explainer has not been fitted.
+
+        Examples
+        --------
+        >>> import tdce
+        >>> data = tdce.load("german")
+        >>> explainer = tdce.Explainer(hidden=32, steps=100).fit(data.frame, label=data.label, favourable="good")
+        >>> refused = data.frame[explainer.predict(data.frame) == "bad"].head(1)
+        >>> answer = explainer.explain(refused, n=2, immutable=["age"], rules=["duration_months >= 6"])
+        >>> sorted(answer.changes().columns)
+        ['after', 'before', 'feature', 'option', 'row']
         """
-        fitted = self.fitted
+        ensemble = self._ensemble(robust)
+        question = Question(
+            target, n, check_names("immutable", immutable), check_texts("rules", rules), {} if costs is None else costs, seed, closeness,
+            threshold, max_model_rows, None if ensemble is None else ensemble.retraining,
+        )  # fmt: skip
+        self.check(question)
+        return self.ask(rows, question, ensemble)
+
+    def check(self, question: Question) -> None:
+        """Check that a question can be asked, before any work.
+
+        Parameters
+        ----------
+        question : Question
+            What is to be asked.
+
+        Raises
+        ------
+        InputError
+            If it names features that the schema does not have, rules that cannot be read, a target that the model does
+            not have, and so on.
+        """
+        question.check(self.schema, self.fitted.outputs, self.fitted.favourable, self.chosen_method)
+
+    def ask(self, rows: pd.DataFrame, question: Question, ensemble: Ensemble | None = None) -> Answer:
+        """Answer a question that was checked: `explain` with its arguments as one object.
+
+        Parameters
+        ----------
+        rows : pandas.DataFrame
+            The rows to explain.
+        question : Question
+            What is asked; see `check`.
+        ensemble : Ensemble, optional
+            The retrained models that `question.robust` describes.
+
+        Returns
+        -------
+        Answer
+            The same bits for the same rows, explainer and question, in any process and in any company.
+        """
+        fitted, method, progress = self.fitted, self.chosen_method, Progress(self.progress)
         if not isinstance(rows, pd.DataFrame):
             raise InputError(
                 f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
             )
-        n = check_integer("n", n, 1, MOST_OPTIONS)
-        seed = check_integer("seed", seed, 0, LAST_SEED)
-        closeness = check_optional("closeness", closeness, check_number, 0, 1)
-        threshold = check_optional("threshold", threshold, check_number, 0, 1 - 2 * STANDOFF, above=True)
-        max_model_rows = check_optional("max_model_rows", max_model_rows, check_integer, 1)
-        method = self.chosen_method
-        if closeness is not None and not method.has_tradeoff:
-            raise InputError(f"{type(method).__name__} has no closeness to set; leave it out")
-        least = len(rows) * (n + 2)
-        if max_model_rows is not None and max_model_rows < least:
-            raise InputError(f"max_model_rows is {max_model_rows:,}, but {len(rows):,} rows with n={n} need at least "
-                             f"{least:,}: each row is asked about as it is, and so is each answer")  # fmt: skip
-        rules = check_texts("rules", rules)
-        feasible = FeasibleSet.of(fitted.encoder, rows, check_names("immutable", immutable), rules)
-        prices = {**self.schema.costs, **self.schema.checked_costs({} if costs is None else costs)}
-        ensemble = self._committee(robust)
-        if ensemble is not None and max_model_rows is not None:
-            raise InputError("max_model_rows does not go with robust, which asks several models; leave one of them out")
-        task = fitted.task(feasible.immutable, max_model_rows, ensemble, self.fast)
-        goals = resolve_goals(
-            target, threshold, fitted.favourable, fitted.outputs, len(rows), lambda: task.oracle.score(feasible.own)
-        )
-        question = Question(goals, n, seed, closeness, rules, prices, target_to_json(target), threshold, max_model_rows,
-                            None if ensemble is None else len(ensemble),
-                            None if ensemble is None else ensemble.retraining)  # fmt: skip
+        question.check_budget(len(rows))
+        feasible = FeasibleSet.of(fitted.encoder, rows, question.immutable, question.rules)
+        task = fitted.task(feasible.immutable, question.max_model_rows, ensemble, self.fast)
+        goals = fitted.resolve_goals(question.target, question.threshold, feasible.own, task.oracle)
+        effective = replace(question, immutable=feasible.immutable, costs={**self.schema.costs, **question.costs})
         ready = method.fit(task)
         if ensemble is None:
-            found = explain(ready, feasible, question, Progress(self.progress), reasons=True)
+            explanation = explain(ready, feasible, goals, effective, progress, attribute=True)
         else:
-            alone = method.fit(replace(task, oracle=Oracle(fitted.model, max_model_rows)))
-            found = explain_robustly(ready, alone, ensemble, feasible, question, Progress(self.progress))
-        if max_model_rows is None:  # which would ask more
-            found = explain_conflicts(ready, rows, feasible, question, found)
-        oracle = task_of(ready).oracle
-        if ensemble is not None:
-            other = task_of(alone).oracle
-            oracle.calls, oracle.rows = oracle.calls + other.calls, oracle.rows + other.rows
-        self.asked_ = self.asked_[0] + oracle.calls, self.asked_[1] + oracle.rows
-        labels = tuple(label for output in fitted.outputs for label in output.labels())
-        return Answer.of(rows, feasible, question, found, labels, oracle, self._context(), self.provenance)
+            alone = method.fit(replace(task, oracle=task.oracle.without_ensemble()))
+            explanation = explain_robustly(ready, alone, ensemble, feasible, goals, effective, progress)
+        if question.max_model_rows is None:  # finding conflicts queries the model further
+            explanation = explain_conflicts(ready, rows, feasible, goals, effective, explanation)
+        usage, earlier = task_of(ready).oracle.usage, getattr(self, "usage_", Usage())
+        self.usage_ = Usage(earlier.calls + usage.calls, earlier.rows + usage.rows)
+        return Answer.of(
+            rows, feasible, goals, effective, explanation, fitted.labels, usage, self._context(), self.provenance
+        )
 
-    def retrain(self, table: pd.DataFrame, models: int = 10, seed: int = 1) -> Ensemble:
-        """Models of the same kind, each trained on rows drawn from the table with replacement and from another start:
-        for `explain(..., robust=…)`. A model of yours must be an estimator with `fit`; `table` has the label."""
+    def retrain(self, table: pd.DataFrame, *, models: int = 10, seed: int = 1) -> Ensemble:
+        """Train the model again several times, for `explain(..., robust=...)`.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame
+            The table with the label. Each model is trained on rows drawn from it with replacement, from another start.
+        models : int, default 10
+            Number of models.
+        seed : int, default 1
+            Seed of the draws and of the training.
+
+        Returns
+        -------
+        Ensemble
+            The retrained models. A model of your own must be an estimator with `fit`.
+        """
         fitted, count = self.fitted, check_integer("models", models, 1, 1000)
         check_table(table)
-        made = retrain_ensemble(
+        ensemble = retrain_ensemble(
             fitted.model, fitted.encoder, table, fitted.label, lambda: torch.from_numpy(fitted.class_numbers(table)),
-            count, check_integer("seed", seed, 0, LAST_SEED - count), plan_for(CLASSIFIER, len(table)), Progress(self.progress),
+            count, check_integer("seed", seed, 0, LAST_SEED - count), plan_for(self._plans.classifier, len(table)),
+            Progress(self.progress),
         )  # fmt: skip
-        return replace(made, retraining={"seed": seed, "table": self._digest(table)})
+        digest = table_digest(self.schema, fitted.encoder.read(table), table[fitted.label])
+        return replace(ensemble, retraining=replace(ensemble.retraining, table=digest))
 
-    def _digest(self, table: pd.DataFrame) -> str:
-        """Of a table with the label."""
-        return table_digest(self.schema, self.fitted.encoder.read(table), table[self.fitted.label])
+    def evaluate(self, answer: Answer, table: pd.DataFrame | None = None, *, retrain: int = 0) -> dict[str, float]:
+        """Measure an answer of this explainer by the paper's metrics and some more (docs/metrics.md).
 
-    def evaluate(self, answer: Answer, table: pd.DataFrame | None = None, retrain: int = 0) -> dict[str, float]:
-        """How good an answer of this explainer is: the paper's metrics and some more (docs/metrics.md), against real
-        rows of `table`, or else the training rows or synthetic people that it holds. With `retrain`, so many models are
-        trained again on the table, and `retrained` is the share of the valid answers that such a model still accepts.
+        The metrics are over the first option of every row that needed one: validity and violations over all of them,
+        everything else over those that became valid.
 
-        The same as `tdce.evaluate(explainer, answer, table, retrain)`."""
+        Parameters
+        ----------
+        answer : Answer
+            What `explain` returned.
+        table : pandas.DataFrame, optional
+            Real rows with the label, to measure against. If it has as many rows as the table that was learned, it is
+            taken for that table, and rows that were held out from training are found again. Without a table, the
+            training rows that the explainer holds are used, or else its synthetic rows.
+        retrain : int, default 0
+            Number of models that are trained again on the table, to measure how many answers they still accept.
+
+        Returns
+        -------
+        dict of str to float
+            One value per metric. The first call trains three small autoencoders per target class.
+        """
         return evaluate(self, answer, table, retrain)
 
-    def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
-        """The explained model's probability of each class, one column per class, to six decimals, as in answers."""
-        fitted, output = self.fitted, self.fitted.outputs[0]
-        if not output.classes:
-            raise InputError("the model predicts a number and no classes; use predict")
-        p = round_scores(Oracle(fitted.model).score(fitted.encoder.read(rows)))[:, : len(output.classes)]
-        return pd.DataFrame(p.numpy(), index=rows.index, columns=list(output.classes))
+    def plausibility(self, rows: pd.DataFrame, *, target: Target | None = None) -> pd.Series[float]:
+        """Rate how plausible rows are as members of the target class.
+
+        Parameters
+        ----------
+        rows : pandas.DataFrame
+            Rows with the features of the table that was learned.
+        target : optional
+            As for `explain`; default: the favourable class.
+
+        Returns
+        -------
+        pandas.Series of float
+            From 0 to 1, with the index of the rows: the share of real rows of the target class that the diffusion model
+            finds less typical.
+
+        Examples
+        --------
+        >>> import tdce
+        >>> data = tdce.load("german")
+        >>> explainer = tdce.Explainer(hidden=32, steps=100).fit(data.frame, label=data.label, favourable="good")
+        >>> bool(explainer.plausibility(data.frame.head(3)).between(0, 1).all())
+        True
+        """
+        fitted = self.fitted
+        raw = fitted.encoder.read(rows)
+        goals = fitted.resolve_goals(target, None, raw)
+        target_class = goals.target_class(Oracle(fitted.model).score(raw))
+        rated = rate_plausibility(fitted.encoder, fitted.diffusion, fitted.energy_quantiles, raw, target_class)
+        return pd.Series(rated, index=rows.index, name="plausibility")
 
     def predict(self, rows: pd.DataFrame) -> pd.Series[Any]:
-        """What the explained model says: its class (of several outputs the first), or its number."""
-        fitted, output = self.fitted, self.fitted.outputs[0]
-        score = round_scores(Oracle(fitted.model).score(fitted.encoder.read(rows)))
-        said: Any = score[:, 0].numpy()
-        if output.classes:
-            said = [output.classes[i] for i in output.group(score).tolist()]
-        return pd.Series(said, index=rows.index, name=output.name or fitted.label)
+        """Predict with the explained model.
 
-    @property
-    def schema(self) -> Schema:
-        return self.fitted.encoder.schema
+        Parameters
+        ----------
+        rows : pandas.DataFrame
+            Rows with the features of the table that was learned.
+
+        Returns
+        -------
+        pandas.Series
+            The class (of several outputs the first) or the number that the model says, with the index of the rows.
+        """
+        fitted = self.fitted
+        labels = fitted.predict(fitted.encoder.read(rows)).labels
+        return pd.Series(labels, index=rows.index, name=fitted.outputs[0].name or fitted.label)
+
+    def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Predict probabilities with the explained model.
+
+        Parameters
+        ----------
+        rows : pandas.DataFrame
+            Rows with the features of the table that was learned.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One column per class, to six decimals, as in answers.
+        """
+        fitted = self.fitted
+        probabilities = fitted.predict(fitted.encoder.read(rows)).probabilities
+        if probabilities is None:
+            raise InputError("the model predicts a number and no classes; use predict")
+        return pd.DataFrame(probabilities, index=rows.index, columns=list(fitted.classes))
+
+    def population(self, table: pd.DataFrame | None = None) -> Population:
+        """Count how many people have which values, by what the model says of them, for `Answer.to_html`.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, optional
+            The people. Default: the training rows if they are kept (`keep_rows`), else synthetic rows.
+
+        Returns
+        -------
+        Population
+            Histograms of each feature. Of real people only bins of at least five are counted.
+        """
+        fitted = self.fitted
+        outcomes = outcome_names(fitted.outputs[0])
+        if table is not None:
+            raw = fitted.encoder.read(table)
+            return Population.of(fitted.encoder, raw, Oracle(fitted.model).predict(raw).numpy(), outcomes, True)
+        real = self.keep_rows and len(fitted.raw) > 0
+        if (key := ("population", real)) not in fitted.memo:
+            raw = fitted.raw if real else fitted.synthetic
+            if fitted.classifier is not None:
+                y = Oracle(fitted.model).predict(raw)
+            else:  # what a model of the user's said when it was asked
+                scores = fitted.synthetic_scores
+                y = fitted.y if scores is None or real else fitted.outputs[0].group(scores)
+            fitted.memo[key] = Population.of(fitted.encoder, raw, y.numpy(), outcomes, real)
+        population: Population = fitted.memo[key]
+        return population
 
     def with_words(self, words: Mapping[Name, Any], outcomes: Mapping[str, Any] | None = None) -> Self:
-        """A copy that speaks of these columns in other words, `{"income": {"label": "the pay"}}`, and of what the model
-        says; nothing is learned again. docs/words.md says what words there are."""
+        """Copy the explainer with other words for columns and decisions; nothing is learned again.
+
+        Parameters
+        ----------
+        words : mapping
+            By column, e.g. `{"income": {"label": "the pay"}}`; docs/words.md lists what can be said.
+        outcomes : mapping, optional
+            Words for what the model says, e.g. `{"good": {"en": "Approved"}}`.
+
+        Returns
+        -------
+        Explainer
+            A copy that speaks in these words.
+        """
         schema = self.schema
-        for name, said in words.items():
-            schema = schema.change(name, words=said)
+        for name, column_words in words.items():
+            schema = schema.change(name, words=column_words)
         if outcomes is not None:
             schema = replace(schema, outcomes=outcomes)
-        encoder, made = self.fitted.encoder, copy(self)
+        encoder, spoken = self.fitted.encoder, copy(self)
         columns = tuple(replace(each, column=column) for each, column in zip(encoder.columns, schema, strict=True))
-        made.fitted_ = replace(self.fitted, encoder=replace(encoder, columns=columns, known=schema))
-        return made
-
-    @property
-    def hints(self) -> tuple[str, ...]:
-        """What a careful person would notice about the columns, one sentence each; after `load` there are none."""
-        return self.fitted.hints
-
-    @property
-    def report(self) -> dict[str, Any]:
-        """Rows, accuracy together with that of always predicting the most common class, calibration error, versions;
-        after `fit` also its seconds, which are not saved. `model_calls` and `model_rows`: how often `explain` has asked
-        the model, and about how many rows."""
-        calls, rows = self.asked_
-        return self.fitted.report | {"model_calls": calls, "model_rows": rows}
+        spoken.fitted_ = replace(self.fitted, encoder=replace(encoder, columns=columns, known=schema))
+        return spoken
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all that was learned to one file: tensors and JSON, no code, under one checksum. The training rows are
-        left out unless `keep_rows` is set."""
+        """Save the fitted explainer as an artefact: tensors and JSON under one checksum, no code.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, NAME.tdce. It appears whole or not at all. The training rows are left out unless `keep_rows`.
+        """
         saved, where = self._saved(), check_path("path", path)
         digest = artefact.save(where, saved)
-        self.file_, self.origin_ = (saved, digest), _origin(where, digest)
+        self._file, self._origin = (saved, digest), _origin(where, digest)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], progress: Mode = "auto", model: Any = None) -> Self:
-        """Read an artefact written by `save`; one that is damaged, changed or of another format is refused.
+    def load(cls, path: str | os.PathLike[str], *, progress: Mode = "auto", model: ModelLike | None = None) -> Self:
+        """Load an artefact that `save` wrote. Loading runs no code from it.
 
-        `model`: the model that it was made for, if that was given to the explainer; another one is refused.
+        Parameters
+        ----------
+        path : str or path
+            The file, NAME.tdce. One that is damaged, changed or of another format is refused.
+        progress : {"auto", "bar", "lines", "silent"}, default "auto"
+            As for `Explainer`.
+        model : optional
+            The model that it was made for, if one was given to the explainer; another one is refused.
+
+        Returns
+        -------
+        Explainer
+            A fitted explainer.
         """
         progress = check_choice("progress", progress, get_args(Mode))
         where = check_path("path", path)
@@ -333,62 +549,155 @@ class Explainer:
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
             keep_rows=saved.keep_rows, fast=saved.fast, progress=progress,
         )  # fmt: skip
-        explainer.fitted_ = saved.fitted if explainer.models is None else saved.fitted.with_model(explainer.models)
-        explainer.file_, explainer.origin_ = (explainer._saved(), digest), _origin(where, digest)
+        explainer._set_fitted(saved.fitted if model is None else saved.fitted.with_model(adapt_models(model)))
+        explainer._file, explainer._origin = (explainer._saved(), digest), _origin(where, digest)
         return explainer
 
-    def _committee(self, robust: Any) -> Ensemble | None:
-        if robust is None or isinstance(robust, Ensemble):
-            return robust
-        if not isinstance(robust, list | tuple):
-            raise InputError(f"robust is {show(robust)}; it must be what Explainer.retrain makes, or a list of models")
-        return ensemble_of_models(self.fitted.model, self.fitted.encoder, robust)
+    @property
+    def schema(self) -> Schema:
+        """What is known of the columns: their kinds and values, what may change, laws, rules and words."""
+        return self.fitted.encoder.schema
 
-    def population(self, table: pd.DataFrame | None = None) -> Population:
-        """How many people stand where in each feature, by what the model says of them: for `Answer.to_html`.
+    @property
+    def hints(self) -> tuple[str, ...]:
+        """What is worth knowing about the columns, one sentence each; after `load` there are none."""
+        return self.fitted.hints
 
-        They are the people of a table, or the training rows if they are kept (`keep_rows`), or synthetic people. Of
-        real people only bins of at least five are counted.
+    @property
+    def report(self) -> dict[str, Any]:
+        """How good the model is: rows, accuracy beside that of the most common class, calibration error, versions.
+
+        After `fit` it has the seconds, too. `model_calls` and `model_rows` count how often `explain` queried the model.
         """
-        fitted = self.fitted
-        output = fitted.outputs[0]
-        if table is not None:
-            raw = fitted.encoder.read(table)
-            return Population.of(
-                fitted.encoder, raw, Oracle(fitted.model).predict(raw).numpy(), answers_of(output), True
-            )
-        real = self.keep_rows and len(fitted.raw) > 0
-        if (key := ("population", real)) not in fitted.memo:
-            raw = fitted.raw if real else fitted.synthetic
-            if fitted.classifier is not None:
-                y = Oracle(fitted.model).predict(raw)
-            else:  # what a model of the user's said when it was asked
-                y = fitted.y if fitted.synthetic_scores is None or real else output.group(fitted.synthetic_scores)
-            fitted.memo[key] = Population.of(fitted.encoder, raw, y.numpy(), answers_of(output), real)
-        made: Population = fitted.memo[key]
-        return made
-
-    def _context(self) -> Context:
-        fitted, method = self.fitted, self.chosen_method
-        output = fitted.outputs[0]
-        return Context(
-            _called(fitted.decides), "" if fitted.label is None else str(fitted.label), len(output.classes),
-            type(method).__name__, {key: getattr(method, key) for key in setting_types(type(method))}, fitted.report,
-            self.origin_, self.population(),
-        )  # fmt: skip
+        usage = getattr(self, "usage_", Usage())
+        return self.fitted.report | {"model_calls": usage.calls, "model_rows": usage.rows}
 
     @property
     def provenance(self) -> Provenance:
-        """What its answers come from: hashes of its file (of the one that `save` would write, if there is none), of the
+        """What answers come from: hashes of the artefact (of the one that `save` would write, if there is none), of the
         model, of the schema and of the laws, the method with its settings, the versions and the machine."""
         saved = self._saved()
-        if self.known_ is None or not self.known_[0].alike(saved):
-            self.known_ = saved, Provenance.of(self.fitted, saved.method, self._fingerprint(saved))
-        return replace(self.known_[1], machine=machine())  # it may have been sent to another one
+        if self._known is None or not self._known[0].alike(saved):
+            self._known = saved, Provenance.of(self.fitted, saved.method, self._fingerprint(saved))
+        return replace(self._known[1], machine=machine())  # it may have been sent to another one
+
+    @property
+    def fitted(self) -> Fitted:
+        """All that `fit` learned."""
+        if not hasattr(self, "fitted_"):
+            raise NotFittedError("this explainer is not fitted: call fit(frame, label=...) or Explainer.load(...)")
+        return self.fitted_
+
+    @property
+    def chosen_method(self) -> Method:
+        """The method with its settings."""
+        method = self.method
+        if isinstance(method, str):
+            return METHODS[check_choice("method", method, METHODS)]()
+        if isinstance(method, type) or not isinstance(method, Method):
+            raise InputError(f"method is {show(method)}; it must be one of {listing(METHODS)}, or a method with "
+                             "settings, e.g. DiffusionSearch(closeness=0.5)")  # fmt: skip
+        return method
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Get the settings of the constructor, as scikit-learn does.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            For scikit-learn; the settings have no settings of their own.
+
+        Returns
+        -------
+        dict
+            By name.
+        """
+        return {name: getattr(self, name) for name in _parameters(type(self))}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change settings of the constructor, as scikit-learn does; they are checked by `fit`.
+
+        Parameters
+        ----------
+        **params
+            New values by name.
+
+        Returns
+        -------
+        Explainer
+            The explainer itself.
+        """
+        known = _parameters(type(self))
+        for name, value in params.items():
+            if name not in known:
+                raise InputError(f"there is no setting {show(name)}; known: {listing(known, len(known))}")
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted explainer with the same settings; a fitted model to explain stays fitted."""
+        return type(self)(**self.get_params())
+
+    def __repr__(self) -> str:
+        if not hasattr(self, "fitted_"):
+            return f"<Explainer by {self.method!r}, not fitted>"
+        fitted = self.fitted_
+        about = f"{fitted.label!r} " if fitted.label is not None else ""
+        outputs = "; ".join(
+            listing(output.classes, most=4) if output.classes else "a number" for output in fitted.outputs
+        )
+        return (
+            f"<Explainer by {self.method!r} of {about}({outputs}), "
+            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows learned>"
+        )
+
+    @property
+    def _tau(self) -> tuple[float, float]:
+        warm, cool = self.tau
+        return warm, cool
+
+    @property
+    def _plans(self) -> TrainingPlans:
+        return TrainingPlans() if self.plans is None else self.plans
+
+    def _check_settings(self) -> None:
+        """Name the first setting of the constructor that makes no sense."""
+        method = self.chosen_method
+        check_integer("hidden", self.hidden, 1, WIDEST_LAYER)
+        check_sequence("tau", self.tau, 2, check_number, *TAU_RANGE)
+        check_integer("steps", self.steps, 1)
+        check_integer("seed", self.seed, 0, LAST_SEED)
+        check_flag("keep_rows", self.keep_rows)
+        check_choice("progress", self.progress, get_args(Mode))
+        if not isinstance(self.plans, TrainingPlans | None):
+            raise InputError(f"plans is {show(self.plans)}; it must be TrainingPlans(...)")
+        if check_flag("fast", self.fast) and not isinstance(method, DiffusionSearch):
+            raise InputError(f"fast goes with the method search, not with {show(self.method)}; leave one of them out")
+
+    def _set_fitted(self, fitted: Fitted) -> None:
+        self.fitted_, self.usage_ = fitted, Usage()
+        self._origin = self._file = self._known = None
+
+    def _ensemble(self, robust: Any) -> Ensemble | None:
+        if robust is None or isinstance(robust, Ensemble):
+            return robust
+        if not isinstance(robust, list | tuple):
+            raise InputError(
+                f"robust is {show(robust)}; it must be what Explainer.retrain returns, or a list of models"
+            )
+        return ensemble_of_models(self.fitted.model, self.fitted.encoder, robust)
+
+    def _context(self) -> Context:
+        fitted, method = self.fitted, self.chosen_method
+        return Context(
+            _model_name(fitted.decides), "" if fitted.label is None else str(fitted.label), len(fitted.classes),
+            type(method).__name__, {key: getattr(method, key) for key in setting_types(type(method))}, fitted.report,
+            self._origin, self.population(),
+        )  # fmt: skip
 
     def _fingerprint(self, saved: artefact.Saved) -> str:
-        if self.file_ is not None and self.file_[0].alike(saved):
-            return self.file_[1]
+        if self._file is not None and self._file[0].alike(saved):
+            return self._file[1]
         try:
             return artefact.fingerprint(saved)
         except InputError:  # it cannot be saved: a method that is not registered, say
@@ -396,54 +705,26 @@ class Explainer:
 
     def _saved(self) -> artefact.Saved:
         """What `save` writes."""
-        method = self.chosen_method
-        fast = (
-            check_flag("fast", self.fast) and self.fitted.proposer is not None and isinstance(method, DiffusionSearch)
-        )
+        method, keep_rows = self.chosen_method, check_flag("keep_rows", self.keep_rows)
+        amortised = self.fitted.proposer is not None and isinstance(method, DiffusionSearch)
         return artefact.Saved(
-            self.fitted,
-            method,
-            self.hidden,
-            self.tau,
-            self.steps,
-            self.seed,
-            check_flag("keep_rows", self.keep_rows),
-            fast,
-        )
-
-    @property
-    def fitted(self) -> Fitted:
-        """All that `fit` learned."""
-        if not hasattr(self, "fitted_"):
-            raise InputError("this explainer has learned nothing yet: call fit(frame, label=…) or Explainer.load(…)")
-        return self.fitted_
-
-    @property
-    def chosen_method(self) -> Method:
-        """The method with its settings."""
-        if not isinstance(self.method, str):
-            return self.method
-        return METHODS[check_choice("method", self.method, METHODS)]()
+            self.fitted, method, self.hidden, self._tau, self.steps, self.seed, keep_rows,
+            check_flag("fast", self.fast) and amortised,
+        )  # fmt: skip
 
 
-def _called(model: Model) -> str:
+def _parameters(kind: type) -> tuple[str, ...]:
+    return tuple(name for name in inspect.signature(kind).parameters)
+
+
+def _model_name(model: Model) -> str:
     """What decides, for people; of a file without its folder, of an endpoint without its address."""
     if not isinstance(model, AdaptedModel):
-        return OWN
-    kinds_of = [(each.kind, "endpoint" if each.kind == "http" else Path(each.name).name) for each in model.models]
-    return ", ".join(f"{name} ({kind})" for kind, name in kinds_of)
+        return OWN_MODEL
+    names = [(each.kind, "endpoint" if each.kind == "http" else Path(each.name).name) for each in model.models]
+    return ", ".join(f"{name} ({kind})" for kind, name in names)
 
 
 def _origin(path: Path, digest: str) -> Origin:
     written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return Origin(path.name, digest, written.strftime("%Y-%m-%d %H:%M UTC"))
-
-
-def _known(method: Any) -> str | Method:
-    """A method's name or a method with settings; anything else is refused before any training."""
-    if isinstance(method, str):
-        check_choice("method", method, METHODS)
-    elif isinstance(method, type) or not isinstance(method, Method):
-        raise InputError(f"method is {show(method)}; it must be one of {listing(METHODS)}, or a method with "
-                         "settings, e.g. TDCE(closeness=0.5)")  # fmt: skip
-    return method  # type: ignore[no-any-return]

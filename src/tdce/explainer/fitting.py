@@ -5,24 +5,20 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from tdce._core import (
-    Floats,
     History,
     InputError,
     Name,
     Plan,
-    Positions,
     Progress,
     Value,
     check_names,
@@ -34,132 +30,26 @@ from tdce._core import (
     readable,
     show,
 )
-from tdce.diffusion import TabularDiffusion, classes_to_draw, draw_synthetic, reference
-from tdce.methods import Guide, Proposals, Proposer, Task
+from tdce.diffusion import TabularDiffusion, classes_to_draw, draw_synthetic, measure_energy_quantiles
+from tdce.explainer.fitted import Fitted
+from tdce.explainer.plans import TrainingPlans, plan_for
 from tdce.models import (
     MAX_CLASSES,
-    AdaptedModel,
     Classifier,
-    Ensemble,
-    Goal,
-    MissingModel,
     Model,
     ModelAdapter,
     NetworkModel,
-    Oracle,
     Output,
     check_favourable,
     class_number,
-    columns_wanted,
     probe,
-    reattach,
-    resolve_goal,
+    required_columns,
 )
 from tdce.schema import Encoder, Schema, Space, find_pass_through, profile_columns
 
 EDITION = 2  # raised when the same table and settings are learned differently
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
-CLASSIFIER = Plan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8)
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What `fit` learned: everything that an artefact holds."""
-
-    encoder: Encoder
-    label: Name | None
-    favourable: Any  # a class, a goal, or one of these for each output; None: not said
-    classifier: Classifier | None  # None: the user brought a model
-    diffusion: TabularDiffusion
-    raw: Floats  # (rows, features) that were learned, for methods that search among them; none if loaded without
-    y: Tensor  # (rows,) their class numbers, or the groups of a number that the model says
-    synthetic: Floats  # (synthetic rows, features)
-    energy_quantiles: Tensor  # (classes, knots) see `plausibility.reference`
-    decides: Model  # what is explained
-    report: dict[str, Any]  # rows, accuracy, losses, versions; seconds and date too unless it was loaded
-    hints: tuple[str, ...] = ()  # what a careful person would notice about the columns; none if it was loaded
-    synthetic_scores: Tensor | None = None  # (people, columns) what a given model says of the synthetic people
-    proposer: Proposer | None = None  # for answers in one pass, see `distilling`
-    memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
-
-    @cached_property
-    def x(self) -> Tensor:
-        return self.encoder.embed(self.raw).float()
-
-    @cached_property
-    def x_synthetic(self) -> Tensor:
-        return self.encoder.embed(self.synthetic).float()
-
-    @property
-    def model(self) -> Model:
-        """What decides, if it is at hand."""
-        if isinstance(self.decides, MissingModel):
-            raise InputError(self.decides.words)
-        return self.decides
-
-    def with_model(self, models: Mapping[str, ModelAdapter]) -> Fitted:
-        """With the model that it was made for, which a file does not hold."""
-        if not isinstance(self.decides, MissingModel) or self.synthetic_scores is None:
-            raise InputError("this explainer has a classifier of its own; leave model out")
-        return replace(
-            self, decides=reattach(self.decides, models, self.encoder, self.synthetic, self.synthetic_scores)
-        )
-
-    @property
-    def outputs(self) -> tuple[Output, ...]:
-        return self.decides.outputs
-
-    @property
-    def classes(self) -> tuple[Value, ...]:
-        """Of the first output; none if it is a number."""
-        return self.outputs[0].classes
-
-    def class_numbers(self, table: pd.DataFrame) -> Positions:
-        """(rows,) of the table's label column."""
-        if self.label not in table.columns:
-            raise InputError(f"there is no label column {show(self.label)}; the table has: {listing(table.columns)}")
-        cells = [plain(cell) for cell in table[self.label]]
-        known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is another class
-        for cell in cells:
-            if (key := (isinstance(cell, bool), cell)) not in known:
-                known[key] = class_number(cell, self.classes, f"{self.label}:")
-        return np.array([known[isinstance(cell, bool), cell] for cell in cells], dtype=np.int64)
-
-    @property
-    def goal(self) -> Goal | None:
-        """What is favourable; None: not said."""
-        return None if self.favourable is None else resolve_goal(self.favourable, self.outputs)
-
-    @cached_property
-    def proposals(self) -> Proposals | None:
-        if self.proposer is None or self.goal is None:
-            return None
-        return Proposals(self.proposer, self.goal, self.encoder.schema.costs)
-
-    @property
-    def guide(self) -> Guide | None:
-        """What has gradients: the classifier, or a torch module that was given."""
-        if self.classifier is not None or not isinstance(self.decides, AdaptedModel):
-            return self.classifier
-        own = self.decides.models[0].own
-        return own if isinstance(own, nn.Module) and len(self.outputs) == 1 else None
-
-    def task(
-        self,
-        immutable: Iterable[Name] = (),
-        budget: int | None = None,
-        ensemble: Ensemble | None = None,
-        fast: bool = True,
-    ) -> Task:
-        """The task of explaining the model while these features stay, with at most so many rows shown to it, in answers
-        that nearly all of a committee accept; in one pass, if it is to be fast and that was learned."""
-        mutable, oracle = ~self.encoder.space.mask(immutable), Oracle(self.model, budget, ensemble)
-        return Task(
-            self.encoder, oracle, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
-            self.x_synthetic, self.energy_quantiles, self.memo, self.synthetic_scores,
-            self.proposals if fast else None,
-        )  # fmt: skip
 
 
 def fit(
@@ -172,13 +62,16 @@ def fit(
     tau: tuple[float, float],
     steps: int,
     seed: int,
+    plans: TrainingPlans,
     progress: Progress,
     learn: Iterable[Name] = (),
     categorical: Iterable[Name] = (),
     models: Mapping[str, ModelAdapter] | None = None,  # by their outputs; None: a classifier is trained
 ) -> Fitted:
-    """Check the table, encode it, train both networks (or only the diffusion model, if the user brings a model), draw
-    synthetic people, and report how good the model is on unseen rows."""
+    """Check the table, encode it, train the networks, draw synthetic rows, and report the model's quality on unseen rows.
+
+    Without a model of the user's, a classifier of the label is trained as well.
+    """
     began = time.monotonic()
     check_table(frame)
     if len(frame) == 0:
@@ -188,7 +81,7 @@ def fit(
     labels, classes = _classes(frame, label) if models is None else _any_classes(frame, label)
     if models is None and favourable is not None:
         favourable = classes[class_number(favourable, classes, "favourable")]
-    asked_for = () if models is None else columns_wanted(models)
+    asked_for = () if models is None else required_columns(models)
     schema, out = _schema(
         frame, label, schema, check_names("learn", learn), check_names("categorical", categorical), asked_for
     )
@@ -205,7 +98,7 @@ def fit(
         y, score = labels, None
         classifier = Classifier(encoder.space.width, len(classes), hidden, seed=seed)
         history = classifier.fit(
-            x[train], y[train], x[held_out], y[held_out], plan_for(CLASSIFIER, len(train)), seed, progress
+            x[train], y[train], x[held_out], y[held_out], plan_for(plans.classifier, len(train)), seed, progress
         )
         decides = NetworkModel(classifier, encoder.embed, classes)
     else:
@@ -222,10 +115,14 @@ def fit(
     for hint in noticed:
         progress.say(f"Hint: {hint}")
     groups = decides.outputs[0].groups
-    diffusion, walk = learned_diffusion(encoder.space, x, y, hidden, tau, steps, seed, progress, groups)
-    synthetic = draw_synthetic(encoder, diffusion, classes_to_draw(y[train], seed), seed, progress)
+    diffusion, walk = learned_diffusion(
+        encoder.space, x, y, hidden, tau, replace(plans.diffusion, steps=steps), seed, progress, groups
+    )
+    synthetic = draw_synthetic(
+        encoder, diffusion, classes_to_draw(y[train], seed, plans.sampling), seed, progress, plans.sampling
+    )
     unseen = raw[held_out.numpy()], y[held_out]
-    typical = reference(encoder, diffusion, *unseen, groups, seed, progress)
+    typical = measure_energy_quantiles(encoder, diffusion, *unseen, groups, seed, progress)
 
     if score is None:
         assert classifier is not None
@@ -281,7 +178,7 @@ def learned_diffusion(
     y: Tensor,  # (n,) their class numbers
     hidden: int,
     tau: tuple[float, float],
-    steps: int,
+    plan: Plan,
     seed: int,
     progress: Progress,
     classes: int | None = None,  # None: as many as there are in y
@@ -289,8 +186,8 @@ def learned_diffusion(
     """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
     train, held_out, _ = parts(len(x), seed)
     diffusion = TabularDiffusion(space, hidden, classes=classes or int(y.max()) + 1, tau=tau, seed=seed)
-    plan = plan_for(Plan(steps=steps), len(train))
-    return diffusion, diffusion.fit(x[train], x[held_out], plan, seed, progress, (y[train], y[held_out]))
+    fewer = plan_for(plan, len(train))
+    return diffusion, diffusion.fit(x[train], x[held_out], fewer, seed, progress, (y[train], y[held_out]))
 
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
@@ -344,12 +241,6 @@ def parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     if size < 5:
         return order, order, order
     return order[2 * size :], order[:size], order[size : 2 * size]
-
-
-def plan_for(plan: Plan, rows: int) -> Plan:
-    """Fewer steps for small tables: some 200 passes over the rows are plenty."""
-    batch = min(plan.batch, max(32, rows // 4))
-    return replace(plan, batch=batch, steps=min(plan.steps, max(200, 200 * rows // batch)))
 
 
 def _quality(classifier: Classifier, x: Tensor, y: Tensor) -> dict[str, float | None]:

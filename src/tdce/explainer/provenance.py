@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from tdce.explainer.fitting import Fitted
+from tdce.explainer.fitted import Fitted
 from tdce.methods import METHODS, Method, setting_types
-from tdce.models import model_entry
+from tdce.models import model_to_json
 from tdce.schema import Schema
 
 
@@ -54,7 +54,7 @@ def _own_version() -> str:
 
 
 def _models(fitted: Fitted) -> tuple[Mapping[str, Any], ...]:
-    entry = model_entry(fitted.decides, fitted.synthetic_scores)
+    entry = model_to_json(fitted.decides, fitted.synthetic_scores)
     if entry is None:
         digest = "" if fitted.classifier is None else _weights(fitted.classifier)
         return ({"output": "", "kind": "tdce", "name": "classifier", "digest": digest, "versions": {}},)

@@ -1,5 +1,5 @@
-"""How counterfactuals are found: the protocol of a method, the default `search`, Algorithm 1 of the paper, the baselines,
-and the driver that runs every method alike, decides and selects.
+"""How counterfactuals are found: the protocol of a method, the default `search`, Algorithm 1 of the paper, the
+baselines, and the driver that runs every method alike, decides and selects.
 """
 
 from tdce._core.lazy import attach

@@ -59,7 +59,9 @@ class Guided:
         yield  # makes it a generator, although it never queries the model
 
     def walk(self, x: Tensor, goals: Goals, noise: Noise, start: float) -> Walk:
-        """Algorithm 1 (alg:tabular_diff_ce); yields (t, x_t, x_0) at every step, returns the counterfactuals."""
+        """Algorithm 1 (alg:tabular_diff_ce): a draw from eqn:rev_joint, for categories from eqn:rev_gum, which relaxes
+        eqn:cat_guid_rev. Yields (t, x_t, x_0) at every step, returns the counterfactuals.
+        """
         task = task_of(self)
         space, diffusion, mutable = task.space, task.diffusion, task.mutable
         times, frozen = diffusion.schedule.walk(start, self.steps), not mutable.all()
@@ -70,9 +72,9 @@ class Guided:
             mu, var, log_pi = diffusion.transition(x_t, x_0, t, s, self.soft_posterior)  # line 5
             sigma = var if self.sigma == "variance" else var**0.5  # PAPER[6]
             num = mu + sigma * mu.norm(dim=1, keepdim=True) * g_num  # line 6, eqn:cont_guided
-            log_pi = log_pi + self.guidance * self.norm_cat(log_pi) * g_cat  # line 7, eqn:rev_gum
+            log_pi = log_pi + self.guidance * self.norm_cat(log_pi) * g_cat  # line 7: eqn:cat_approx + eqn:cls_taylor
             if self.loop_noise and (s > 0 or self.last_noise):
-                num = num + var**0.5 * noise.normal(space.num)  # PAPER[4]
+                num = num + var**0.5 * noise.normal(space.num)  # eqn:cls_guid_rev  PAPER[4]
                 cat = gumbel_softmax(log_pi, noise.gumbel(space.cat), diffusion.temperature(s, self.tau), space)
             else:
                 cat = space.softmax(log_pi)

@@ -1,4 +1,4 @@
-"""The one place that seeds a method, drives its search, keeps the limits and judges what is returned: `explain`."""
+"""The driver of every method: it seeds, snaps to the grid, keeps constraints and queries the model for decisions."""
 
 from __future__ import annotations
 
@@ -10,55 +10,156 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce._core import Flags, Floats, Noise, Note, Positions, Progress, Threads, pad_rows, round_scores, same
+from tdce._core import (
+    Flags,
+    Floats,
+    Noise,
+    Note,
+    Positions,
+    Progress,
+    Threads,
+    pad_rows,
+    rank_within,
+    round_scores,
+    same,
+)
 from tdce.diffusion import rate_plausibility
-from tdce.methods.amortised import Amortised
-from tdce.methods.attribution import change_losses
-from tdce.methods.attribution import shown_margin as margin_of
-from tdce.methods.explanation import Explanation, Question, Status
+from tdce.methods.attribution import change_losses, shown_margin
+from tdce.methods.explanation import Explanation, Status
 from tdce.methods.padding import without_copies
 from tdce.methods.protocol import Dialogue, Method, Query, Reply, Request, Task, task_of
-from tdce.methods.search import DiffusionSearch
+from tdce.methods.question import Question
 from tdce.methods.selection import choose_options, count_distinct, draws_for
-from tdce.models import Decision, Goal, Goals, Oracle
+from tdce.models import Decision, Goal, Goals, Oracle, progress_key, score_kind
 from tdce.schema import FeasibleSet
 
-BLOCK = 1024  # rows in one query of a method
-TOGETHER = 4  # blocks whose searches run side by side
-SETTLED = 16_384  # candidates that are put on the grid at a time
+QUERY_ROWS = 1024  # in one query of a method
+QUERIES_AT_A_TIME = 4  # whose searches run side by side
+SNAPPED_AT_A_TIME = 16_384  # candidates
 
 Result = TypeVar("Result")
 
 
+def explain(
+    method: Method,
+    feasible: FeasibleSet,
+    goals: Goals,
+    question: Question,
+    progress: Progress | None = None,
+    attribute: bool = False,
+) -> Explanation:
+    """Counterfactuals for every row: on the data's grid, within the feasible set, decided by the real model.
+
+    With `attribute`, the model is also queried for what each change is worth.
+    """
+    task, own = task_of(method), feasible.own
+    oracle, n = task.oracle, question.n
+    first = oracle.decide_alone(own, goals)
+    before, already = round_scores(goals.display_score(first.score)).numpy(), first.met.numpy()
+    chance = round_scores(goals.chance(first.score)).numpy()
+    free = np.zeros(len(own), dtype=bool)
+    oracle.reserve(len(own) * n * (draws_for(n) if method.random else 1))
+    for at in _parts(np.arange(len(own)), QUERY_ROWS):
+        free[at] = feasible.take(at).free().any(axis=1)
+
+    margin_before = shown_margin(first.score, goals).numpy()
+    start = own, before, already, margin_before
+    raw, after, valid, margin_after = (np.repeat(each[:, None], n, axis=1) for each in start)
+    shortcut = None if task.shortcut is None else task.shortcut(method, question, goals)
+    for searching in (method,) if shortcut is None else (shortcut, method):
+        groups = _parts(np.flatnonzero(~valid[:, 0] & free), QUERY_ROWS * QUERIES_AT_A_TIME)
+        threads = Threads(len(groups))
+        with (progress or Progress("silent")).bar("counterfactuals", len(groups)) as bar:
+            for group in groups:
+                parts = _parts(group, QUERY_ROWS)
+                blocks = [Block.of(feasible, goals, at) for at in parts]
+                searches = [
+                    _options(searching, block, _Start(own[at], before[at], chance[at], _padded(first, at)), question)
+                    for block, at in zip(blocks, parts, strict=True)
+                ]
+                with threads.block():
+                    results = drive(searches, blocks, oracle)
+                for at, best in zip(parts, results, strict=True):
+                    raw[at], after[at], valid[at], margin_after[at] = best
+                bar.advance()
+
+    status = np.where(valid, Status.VALID.value, Status.BEST_EFFORT.value).astype("<U12")
+    status[already] = Status.ALREADY
+    status[~already & ~free] = Status.INFEASIBLE
+    plausibility = _plausibility(task, raw, goals.target_class(first.score))
+    oracle.reserve(0)
+    notes = _notes(feasible, goals, raw, status, before, after)
+    if oracle.exhausted:
+        spent = Note("budget", values={"rows": oracle.budget})
+        for i, j in np.argwhere(status == Status.BEST_EFFORT).tolist():
+            notes[i, j] = (*notes[i, j], spent)
+    losses = change_losses(oracle, own, raw, goals, margin_before, margin_after) if attribute else None
+    return Explanation(own, raw, status, before, after, plausibility, notes, losses)
+
+
+def drive(searches: Sequence[Dialogue[Result]], blocks: Sequence[Block], oracle: Oracle) -> list[Result]:
+    """Run searches side by side: the requests that all of them make in a round are one call of the oracle."""
+    results: dict[int, Result] = {}
+    requests: dict[int, Request] = {}
+
+    def resume(i: int, reply: Reply | None) -> None:
+        try:
+            requests[i] = searches[i].send(reply)  # type: ignore[arg-type]  # None starts it
+        except StopIteration as end:
+            results[i] = end.value
+            requests.pop(i, None)
+
+    for i in range(len(searches)):
+        resume(i, None)
+    while requests:
+        everything = [(i, *blocks[i].without_padding(request)) for i, request in requests.items()]
+        this_round = [(i, request) for i, request, _ in everything]
+        raws = [blocks[i].snap(request) for i, request in this_round]
+        goals = [blocks[i].goals.take(request.at.repeat_interleave(request.x.shape[1])) for i, request in this_round]
+        flat = [raw.reshape(-1, raw.shape[2]) for raw in raws]
+        ranks = None
+        if not any(request.last for _, request in this_round):
+            ranks = np.concatenate([_ranks(request) for _, request in this_round])
+        decision = oracle(np.concatenate(flat), Goals(goals[0].kinds, torch.cat([each.which for each in goals])), ranks)
+        parts = [torch.split(each, [len(rows) for rows in flat]) for each in decision]
+        for (i, _, place), raw, score, met, margin in zip(everything, raws, *parts, strict=True):
+            m, k, _ = raw.shape
+            embed = blocks[i].feasible.encoder.embed
+            decisions = met.view(m, k)[place], margin.view(m, k)[place], score.view(m, k, -1)[place]
+            resume(i, Reply(raw, place, *decisions, embed))
+    return [results[i] for i in range(len(searches))]
+
+
 class Block(NamedTuple):
-    """The rows of one query."""
+    """The rows of one query, and what is feasible for them."""
 
     feasible: FeasibleSet
     goals: Goals
-    rows: int | None = None  # those after them are copies of the first; None: there are none
+    rows: int | None = None  # rows after these are padding, copies of the first; None: there is no padding
 
     @classmethod
     def of(cls, feasible: FeasibleSet, goals: Goals, at: Positions) -> Block:
-        """Some rows, filled up to a multiple of 64."""
-        whole = pad_rows(torch.from_numpy(at))
-        return cls(feasible.take(whole.numpy()), goals.take(whole), len(at))
+        """The rows at these positions, padded to a multiple of 64."""
+        padded = pad_rows(torch.from_numpy(at))
+        return cls(feasible.take(padded.numpy()), goals.take(padded), len(at))
 
-    def once(self, ask: Request) -> tuple[Request, Tensor]:
-        """What is asked without the copies, and (m,) where each of all is found in that."""
+    def without_padding(self, request: Request) -> tuple[Request, Tensor]:
+        """The request without the candidates of padding, and (m,) the place of each candidate in it."""
         if self.rows is None or self.rows == len(self.goals):
-            return ask, torch.arange(len(ask.at))
+            return request, torch.arange(len(request.at))
         rows = torch.arange(len(self.goals))
-        own, place = without_copies(ask.x, ask.at, torch.where(rows < self.rows, rows, 0))
-        return ask._replace(x=ask.x[own], at=ask.at[own]), place
+        own, place = without_copies(request.x, request.at, torch.where(rows < self.rows, rows, 0))
+        return request._replace(x=request.x[own], at=request.at[own]), place
 
-    def settled(self, ask: Request) -> Floats:
+    def snap(self, request: Request) -> Floats:
         """(m, k, features) the candidates as they would be returned."""
-        m, k, width = ask.x.shape
-        flat, whose = ask.x.reshape(m * k, width), ask.at.repeat_interleave(k).numpy()
-        raw = [self._settled(flat[i], whose[i], ask.on_grid_only) for i in _parts(np.arange(m * k), SETTLED)]
+        m, k, width = request.x.shape
+        flat, whose = request.x.reshape(m * k, width), request.at.repeat_interleave(k).numpy()
+        parts = _parts(np.arange(m * k), SNAPPED_AT_A_TIME)
+        raw = [self._snap(flat[at], whose[at], request.on_grid_only) for at in parts]
         return np.concatenate(raw).reshape(m, k, -1)
 
-    def _settled(self, x: Tensor, whose: Positions, on_grid_only: bool) -> Floats:
+    def _snap(self, x: Tensor, whose: Positions, on_grid_only: bool) -> Floats:
         everyone = len(whose) == len(self.goals) and (whose == np.arange(len(whose))).all()
         feasible = self.feasible if everyone else self.feasible.take(whose)
         if not on_grid_only:
@@ -66,198 +167,105 @@ class Block(NamedTuple):
         return np.where(feasible.frozen, feasible.own, feasible.encoder.unembed(x))
 
 
-def explain(
-    method: Method, feasible: FeasibleSet, question: Question, progress: Progress | None = None, reasons: bool = False
-) -> Explanation:
-    """Counterfactuals of every row: snapped to the data's grid, within the limits, judged by the real model; with
-    `reasons`, the model is also asked what each change is worth."""
-    task, own, goals = task_of(method), feasible.own, question.goals
-    oracle = task.oracle
-    first = oracle.decide_alone(own, goals)
-    before, already = round_scores(goals.shown(first.score)).numpy(), first.met.numpy()
-    chance = round_scores(goals.chance(first.score)).numpy()
-    free = np.zeros(len(own), dtype=bool)
-    oracle.reserved = len(own) * question.options * (draws_for(question.options) if method.random else 1)
-    for at in _parts(np.arange(len(own)), BLOCK):
-        free[at] = feasible.take(at).free().any(axis=1)
-
-    near = margin_of(first.score, goals).numpy()
-    start = own, before, already, near
-    raw, after, valid, far = (np.repeat(each[:, None], question.options, axis=1) for each in start)
-    for searching in _passes(method, question):
-        groups = _parts(np.flatnonzero(~valid[:, 0] & free), BLOCK * TOGETHER)
-        threads = Threads(len(groups))
-        with (progress or Progress("silent")).bar("counterfactuals", len(groups)) as bar:
-            for group in groups:
-                parts = _parts(group, BLOCK)
-                blocks = [Block.of(feasible, goals, at) for at in parts]
-                talks = [
-                    _options(searching, block, _Start(own[at], before[at], chance[at], _padded(first, at)), question)
-                    for block, at in zip(blocks, parts, strict=True)
-                ]
-                with threads.block():
-                    found = drive(talks, blocks, oracle)
-                for at, best in zip(parts, found, strict=True):
-                    raw[at], after[at], valid[at], far[at] = best
-                bar.advance()
-
-    status = np.where(valid, Status.VALID.value, Status.BEST_EFFORT.value).astype("<U12")
-    status[already] = Status.ALREADY
-    status[~already & ~free] = Status.INFEASIBLE
-    plausible = _plausible(task, raw, goals.towards(first.score))
-    oracle.reserved = 0
-    notes = _remarks(feasible, goals, raw, status, before, after)
-    if oracle.exhausted:
-        spent = Note("budget", values={"rows": oracle.budget})
-        for i, j in np.argwhere(status == Status.BEST_EFFORT).tolist():
-            notes[i, j] = (*notes[i, j], spent)
-    loss = change_losses(oracle, own, raw, goals, near, far) if reasons else None
-    return Explanation(own, raw, status, before, after, plausible, notes, loss)
-
-
-def drive(talks: Sequence[Dialogue[Result]], blocks: Sequence[Block], oracle: Oracle) -> list[Result]:
-    """Run searches side by side: what all of them ask in a round is one call of the judge."""
-    results: dict[int, Result] = {}
-    asked: dict[int, Request] = {}
-
-    def go_on(i: int, reply: Reply | None) -> None:
-        try:
-            asked[i] = talks[i].send(reply)  # type: ignore[arg-type]  # None starts it
-        except StopIteration as end:
-            results[i] = end.value
-            asked.pop(i, None)
-
-    for i in range(len(talks)):
-        go_on(i, None)
-    while asked:
-        everything = [(i, *blocks[i].once(ask)) for i, ask in asked.items()]
-        round_of = [(i, ask) for i, ask, _ in everything]
-        raws = [blocks[i].settled(ask) for i, ask in round_of]
-        goals = [blocks[i].goals.take(ask.at.repeat_interleave(ask.x.shape[1])) for i, ask in round_of]
-        flat = [raw.reshape(-1, raw.shape[2]) for raw in raws]
-        turns = None if any(ask.last for _, ask in round_of) else np.concatenate([_turns(ask) for _, ask in round_of])
-        decision = oracle(np.concatenate(flat), Goals(goals[0].kinds, torch.cat([each.which for each in goals])), turns)
-        parts = [torch.split(each, [len(rows) for rows in flat]) for each in decision]
-        for (i, _, place), raw, score, met, margin in zip(everything, raws, *parts, strict=True):
-            m, k, _ = raw.shape
-            embed = blocks[i].feasible.encoder.embed
-            decisions = met.view(m, k)[place], margin.view(m, k)[place], score.view(m, k, -1)[place]
-            go_on(i, Reply(raw, place, *decisions, embed))
-    return [results[i] for i in range(len(talks))]
-
-
-def _passes(method: Method, question: Question) -> tuple[Method, ...]:
-    """The method; before it one pass, if a network has learned the method's answers to just this question."""
-    task = task_of(method)
-    known = task.proposals
-    if known is None or not isinstance(method, DiffusionSearch) or question.options > 1 or question.budget is not None:
-        return (method,)
-    closeness = method.closeness if question.closeness is None else question.closeness
-    asked = closeness, question.goals.kinds, dict(question.costs)
-    return (Amortised(task), method) if asked == (known.closeness, (known.goal,), dict(known.costs)) else (method,)
-
-
 class _Start(NamedTuple):
+    """The rows of a block as they are."""
+
     own: Floats  # (rows, features)
-    shown: Floats  # (rows,) the probability of what is wanted
+    score: Floats  # (rows,) as shown
     chance: Floats  # (rows,)
-    decision: Decision  # on the rows of the block
+    decision: Decision  # on all rows of the block, padding included
 
 
-class _Found(NamedTuple):
+class _Options(NamedTuple):
     raw: Floats  # (rows, options, features)
-    after: Floats  # (rows, options)
+    score: Floats  # (rows, options) as shown
     valid: Flags
     margin: Floats
 
 
-def _options(method: Method, block: Block, start: _Start, question: Question) -> Dialogue[_Found]:
+def _options(method: Method, block: Block, start: _Start, question: Question) -> Dialogue[_Options]:
     """The answers for one block of rows: all that the method has at once, or those chosen from several draws."""
-    feasible, goals, own, draws = block.feasible, block.goals, start.own, []
+    feasible, goals, own, n, draws = block.feasible, block.goals, start.own, question.n, []
     costs = torch.tensor([question.costs.get(name, 1.0) for name in feasible.encoder.schema.names], dtype=torch.float)
-    query = Query(
-        feasible.x, start.decision, goals, feasible.encoded_bounds(), question.closeness, question.options, costs
-    )
-    for option in range(draws_for(question.options) if method.random else 1):
-        x_cf = yield from method.search(query, Noise(feasible.x, question.seed, option))
+    query = Query(feasible.x, start.decision, goals, feasible.encoded_bounds(), question.closeness, n, costs)
+    for draw in range(draws_for(n) if method.random else 1):
+        x_cf = yield from method.search(query, Noise(feasible.x, question.seed, draw))
         if not torch.isfinite(x_cf).all():
             raise FloatingPointError(f"{type(method).__name__} returned a value that is not a number")
         reply = yield query.ask(x_cf)._replace(last=True)
         for i in range(reply.raw.shape[1]):
             score = reply.score[:, i]
             shown, chance = (
-                round_scores(each)[: len(own)].numpy() for each in (goals.shown(score), goals.chance(score))
+                round_scores(each)[: len(own)].numpy() for each in (goals.display_score(score), goals.chance(score))
             )
             raw, met = reply.raw[: len(own), i], goals.met(score)[: len(own)].numpy()
-            worse = ~met & (chance <= start.chance)  # than nothing: not proposed
-            far = margin_of(score, goals)[: len(own)].numpy()
-            draws.append(_Found(np.where(worse[:, None], own, raw), np.where(worse, start.shown, shown), met, far))
-    raw, after, valid, far = (np.stack(each, axis=1) for each in zip(*draws, strict=True))
-    order = np.arange(question.options)[None].repeat(len(own), axis=0).clip(max=raw.shape[1] - 1)
+            worse = ~met & (chance <= start.chance)  # than no change at all: not proposed
+            margin = shown_margin(score, goals)[: len(own)].numpy()
+            draws.append(_Options(np.where(worse[:, None], own, raw), np.where(worse, start.score, shown), met, margin))
+    raw, shown, valid, margin = (np.stack(each, axis=1) for each in zip(*draws, strict=True))
+    order = np.arange(n)[None].repeat(len(own), axis=0).clip(max=raw.shape[1] - 1)
     if method.random:
-        order = choose_options(feasible.encoder, own, raw, valid, question.options)
-    return _Found(
+        order = choose_options(feasible.encoder, own, raw, valid, n)
+    return _Options(
         np.take_along_axis(raw, order[:, :, None], axis=1),
-        np.take_along_axis(after, order, axis=1),
+        np.take_along_axis(shown, order, axis=1),
         np.take_along_axis(valid, order, axis=1),
-        np.take_along_axis(far, order, axis=1),
+        np.take_along_axis(margin, order, axis=1),
     )
 
 
-def _plausible(task: Task, raw: Floats, towards: Tensor) -> Floats:
-    """(rows, options) how plausible each is in the class that was wanted for its row."""
+def _plausibility(task: Task, raw: Floats, target_class: Tensor) -> Floats:
+    """(rows, options) in the class that is wanted for each row."""
     rows, options, features = raw.shape
     if len(task.energy_quantiles) == 0:
         return np.full((rows, options), np.nan)
-    wanted = towards.repeat_interleave(options)
-    flat = rate_plausibility(task.encoder, task.diffusion, task.energy_quantiles, raw.reshape(-1, features), wanted)
+    flat = rate_plausibility(
+        task.encoder, task.diffusion, task.energy_quantiles, raw.reshape(-1, features),
+        target_class.repeat_interleave(options),
+    )  # fmt: skip
     return flat.reshape(rows, options)
 
 
-def _remarks(
+def _notes(
     feasible: FeasibleSet, goals: Goals, raw: Floats, status: NDArray[np.str_], before: Floats, after: Floats
 ) -> NDArray[np.object_]:
-    """(rows, options) why there is no counterfactual or too few, and which of the row's values were never learned."""
-    options, different = status.shape[1], count_distinct(raw)
+    """(rows, options) why there is no counterfactual or too few, and which values of the row were never learned."""
+    options, distinct = status.shape[1], count_distinct(raw)
     moved = np.asarray(~same(raw, feasible.own[:, None]).all(axis=2))
     notes = np.empty(status.shape, dtype=object)
     for i, unfamiliar in enumerate(feasible.encoder.unfamiliar(feasible.own)):
         for j, state in enumerate(status[i].tolist()):
-            said = feasible.notes() if state == Status.INFEASIBLE else []
+            own = feasible.notes() if state == Status.INFEASIBLE else []
             if state == Status.BEST_EFFORT:
-                said += _shortfall(feasible, goals.goal(i), before[i], after[i, j] if moved[i, j] else None)
-            if state in (Status.VALID, Status.BEST_EFFORT) and different[i] < options:
-                count = {"options": options, "different": int(different[i])}
-                said.append(Note("options_alike" if different[i] == 1 else "options_few", values=count))
-            notes[i, j] = (*said, *unfamiliar)
+                own += _shortfall(feasible, goals.goal(i), before[i], after[i, j] if moved[i, j] else None)
+            if state in (Status.VALID, Status.BEST_EFFORT) and distinct[i] < options:
+                count = {"options": options, "different": int(distinct[i])}
+                own.append(Note("options_alike" if distinct[i] == 1 else "options_few", values=count))
+            notes[i, j] = (*own, *unfamiliar)
     return notes
 
 
 def _shortfall(feasible: FeasibleSet, goal: Goal, before: float, after: float | None) -> list[Note]:
     """What was reached (None: nothing) where the model still says no."""
     if after is None:
-        said = Note(f"nothing_{goal.nearer}", values={"before": float(before)})
+        note = Note(f"nothing_{progress_key(goal)}", values={"before": float(before)})
     else:
         moves = "raises" if after > before else "lowers"
-        said = Note(f"only_{moves}_{goal.shows}", values={"before": float(before), "after": float(after)})
-    return [said, *feasible.immutable_notes()]
+        note = Note(f"only_{moves}_{score_kind(goal)}", values={"before": float(before), "after": float(after)})
+    return [note, *feasible.immutable_notes()]
 
 
-def _turns(ask: Request) -> Positions:
-    """(m * k,) of each candidate, its number among those of its row."""
-    whose = ask.at.repeat_interleave(ask.x.shape[1]).numpy()
-    order = np.argsort(whose, kind="stable")
-    turn = np.empty(len(whose), dtype=np.int64)
-    turn[order] = np.arange(len(whose)) - np.searchsorted(whose[order], whose[order])
-    return turn
+def _ranks(request: Request) -> Positions:
+    """(m * k,) the rank of each candidate among those of its row."""
+    return rank_within(request.at.repeat_interleave(request.x.shape[1])).numpy()
 
 
 def _padded(decision: Decision, at: Positions) -> Decision:
-    """On some rows, filled up like their block."""
-    whole = pad_rows(torch.from_numpy(at))
-    return Decision(*(each[whole] for each in decision))
+    """On the rows at these positions, padded like their block."""
+    padded = pad_rows(torch.from_numpy(at))
+    return Decision(*(each[padded] for each in decision))
 
 
 def _parts(at: Positions, size: int) -> list[Positions]:
-    """Row numbers, `size` at a time."""
+    """Positions, `size` at a time."""
     return [at[i : i + size] for i in range(0, len(at), size)]

@@ -1,9 +1,9 @@
-"""What was asked and what was found: plain values, without a way back to the explainer."""
+"""What a search found for each row and option: plain values, without a way back to the explainer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tdce._core import Flags, Floats, Name, Note, Positions
-from tdce.models import Goals, TargetPart
+from tdce.models import TargetPart
 
 
 class Status(StrEnum):
@@ -21,23 +21,6 @@ class Status(StrEnum):
     BEST_EFFORT = "best_effort"  # it does not, but this is the nearest that was found
     ALREADY = "already"  # the model says it about the row as it is
     INFEASIBLE = "infeasible"  # nothing may change
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked about many rows."""
-
-    goals: Goals  # one per row
-    options: int = 1
-    seed: int = 0
-    closeness: float | None = None  # None: the method's own
-    rules: tuple[str, ...] = ()  # besides those of the schema
-    costs: Mapping[Name, float] = field(default_factory=dict)  # of changing a feature, if not 1
-    target: Any = None  # as it was asked for, see `targets.entry_of`; a list has one entry per row
-    threshold: float | None = None
-    budget: int | None = None  # of rows that the model is asked about
-    robust: int | None = None  # how many models that were trained again were to accept the answers
-    retraining: Mapping[str, Any] | None = None  # how they can be made once more; None: they were given
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,6 @@ from tdce.schema import Space
 MAX_SETS = 128  # of features: the commonest among the answers
 HIDDEN, BLOCKS = 128, 2
 HELD_OUT_EVERY = 10  # one answer in ten is for early stopping
-PLAN = Plan(steps=1500, batch=256, check_every=50, patience=8)
 
 
 class Proposer(nn.Module):
@@ -53,7 +52,7 @@ class Proposer(nn.Module):
         return loss
 
     @classmethod
-    def fit(cls, space: Space, x: Tensor, x_cf: Tensor, closeness: float, seed: int, progress: Progress) -> Self:
+    def fit(cls, space: Space, x: Tensor, x_cf: Tensor, closeness: float, seed: int, progress: Progress, plan: Plan) -> Self:
         """Learn from rows (n, width) and their answers, at least one of which changes something."""
         moved = space.moved(x, x_cf).numpy()
         sets, which, times = np.unique(moved, axis=0, return_inverse=True, return_counts=True)
@@ -74,7 +73,7 @@ class Proposer(nn.Module):
         def held_out_loss(module: nn.Module) -> Tensor:
             return loss(module, held_out)
 
-        train(proposer, training_loss, held_out_loss, len(training), PLAN, seed, progress, "amortised network")
+        train(proposer, training_loss, held_out_loss, len(training), plan, seed, progress, "amortised network")
         return proposer
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce._core import ByIdentity, Flags, Floats, InputError, Name, Note, Positions, listing, same
+from tdce._core import ByIdentity, Flags, Floats, Name, Note, Positions, same
 from tdce.schema.columns.base import AllowedValues, FittedColumn
 from tdce.schema.constraints.repair import ConstraintSet
 from tdce.schema.constraints.rules import narrow_columns, parse_rule
@@ -47,9 +47,7 @@ class FeasibleSet:
     ) -> FeasibleSet:
         """The limits of a frame's rows, with some features immutable and some rules besides those of the schema."""
         frozen = tuple(immutable)
-        for name in frozen:
-            if name not in encoder.schema.names:
-                raise InputError(f"immutable: there is no feature {name!r}; known: {listing(encoder.schema.names)}")
+        encoder.schema.check_immutable(frozen)
         own = encoder.read(frame)
         columns, laws = _standing(ByIdentity(encoder), tuple(_key(frame[name].dtype) for name in encoder.schema.names),
                                   frozen, tuple(rules))  # fmt: skip

@@ -18,8 +18,7 @@ from tdce.schema.columns.numeric import Numeric
 from tdce.schema.columns.wording import NONE, Phrase, checked_outcomes, key_of
 from tdce.schema.constraints.discovery import discover_laws
 from tdce.schema.constraints.laws import Law, law_from_entry
-from tdce.schema.constraints.rules import narrow_columns
-from tdce.schema.constraints.rules import parse_rule as read_rule
+from tdce.schema.constraints.rules import narrow_columns, parse_rule
 from tdce.schema.identifiers import find_pass_through
 
 __all__ = ["Categorical", "Column", "Numeric", "Schema"]
@@ -46,7 +45,7 @@ class Schema:
         object.__setattr__(self, "rules", check_texts("rules", self.rules))
         object.__setattr__(self, "costs", self.checked_costs(self.costs))
         object.__setattr__(self, "outcomes", checked_outcomes(self.outcomes))
-        narrow_columns([read_rule(rule, self.features) for rule in self.rules], self.features)
+        self.check_rules(())
 
     @classmethod
     def infer(
@@ -132,6 +131,16 @@ class Schema:
     def with_outcomes(self, outcomes: Mapping[str, Phrase]) -> Self:
         """A copy with words for what the model says: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
         return replace(self, outcomes=outcomes)
+
+    def check_immutable(self, names: Iterable[Name]) -> None:
+        """Raise an error that names the first of these that is not a feature."""
+        for name in names:
+            if name not in self.names:
+                raise InputError(f"immutable: there is no feature {name!r}; known: {listing(self.names)}")
+
+    def check_rules(self, rules: Iterable[str]) -> None:
+        """Raise an error if these rules, added to those of the schema, cannot be read or leave a column nothing."""
+        narrow_columns([parse_rule(rule, self.features) for rule in (*self.rules, *rules)], self.features)
 
     def checked_costs(self, costs: Any) -> dict[Name, float]:
         """What changing a feature costs: 1 unless it says otherwise, 0 for what costs nothing."""

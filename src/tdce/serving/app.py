@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from functools import cache
 from importlib.resources import files
 from typing import Annotated, Any
@@ -20,12 +21,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 import tdce
-from tdce._core import InputError, round_scores, show
+from tdce._core import InputError, show
 from tdce.datasets import Dialect
 from tdce.explainer import Explainer
-from tdce.models import Oracle
-from tdce.report import Speaker, catalogue
-from tdce.serving import schemas as bodies
+from tdce.methods import Question
+from tdce.report import Speaker, load_catalogue
+from tdce.serving import schemas
 from tdce.serving.descriptions import described, spoken, usual
 from tdce.serving.i18n import request_language, words_of
 from tdce.serving.jobs import FILES, Jobs
@@ -157,7 +158,8 @@ def _first(error: RequestValidationError) -> str:
 
 def _troubles(*codes: int) -> dict[int | str, dict[str, Any]]:
     return {
-        code: {"model": bodies.ErrorBody, "description": WORDS[code]} for code in (401, 403, 421, 422, 429, 503, *codes)
+        code: {"model": schemas.ErrorBody, "description": WORDS[code]}
+        for code in (401, 403, 421, 422, 429, 503, *codes)
     }
 
 
@@ -172,12 +174,12 @@ def _about_the_model(api: FastAPI) -> None:
     async def icon() -> Response:
         return FileResponse(str(STATIC.joinpath("icon.svg")), media_type="image/svg+xml")
 
-    @api.get("/words", response_model=bodies.WordsBody, responses=_troubles())
+    @api.get("/words", response_model=schemas.WordsBody, responses=_troubles())
     async def words(language: Language = "en") -> Any:
         """What the pages say, in one of the languages that there are."""
         return words_of(language)
 
-    @api.get("/health", response_model=bodies.HealthBody, responses=_troubles())
+    @api.get("/health", response_model=schemas.HealthBody, responses=_troubles())
     async def health(request: Request) -> Any:
         """Whether it answers."""
         state = request.app.state
@@ -193,7 +195,7 @@ def _about_the_model(api: FastAPI) -> None:
         """What is known of each column, as `explainer.schema.to_json()`, and what the model says."""
         return _schema(request.app.state.explainer, speaker_of(request.app.state.explainer.schema, language, "analyst"))
 
-    @api.get("/laws", response_model=bodies.LawsBody, responses=_troubles())
+    @api.get("/laws", response_model=schemas.LawsBody, responses=_troubles())
     async def laws(request: Request) -> Any:
         """What holds between the columns: found in the table, and given."""
         known = request.app.state.explainer.schema
@@ -216,7 +218,7 @@ def _about_the_model(api: FastAPI) -> None:
         explainer = request.app.state.explainer
         return explainer.report | {"hints": list(explainer.hints), "people": len(request.app.state.people)}
 
-    @api.get("/people", response_model=bodies.PeopleBody, responses=_troubles())
+    @api.get("/people", response_model=schemas.PeopleBody, responses=_troubles())
     async def people(
         request: Request,
         first: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
@@ -226,7 +228,7 @@ def _about_the_model(api: FastAPI) -> None:
         """Some of the people whom the studio shows."""
         return request.app.state.people.page(first, count, met)
 
-    @api.get("/people/{number}", response_model=bodies.PersonBody, responses=_troubles(404))
+    @api.get("/people/{number}", response_model=schemas.PersonBody, responses=_troubles(404))
     async def person(request: Request, number: Annotated[int, Path(ge=0, le=1_000_000)]) -> Any:
         """One of them."""
         known = request.app.state.people
@@ -241,7 +243,7 @@ def _page(language: str) -> str:
 
     text = files("tdce.serving").joinpath("page.html").read_text(encoding="utf-8")
     made = Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
-    return made.render(language=language, t=catalogue(language).text)
+    return made.render(language=language, t=load_catalogue(language).text)
 
 
 def _schema(explainer: Explainer, speaker: Speaker) -> dict[str, Any]:
@@ -259,60 +261,63 @@ def _schema(explainer: Explainer, speaker: Speaker) -> dict[str, Any]:
         "favourable": plain,
         "outputs": outputs,
         "method": {"name": type(method).__name__, "closeness": getattr(method, "closeness", None),
-                   "has_dial": method.has_tradeoff},
+                   "has_trade_off": method.has_tradeoff},
         "may_change": {str(column.name): column.may_change for column in columns},
         "described": {str(column.name): described(column, speaker) for column in columns},
         "spoken": {str(column.name): spoken(column, speaker) for column in columns},
         "usual": usual(fitted.synthetic, columns),
-        "said": {key: speaker.chosen(said) for key, said in explainer.schema.outcomes.items()},
+        "said": {key: speaker.translate(said) for key, said in explainer.schema.outcomes.items()},
     }  # fmt: skip
 
 
 def _about_rows(api: FastAPI) -> None:
-    @api.post("/predict", response_model=bodies.DecisionsBody, responses=_troubles(408, 413, 415))
-    async def predict(request: Request, body: bodies.PredictBody) -> Any:
+    @api.post("/predict", response_model=schemas.DecisionsBody, responses=_troubles(408, 413, 415))
+    async def predict(request: Request, body: schemas.PredictBody) -> Any:
         """What the model says about each row."""
         explainer = request.app.state.explainer
         return await _light(request, lambda: _predicted(explainer, _frame(request, body.rows)))
 
-    @api.post("/explain", response_model=bodies.LinesBody, responses=_troubles(408, 413, 415))
-    async def explain(request: Request, body: bodies.ExplainBody) -> Any:
+    @api.post("/explain", response_model=schemas.LinesBody, responses=_troubles(408, 413, 415))
+    async def explain(request: Request, body: schemas.ExplainBody) -> Any:
         """What would have to be different, for one row or many."""
-        state, asked = request.app.state, _asked(request, body)
+        state, question = request.app.state, _question(request, body)
         speaker = speaker_of(state.explainer.schema, body.language, body.audience)
-        rows = _frame(request, body.rows, asked["n"])
-        answer = await _answer(request, state.queue.explain(rows, asked))
+        rows = _frame(request, body.rows, question.n)
+        answer = await _answer(request, state.queue.explain(rows, question))
         return {"lines": lines_of(answer, state.explainer.fitted.encoder, body.rows, speaker, body.audience)}
 
-    @api.post("/check", response_model=bodies.CheckedBody, responses=_troubles(408, 413, 415))
-    async def check(request: Request, body: bodies.CheckBody) -> Any:
+    @api.post("/check", response_model=schemas.CheckedBody, responses=_troubles(408, 413, 415))
+    async def check(request: Request, body: schemas.CheckBody) -> Any:
         """Why not this? A row changed by hand, judged as an answer would be."""
         explainer = request.app.state.explainer
         row, other = (_frame(request, [each]) for each in (body.row, body.values))
-        asked = _asked(request, body)
+        question = _question(request, body)
         to = {"audience": body.audience, "language": body.language}
-        return await _light(request, lambda: what_if(explainer, row, other, **asked, **to))
+        return await _light(request, lambda: what_if(explainer, row, other, question, **to))
 
-    @api.post("/walk", response_model=bodies.WalkedBody, responses=_troubles(408, 413, 415))
-    async def walk(request: Request, body: bodies.WalkBody) -> Any:
+    @api.post("/walk", response_model=schemas.WalkedBody, responses=_troubles(408, 413, 415))
+    async def walk(request: Request, body: schemas.WalkBody) -> Any:
         """The reverse walk of the diffusion model for one row, frame by frame."""
         state, row = request.app.state, _frame(request, [body.row])
-        asked, words = _asked(request, body), catalogue(body.language)
-        return await _answer(request, state.queue.run(lambda: reverse_walk(state.explainer, row, words, **asked)))
+        question, words = _question(request, body), load_catalogue(body.language)
+        return await _answer(request, state.queue.run(lambda: reverse_walk(state.explainer, row, words, question)))
 
 
-def _asked(request: Request, body: bodies.TargetBody) -> dict[str, Any]:
-    """The arguments of `Explainer.explain`, or some of them. In JSON the name of a column is text, even of column 0."""
-    kind = next(kind for kind in (bodies.QuestionBody, bodies.WalkBody, bodies.TargetBody) if isinstance(body, kind))
-    asked = {name: getattr(body, name) for name in kind.model_fields if name not in ("row", "language")}
+def _question(request: Request, body: schemas.TargetBody) -> Question:
+    """The question of a body. In JSON the name of a column is text, even of column 0."""
+    names = {field.name for field in fields(Question)}
+    given = {name: getattr(body, name) for name in type(body).model_fields if name in names}
     known = {str(name): name for name in request.app.state.explainer.schema.names}
-    if isinstance(asked["immutable"], list):
-        asked["immutable"] = [known.get(n, n) if isinstance(n, str) else n for n in asked["immutable"]]
-    if isinstance(asked.get("costs"), dict):
-        asked["costs"] = {known.get(name, name): cost for name, cost in asked["costs"].items()}
-    if isinstance(asked["rules"], list) and len(asked["rules"]) > MOST_RULES:
-        raise InputError(f"there are {len(asked['rules'])} rules; at most {MOST_RULES} can be asked for at once")
-    return asked
+    if isinstance(given["immutable"], list):
+        given["immutable"] = [known.get(n, n) if isinstance(n, str) else n for n in given["immutable"]]
+    if isinstance(given.get("costs"), dict):
+        given["costs"] = {known.get(name, name): cost for name, cost in given["costs"].items()}
+    if isinstance(given["rules"], list) and len(given["rules"]) > MOST_RULES:
+        raise InputError(f"there are {len(given['rules'])} rules; at most {MOST_RULES} can be asked for at once")
+    question = Question(**given)
+    if isinstance(body, schemas.QuestionBody):
+        request.app.state.explainer.check(question)
+    return question
 
 
 def _frame(request: Request, rows: Any, n: Any = 1) -> pd.DataFrame:
@@ -324,20 +329,17 @@ def _frame(request: Request, rows: Any, n: Any = 1) -> pd.DataFrame:
 
 
 def _predicted(explainer: Explainer, rows: pd.DataFrame) -> dict[str, Any]:
-    """As `Explainer.predict` and `predict_proba` say it; the model is asked once."""
-    fitted, output = explainer.fitted, explainer.fitted.outputs[0]
-    score = round_scores(Oracle(fitted.model).score(fitted.encoder.read(rows)))
-    labels: Any = score[:, 0].tolist()
+    """What `Explainer.predict` and `predict_proba` say; the model is queried once."""
+    fitted = explainer.fitted
+    labels, probabilities = fitted.predict(fitted.encoder.read(rows))
     chances: list[Any] = [None] * len(rows)
-    if output.classes:
-        labels = [output.classes[k] for k in output.group(score).tolist()]
-        names = [str(name) for name in output.classes]
-        chances = [dict(zip(names, each, strict=True)) for each in score[:, : len(names)].tolist()]
-    said = cells_of(labels)
+    if probabilities is not None:
+        names = [str(name) for name in fitted.classes]
+        chances = [dict(zip(names, each, strict=True)) for each in probabilities.tolist()]
     return {
         "decisions": [
-            {"row": i, "prediction": each, "probabilities": chance}
-            for i, (each, chance) in enumerate(zip(said, chances, strict=True))
+            {"row": i, "prediction": label, "probabilities": chance}
+            for i, (label, chance) in enumerate(zip(cells_of(labels), chances, strict=True))
         ]
     }
 
@@ -356,15 +358,15 @@ JobId = Annotated[str, Path(max_length=64)]
 
 
 def _about_files(api: FastAPI) -> None:
-    @api.post("/jobs", response_model=bodies.JobBody, status_code=201, responses=_troubles(408, 413, 415))
-    async def new_job(request: Request, body: bodies.NewJobBody) -> Any:
+    @api.post("/jobs", response_model=schemas.JobBody, status_code=201, responses=_troubles(408, 413, 415))
+    async def new_job(request: Request, body: schemas.NewJobBody) -> Any:
         """A question about a file; PUT the file to /jobs/{id}/rows."""
-        state, asked, dialect = request.app.state, _asked(request, body), Dialect(body.sep, body.decimal)
-        await _light(request, lambda: state.jobs.check(asked))
-        return state.jobs.new(asked, dialect, catalogue(body.language).language).told()
+        state, question, dialect = request.app.state, _question(request, body), Dialect(body.sep, body.decimal)
+        await _light(request, lambda: state.jobs.check(question))
+        return state.jobs.new(question, dialect, load_catalogue(body.language).language).told()
 
     @api.put(
-        "/jobs/{id}/rows", response_model=bodies.JobBody, status_code=202, responses=_troubles(404, 408, 409, 413, 415)
+        "/jobs/{id}/rows", response_model=schemas.JobBody, status_code=202, responses=_troubles(404, 408, 409, 413, 415)
     )
     async def rows_of_job(request: Request, id: JobId) -> Any:
         """The file: .csv (text/csv), .csv.gz (application/gzip) or .parquet (application/vnd.apache.parquet)."""
@@ -373,7 +375,7 @@ def _about_files(api: FastAPI) -> None:
         await jobs.take(job, request.headers.get("content-type", "").split(";")[0].strip(), request.stream())
         return job.told()
 
-    @api.get("/jobs/{id}", response_model=bodies.JobBody, responses=_troubles(404))
+    @api.get("/jobs/{id}", response_model=schemas.JobBody, responses=_troubles(404))
     async def job(request: Request, id: JobId) -> Any:
         """How far it is."""
         return request.app.state.jobs[id].told()

@@ -13,7 +13,7 @@ import torch
 from tdce._core import Positions
 from tdce.explainer import Answer
 from tdce.methods import Explanation
-from tdce.models import Goals
+from tdce.models import Goals, Usage
 
 
 def split(answer: Answer, frames: list[pd.DataFrame]) -> Iterator[Answer]:
@@ -31,7 +31,7 @@ def _part(answer: Answer, at: Positions, rows: pd.DataFrame) -> Answer:
         answer,
         rows=rows,
         written=answer.written.iloc[lines].set_axis(rows.index.repeat(answer.options), axis=0),
-        question=replace(answer.question, goals=answer.question.goals.take(torch.from_numpy(at))),
+        goals=answer.goals.take(torch.from_numpy(at)),
         explanation=answer.explanation.take(at),
         target=answer.target[at],
         wanted=answer.wanted[at],
@@ -43,18 +43,17 @@ def joined(answers: list[Answer]) -> Answer:
     first, *others = answers
     if not others:
         return first
-    goals = Goals.of([answer.question.goals.goal(i) for answer in answers for i in range(len(answer.rows))])
+    goals = Goals.of([answer.goals.goal(i) for answer in answers for i in range(len(answer.rows))])
     found = (_stacked([getattr(answer.explanation, field.name) for answer in answers]) for field in fields(Explanation))
     return replace(
         first,
         rows=pd.concat([answer.rows for answer in answers]),
         written=pd.concat([answer.written for answer in answers]),
-        question=replace(first.question, goals=goals),
+        goals=goals,
         explanation=Explanation(*found),
         target=_stacked([answer.target for answer in answers]),
         wanted=_stacked([answer.wanted for answer in answers]),
-        model_calls=sum(answer.model_calls for answer in answers),
-        model_rows=sum(answer.model_rows for answer in answers),
+        usage=Usage(sum(a.model_calls for a in answers), sum(a.model_rows for a in answers)),
     )
 
 

@@ -20,6 +20,7 @@ import pandas as pd
 from tdce._core import InputError
 from tdce.datasets import Dialect, read_table, write_table
 from tdce.explainer import Answer, Explainer
+from tdce.methods import Question
 from tdce.serving.batching import joined
 from tdce.serving.middleware import HttpError
 from tdce.serving.queue import ExplainQueue
@@ -46,7 +47,7 @@ class Job:
 
     id: str
     folder: Path
-    question: dict[str, Any]
+    question: Question
     dialect: Dialect
     language: str = "en"  # of the report
     state: str = "waiting for rows"
@@ -82,16 +83,15 @@ class Jobs:
             raise HttpError(404, "there is no such job; it may have been deleted, or kept for long enough")
         return self._jobs[name]
 
-    def check(self, question: dict[str, Any]) -> None:
-        """Ask the question about nobody, so that what is wrong with it is said before any row is sent."""
-        if question.get("max_model_rows") is not None:
+    def check(self, question: Question) -> None:
+        """Say what is wrong with a question before any row is sent."""
+        if question.max_model_rows is not None:
             raise InputError("max_model_rows is for a single call; a job is many: leave it out")
-        if isinstance(question.get("target"), list):
+        if isinstance(question.target, tuple):
             raise InputError("target has one goal per row, which is for a single call; give a job one goal")
-        empty = self.explainer.fitted.encoder.write(self.explainer.fitted.synthetic[:0], pd.DataFrame(index=range(0)))
-        self.explainer.explain(empty, **question)
+        self.explainer.check(question)
 
-    def new(self, question: dict[str, Any], dialect: Dialect, language: str = "en") -> Job:
+    def new(self, question: Question, dialect: Dialect, language: str = "en") -> Job:
         """A job that waits for its rows."""
         if len(self._jobs) >= self.bounds.jobs:
             raise HttpError(503, f"there are {len(self._jobs)} jobs already; delete one, or try again later", 30)
@@ -168,13 +168,13 @@ class Jobs:
         if size > most:
             raise HttpError(413, f"the file unpacks to more than {most:,} bytes; send it in parts")
 
-    def _check_size(self, frame: pd.DataFrame, question: dict[str, Any]) -> None:
+    def _check_size(self, frame: pd.DataFrame, question: Question) -> None:
         if len(frame) > self.bounds.file_rows:
             raise HttpError(
                 413, f"the file has {len(frame):,} rows; at most {self.bounds.file_rows:,} are explained here"
             )
-        if len(frame) * question["n"] * frame.shape[1] > self.bounds.cells:
-            raise HttpError(413, f"{len(frame):,} rows with n={question['n']} are too many; ask for fewer options")
+        if len(frame) * question.n * frame.shape[1] > self.bounds.cells:
+            raise HttpError(413, f"{len(frame):,} rows with n={question.n} are too many; ask for fewer options")
 
     async def _run(self, job: Job, frame: pd.DataFrame) -> None:
         try:

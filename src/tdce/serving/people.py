@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce._core import Floats, round_scores
-from tdce.explainer import Explainer, Fitted
-from tdce.models import Goals, Oracle, resolve_goals
+from tdce._core import round_scores
+from tdce.explainer import Explainer
+from tdce.models import Oracle
 from tdce.serving.json_rows import records
 from tdce.serving.lines import cells_of
 
@@ -37,16 +37,12 @@ class People:
             rows, source = fitted.encoder.write(raw, pd.DataFrame(index=range(len(raw)))), "synthetic"
         else:
             raw, source = fitted.encoder.read(rows), "rows"
-        said = Oracle(fitted.model).score(raw)
-        goals = _favourable(fitted, raw)
-        output, predicted = fitted.outputs[0], round_scores(said)
-        labels = (
-            [output.classes[k] for k in output.group(predicted).tolist()]
-            if output.classes
-            else predicted[:, 0].tolist()
-        )
-        shown = round_scores(goals.shown(said)) if goals else predicted.amax(dim=1)
-        met = goals.met(said).tolist() if goals else [False] * len(raw)
+        score = Oracle(fitted.model).score(raw)
+        goals = None if fitted.favourable is None else fitted.resolve_goals(None, None, raw)
+        predicted = round_scores(score)
+        labels = fitted.interpret(predicted).labels
+        shown = round_scores(goals.display_score(score)) if goals else predicted.amax(dim=1)
+        met = goals.met(score).tolist() if goals else [False] * len(raw)
         return cls(source, records(rows), cells_of(labels), shown.tolist(), met)
 
     def __len__(self) -> int:
@@ -64,12 +60,3 @@ class People:
     def person(self, i: int) -> dict[str, Any]:
         return {"number": i, "values": self.values[i], "prediction": self.prediction[i], "score": self.score[i],
                 "met": self.met[i]}  # fmt: skip
-
-
-def _favourable(fitted: Fitted, raw: Floats) -> Goals | None:
-    """What people hope for, if that was said."""
-    if fitted.favourable is None:
-        return None
-    return resolve_goals(
-        None, None, fitted.favourable, fitted.outputs, len(raw), lambda: Oracle(fitted.model).score(raw)
-    )  # fmt: skip

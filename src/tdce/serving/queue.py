@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ import pandas as pd
 
 from tdce._core import InputError
 from tdce.explainer import Answer, Explainer
+from tdce.methods import Question
 from tdce.serving.batching import split
 
 WINDOW = 0.004  # seconds in which the first of some requests waits for others
@@ -35,7 +36,7 @@ class QueueItem:
     """One request: rows and a question, or any other work."""
 
     rows: pd.DataFrame | None
-    question: dict[str, Any]
+    question: Question | None
     work: Callable[[], Any] | None = None
     result: Future[Any] = field(default_factory=Future)
     came: float = field(default_factory=time.monotonic)
@@ -47,10 +48,12 @@ class QueueItem:
     @cached_property
     def key(self) -> Any:
         """Of requests that can be answered in one call; None: this one is answered alone."""
-        alone = self.question.get("max_model_rows") is not None or isinstance(self.question.get("target"), list)
-        if self.rows is None or alone or len(self.rows) == 0:
+        question = self.question
+        if self.rows is None or question is None or len(self.rows) == 0:
             return None
-        return json.dumps(self.question, sort_keys=True, default=str), tuple(map(str, self.rows.dtypes))
+        if question.max_model_rows is not None or isinstance(question.target, tuple):
+            return None
+        return json.dumps(question.to_json(), sort_keys=True, default=str), tuple(map(str, self.rows.dtypes))
 
 
 class ExplainQueue:
@@ -72,17 +75,17 @@ class ExplainQueue:
         with self._change:
             return sum(ticket.size for ticket in self._tickets)
 
-    def explain(self, rows: pd.DataFrame, question: dict[str, Any]) -> Future[Answer]:
+    def explain(self, rows: pd.DataFrame, question: Question) -> Future[Answer]:
         """An answer, as `Explainer.explain` gives it."""
         return self._take(QueueItem(rows, question), self._tickets)
 
-    def block(self, rows: pd.DataFrame, question: dict[str, Any]) -> Future[Answer]:
+    def block(self, rows: pd.DataFrame, question: Question) -> Future[Answer]:
         """The same, when nobody else waits."""
-        return self._take(QueueItem(rows, question | {"max_model_rows": None}), self._blocks)
+        return self._take(QueueItem(rows, replace(question, max_model_rows=None)), self._blocks)
 
     def run(self, work: Callable[[], Any]) -> Future[Any]:
         """Other work that needs the model for a while."""
-        return self._take(QueueItem(None, {}, work), self._tickets)
+        return self._take(QueueItem(None, None, work), self._tickets)
 
     def close(self) -> None:
         """After the work at hand; whoever still waits is told that it is cancelled."""
@@ -167,5 +170,6 @@ class ExplainQueue:
         frames = [ticket.rows for ticket in tickets if ticket.rows is not None]
         whole = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
         self.watch(len(tickets), len(whole))
-        answer = self.explainer.explain(whole, **first.question)
+        assert first.question is not None
+        answer = self.explainer.ask(whole, first.question)
         return [answer] if len(tickets) == 1 else list(split(answer, frames))

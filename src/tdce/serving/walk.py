@@ -10,26 +10,20 @@ import torch
 from torch import Tensor
 
 from tdce._core import (
-    LAST_SEED,
     Floats,
     Noise,
-    check_integer,
-    check_names,
-    check_number,
-    check_optional,
-    check_texts,
     pad_rows,
     round_scores,
 )
 from tdce.diffusion import gumbel_softmax
 from tdce.explainer import Explainer, Fitted
-from tdce.methods import Guided, Walk
+from tdce.methods import Guided, Question, Walk
 from tdce.models import Goals, Oracle, describe_goal
 from tdce.report import Catalogue
 from tdce.schema import FeasibleSet, Numeric
 from tdce.serving.json_rows import records
 from tdce.serving.lines import cells_of
-from tdce.serving.what_if import goals_for, typical_of
+from tdce.serving.what_if import typical_of
 
 START = 0.5  # share of T to which the row is noised, if nobody asks for another
 STEPS = 40
@@ -41,36 +35,30 @@ def reverse_walk(
     explainer: Explainer,
     row: pd.DataFrame,
     words: Catalogue,
-    target: Any = None,
-    immutable: Any = (),
-    rules: Any = (),
-    threshold: Any = None,
-    seed: Any = 0,
-    closeness: Any = None,
+    question: Question,
 ) -> dict[str, Any]:
     """What the walk believes at each step, from noise to the row that it ends with; features that may not change are
     the person's own all the way."""
     fitted = explainer.fitted
-    seed = check_integer("seed", seed, 0, LAST_SEED)
-    start = 1 - check_optional("closeness", closeness, check_number, 0, 1) if closeness is not None else START
-    feasible = FeasibleSet.of(fitted.encoder, row, check_names("immutable", immutable), check_texts("rules", rules))
-    goals = goals_for(fitted, feasible.own, target, threshold)
+    start, seed = START if question.closeness is None else 1 - question.closeness, question.seed
+    feasible = FeasibleSet.of(fitted.encoder, row, question.immutable, question.rules)
+    goals = fitted.resolve_goals(question.target, question.threshold, feasible.own)
     seen, last = (
         _guided(fitted, feasible, goals, start, seed) if fitted.guide else _told(fitted, feasible, goals, start, seed)
     )
     raw = np.concatenate([_on_grid(fitted, feasible, x) for _, x in seen] + [feasible.snap(last)])
     decision = Oracle(fitted.model)(raw, Goals(goals.kinds, goals.which.repeat(len(raw))))
-    score, typical = round_scores(goals.display_score(decision.score)).tolist(), typical_of(fitted, raw, goals, feasible.own)
+    score = round_scores(goals.display_score(decision.score)).tolist()
+    typical = typical_of(fitted, raw, goals, feasible.own)
     values, x = records(fitted.encoder.write(raw, pd.DataFrame(index=range(len(raw))))), feasible.x
     places = [_places(fitted, each, x) for each in [x_0 for _, x_0 in seen] + [fitted.encoder.embed(raw[-1:]).float()]]
     frames = [
         {"t": t, "score": score[i], "plausibility": typical[i], "values": values[i], "places": places[i]}
         for i, t in enumerate([t for t, _ in seen] + [0])
     ]
-    labels = tuple(label for output in fitted.outputs for label in output.labels())
     return {
-        "algorithm": words.text("studio_walk_guided" if fitted.guide else "studio_walk_told"),
-        "target": cells_of([describe_goal(goals.goal(0), labels)])[0],
+        "algorithm": words.text("studio_walk_guided" if fitted.guide else "studio_walk_conditioned"),
+        "target": cells_of([describe_goal(goals.goal(0), fitted.labels)])[0],
         "frames": frames[:-1],
         "returned": frames[-1],
         "met": bool(decision.met[-1]),

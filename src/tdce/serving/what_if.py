@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce._core import Floats, Name, check_names, check_optional, check_texts, round_scores, same
-from tdce._core import check_number as checked_number
+from tdce._core import Floats, Name, round_scores, same
 from tdce.diffusion import rate_plausibility
 from tdce.explainer import Explainer, Fitted
-from tdce.models import STANDOFF, Goals, Oracle, resolve_goals
+from tdce.methods import Question
+from tdce.models import Goals, Oracle
 from tdce.report import PlainNames, Speaker, SpokenNames, mentions, note_text
 from tdce.schema import ConstraintSet, Encoder, FeasibleSet
 from tdce.serving.descriptions import described
@@ -24,33 +24,30 @@ def what_if(
     explainer: Explainer,
     row: pd.DataFrame,
     other: pd.DataFrame,
-    target: Any = None,
-    immutable: Any = (),
-    rules: Any = (),
-    threshold: Any = None,
+    question: Question,
     audience: Any = "program",
     language: Any = "en",
 ) -> dict[str, Any]:
-    """Score, verdict, plausibility, and what the other values break, of a row that would have them."""
+    """Score, decision and plausibility of a row with other values, and the constraints that these break."""
     speaker, whole = speaker_of(explainer.schema, language, audience), audience == "program"
     barred = () if whole else [name for name in explainer.schema.names if not speaker.may_name(name)]
-    fitted, rules = explainer.fitted, check_texts("rules", rules)
+    fitted = explainer.fitted
     encoder, schema = fitted.encoder, explainer.schema
-    feasible = FeasibleSet.of(encoder, row, check_names("immutable", immutable), rules)
+    feasible = FeasibleSet.of(encoder, row, question.immutable, question.rules)
     own, raw = feasible.own, encoder.read(other)
-    goals, oracle = goals_for(fitted, own, target, threshold), Oracle(fitted.model)
-    decision = oracle(np.concatenate([own, raw]), Goals(goals.kinds, goals.which.repeat(2)))
-    scores = round_scores(goals.shown(decision.score[:1])), round_scores(goals.shown(decision.score[1:]))
+    goals = fitted.resolve_goals(question.target, question.threshold, own)
+    decision = Oracle(fitted.model)(np.concatenate([own, raw]), Goals(goals.kinds, goals.which.repeat(2)))
+    before, after = (round_scores(goals.display_score(each)) for each in (decision.score[:1], decision.score[1:]))
     output = fitted.outputs[0]
-    said = output.classes[int(output.group(decision.score[1:])[0])] if output.classes else float(scores[1][0])
+    prediction = output.classes[int(output.group(decision.score[1:])[0])] if output.classes else float(after[0])
     hard = [law for law in schema.laws if law.on and law.hard]
     soft = [law for law in schema.laws if law.on and not law.hard]
-    texts_of = [*map(str, hard), *schema.rules, *rules]
+    texts_of = [*map(str, hard), *schema.rules, *question.rules]
     return {
-        "score_before": float(scores[0][0]),
-        "score_after": float(scores[1][0]),
+        "score_before": float(before[0]),
+        "score_after": float(after[0]),
         "met": bool(decision.met[1]),
-        "prediction": cells_of([said])[0],
+        "prediction": cells_of([prediction])[0],
         "plausibility": typical_of(fitted, raw, goals, own)[0],
         "distance": float(distances(encoder, own, raw[:, None])[0, 0]),
         "broken": _unnamed(_broken(texts_of, feasible.laws, raw, own), barred, speaker),
@@ -62,19 +59,11 @@ def what_if(
     }  # fmt: skip
 
 
-def goals_for(fitted: Fitted, own: Floats, target: Any, threshold: Any) -> Goals:
-    """As `Explainer.explain` understands them."""
-    threshold = check_optional("threshold", threshold, checked_number, 0, 1 - 2 * STANDOFF, above=True)
-    return resolve_goals(
-        target, threshold, fitted.favourable, fitted.outputs, len(own), lambda: Oracle(fitted.model).score(own)
-    )
-
-
 def typical_of(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[float | None]:
     """How plausible rows are in the class that is wanted for one person."""
     if len(fitted.energy_quantiles) == 0:
         return [None] * len(raw)
-    towards = goals.towards(Oracle(fitted.model).score(own)).repeat(len(raw))
+    towards = goals.target_class(Oracle(fitted.model).score(own)).repeat(len(raw))
     return [
         number(p) for p in rate_plausibility(fitted.encoder, fitted.diffusion, fitted.energy_quantiles, raw, towards)
     ]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from tdce._core import Floats, InputError, Name, Progress
+from tdce._core import Floats, InputError, Name, Progress, Plan
 from tdce.datasets import Dataset, load, make_folder
 from tdce.diffusion import TabularDiffusion
 from tdce.explainer import Explainer, Fitted, MetricReference, learned_diffusion
@@ -65,7 +65,10 @@ class Bench:
             with suppress(InputError):  # damaged or of another format: fit again
                 return Explainer.load(path, progress="silent").fitted_
         explainer = self.explainer
-        explainer.fit(self.data.part("train"), self.data.label, self.data.favourable, plain_schema(self.name))
+        explainer.fit(
+            self.data.part("train"), label=self.data.label, favourable=self.data.favourable,
+            schema=plain_schema(self.name),
+        )  # fmt: skip
         if path is not None:
             make_folder(path.parent)
             explainer.save(path)
@@ -118,17 +121,21 @@ class Bench:
 
     def explanation(self, method: Method, masked: str, frame: pd.DataFrame) -> tuple[Explanation, FeasibleSet]:
         feasible = FeasibleSet.of(self.fitted.encoder, frame, self.immutable(masked))
-        return explain(method, feasible, self.question(len(frame))), feasible
+        return explain(method, feasible, self.goals(len(frame)), self.question()), feasible
 
-    def question(self, rows: int, options: int = 1) -> Question:
-        return Question(Goals.all(Class(self.target), rows), options, self.seed)
+    def goals(self, rows: int) -> Goals:
+        return Goals.all(Class(self.target), rows)
+
+    def question(self, n: int = 1) -> Question:
+        return Question(n=n, seed=self.seed)
 
     def diffusion(self, tau: float) -> TabularDiffusion:
         """The table's diffusion model, retrained with the same temperature at all times."""
         frame, settings = self.data.part("train"), self.explainer
         x, y = self.fitted.encoder.encode(frame).float(), torch.from_numpy(self.fitted.class_numbers(frame))
         return learned_diffusion(
-            self.fitted.encoder.space, x, y, settings.hidden, (tau, tau), settings.steps, self.seed, Progress("silent")
+            self.fitted.encoder.space, x, y, settings.hidden, (tau, tau), Plan(steps=settings.steps), self.seed,
+            Progress("silent"),
         )[0]
 
     def measure(self, cell: Cell, method: Method | None = None, task: Task | None = None) -> Measurement:

@@ -20,7 +20,7 @@ import pandas as pd
 import torch
 
 from tdce._core import InputError, Progress, is_integer, listing, one_thread
-from tdce.datasets import SETS, check_writable, make_folder, read_table, write_whole
+from tdce.datasets import PUBLISHED_TABLES, check_writable, make_folder, read_table, write_whole
 from tdce.methods import METHODS
 from tdce_reproduction.benchmark.cell import Bench, Cell, Measurement, measure_cells
 from tdce_reproduction.benchmark.fingerprint import cell_fingerprint
@@ -50,7 +50,7 @@ class BenchmarkSettings:
 
     def __post_init__(self) -> None:
         for what, words, known in (
-            ("data set", self.data, SETS),
+            ("data set", self.data, PUBLISHED_TABLES),
             ("method", self.methods, METHODS),
             ("mask", self.masked, ("no", "yes")),
         ):
@@ -164,7 +164,7 @@ class _Store:
 
     def _fingerprint(self, cell: Cell) -> str:
         """The fingerprint of the cell as it would be measured now; empty if its method or data is unknown."""
-        if cell.data not in SETS:
+        if cell.data not in PUBLISHED_TABLES:
             return ""
         with suppress(InputError):  # a method that no longer exists
             explainer = Bench(cell.data, cell.seed, self.max_rows).explainer

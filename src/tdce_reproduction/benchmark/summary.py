@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import pandas as pd
 
-from tdce.datasets import SETS
+from tdce.datasets import PUBLISHED_TABLES
 from tdce.explainer import PAPER
 from tdce_reproduction.benchmark.settings import BASELINES, OURS, PAPER_DATA, PRESETS
 
@@ -280,7 +280,7 @@ by the differences between the two experiments; how much each of them contribute
 
 def _masks(rows: pd.DataFrame) -> str:
     """Which feature is immutable on each data set."""
-    masks = [f"{TITLES[d]} `{SETS[d].presets[PRESETS[d]].mask}`" for d in _present(rows["data"], TITLES)]
+    masks = [f"{TITLES[d]} `{PUBLISHED_TABLES[d].presets[PRESETS[d]].mask}`" for d in _present(rows["data"], TITLES)]
     return f"Masked: {', '.join(masks)}."
 
 

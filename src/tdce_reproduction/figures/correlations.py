@@ -1,4 +1,4 @@
-"""Figure 4: whether counterfactuals have the correlations and the categories of the target class."""
+"""Figure 4 (fig:qual_plot): whether counterfactuals have the correlations and the categories of the target class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from matplotlib.figure import Figure, SubFigure
 
 from tdce._core import Floats, InputError, same
-from tdce.datasets import SETS
+from tdce.datasets import PUBLISHED_TABLES
 from tdce.methods import METHODS
 from tdce.report import spoken_name
 from tdce.schema import Categorical, Numeric, Schema
@@ -132,7 +132,7 @@ def draw(table: pd.DataFrame) -> Figure:
     _matrices(top, gaps[gaps["masked"] == "no"], most, "Nothing masked")
     _bars(middle, means[means["kind"] == "share"])
     data = str(table["data"].iloc[0])
-    mask = SETS[data].presets[PRESETS[data]].mask
+    mask = PUBLISHED_TABLES[data].presets[PRESETS[data]].mask
     _matrices(bottom, gaps[gaps["masked"] == "yes"], most, f"{spoken_name(mask).capitalize()} masked")
     return figure
 

@@ -1,4 +1,4 @@
-"""Figure 3: the divergence of the Gumbel-softmax distribution from its approximation, with bounds, by temperature."""
+"""Figure 3 (fig:kl_bound): divergence of the Gumbel-softmax distribution from its approximation by temperature."""
 
 from __future__ import annotations
 

@@ -41,7 +41,9 @@ def measure(workspace: Workspace) -> pd.DataFrame:
     value, the weight of all categories but the person's own, and the model's probability of the target.
     """
     data = load("german")
-    explainer = Explainer(progress="silent").fit(data.part("train"), data.label, data.favourable, data.schema)
+    explainer = Explainer(progress="silent").fit(
+        data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema
+    )
     test = data.part("test")
     person = test[explainer.predict(test) != data.favourable].head(1)
     return pd.concat([trajectory(explainer.fitted_, person, name) for name in METHODS], ignore_index=True)
@@ -56,7 +58,7 @@ def trajectory(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
     changed = {feature: f"{before} → {after}" for feature, before, after in answer.lines[0][0].changes}
     x = fitted.encoder.encode(person).float()
     whole = pad_rows(torch.zeros(1, dtype=torch.long))  # rows come in blocks, as when they are explained
-    rows, goals = FeasibleSet.of(fitted.encoder, person).x[whole], answer.question.goals.take(whole)
+    rows, goals = FeasibleSet.of(fitted.encoder, person).x[whole], answer.goals.take(whole)
     walk = method.fit(fitted.task(answer.immutable)).walk(rows, goals, Noise(rows, answer.question.seed), method.start)
     seen = [(t, x_0[:1]) for t, _, x_0 in walk]
     seen.append((RETURNED, fitted.encoder.encode(answer.to_frame()).float()))

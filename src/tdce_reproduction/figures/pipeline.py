@@ -1,4 +1,4 @@
-"""Figure 1: the pipeline from a refused row to its counterfactual."""
+"""Figure 1 (fig:pipeline): the pipeline from a refused row to its counterfactual."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 2: the reverse process of one variable with three classes, on the simplex, without and with guidance."""
+"""Figure 2 (fig:cat-3-sim): the reverse process of a variable with three classes, without and with guidance."""
 
 from __future__ import annotations
 

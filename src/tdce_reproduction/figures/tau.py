@@ -1,4 +1,4 @@
-"""Figure 5: the effect of the temperature of the relaxed categories on counterfactuals."""
+"""Figure 5 (fig:tau): the effect of the temperature of the relaxed categories on counterfactuals."""
 
 from __future__ import annotations
 

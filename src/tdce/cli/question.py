@@ -1,0 +1,80 @@
+"""The flags of a question, the same for every command that asks one."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from tdce.cli.shared import costs_of, names_of
+
+if TYPE_CHECKING:
+    from tdce.explainer import Explainer
+    from tdce.methods import Question
+
+
+@dataclass(frozen=True)
+class QuestionFlags:
+    """What was typed; `question` makes a `Question` of it for an explainer."""
+
+    target: Annotated[
+        str | None,
+        typer.Option(help="The wanted label (default: the favourable one), or 'at least 620', '+500', 'not bad'"),
+    ] = None
+    n: Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals per row")] = 1
+    immutable: Annotated[str, typer.Option(help="Columns that never change, separated by commas")] = ""
+    rule: Annotated[
+        list[str] | None, typer.Option("--rule", help="A constraint, as 'loan <= 5 * income'; may be repeated")
+    ] = None
+    costs: Annotated[str, typer.Option(help="What changing a column costs, if not 1: age=5,phone=0")] = ""
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result")] = 0
+    closeness: Annotated[
+        float | None, typer.Option(help="The trade-off, from 0 (most plausible) to 1 (nearest to the row)")
+    ] = None
+    threshold: Annotated[float | None, typer.Option(help="Minimum probability to count as the target")] = None
+    max_model_rows: Annotated[
+        int | None, typer.Option(min=1, help="Query budget: maximum number of rows the model is queried for")
+    ] = None
+
+    def question(self, explainer: Explainer, robust: int = 0) -> Question:
+        """The question, checked against the explainer; `robust`: how many retrained models should accept the answers."""
+        from tdce.methods import Question
+        from tdce.models import Retraining
+
+        names = explainer.schema.names
+        question = Question(
+            self.target, self.n, tuple(names_of(self.immutable, names)), tuple(self.rule or ()),
+            costs_of(self.costs, names), self.seed, self.closeness, self.threshold, self.max_model_rows,
+            Retraining(robust) if robust else None,
+        )  # fmt: skip
+        explainer.check(question)
+        return question
+
+
+def with_question(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the flags of a question in the place of its parameter `asked`, which gets them together."""
+    flags = inspect.signature(QuestionFlags).parameters
+    types = get_type_hints(QuestionFlags, include_extras=True)
+    own, own_types = inspect.signature(command).parameters, get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in own.items():
+        if name == "asked":
+            parameters += [flag.replace(annotation=types[flag.name]) for flag in flags.values()]
+        else:
+            parameters.append(parameter.replace(annotation=own_types[name]))
+    required = [p for p in parameters if p.default is inspect.Parameter.empty]
+    optional = [p for p in parameters if p.default is not inspect.Parameter.empty]
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> None:
+        asked = QuestionFlags(**{name: given.pop(name) for name in flags})
+        command(**given, asked=asked)
+
+    wrapped.__signature__ = inspect.Signature(required + optional)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {p.name: p.annotation for p in required + optional}
+    del wrapped.__wrapped__
+    return wrapped

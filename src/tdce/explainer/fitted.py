@@ -1,0 +1,171 @@
+"""What `fit` learned: everything that an artefact holds, and what can be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from torch import Tensor, nn
+
+from tdce._core import (
+    Floats,
+    InputError,
+    Name,
+    Positions,
+    Value,
+    listing,
+    plain,
+    round_scores,
+    show,
+)
+from tdce.diffusion import TabularDiffusion
+from tdce.methods import Guide, Proposals, Proposer, Task, amortised_pass
+from tdce.models import (
+    AdaptedModel,
+    Classifier,
+    Ensemble,
+    Goal,
+    Goals,
+    MissingModel,
+    Model,
+    ModelAdapter,
+    Oracle,
+    Output,
+    class_number,
+    reattach,
+    resolve_goal,
+    resolve_goals,
+)
+from tdce.schema import Encoder
+
+
+class Prediction(NamedTuple):
+    """What the model says of rows: classes (of several outputs the first) with probabilities, or numbers."""
+
+    labels: list[Any]  # (n,)
+    probabilities: Floats | None  # (n, classes); None: it predicts a number
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What `fit` learned: everything that an artefact holds."""
+
+    encoder: Encoder
+    label: Name | None
+    favourable: Any  # a class, a goal, or one of these for each output; None: not said
+    classifier: Classifier | None  # None: the user brought a model
+    diffusion: TabularDiffusion
+    raw: Floats  # (rows, features) that were learned, for methods that search among them; none if loaded without
+    y: Tensor  # (rows,) their class numbers, or the groups of a number that the model says
+    synthetic: Floats  # (synthetic rows, features)
+    energy_quantiles: Tensor  # (classes, knots) see `measure_energy_quantiles`
+    decides: Model  # what is explained
+    report: dict[str, Any]  # rows, accuracy, losses, versions; seconds and date too unless it was loaded
+    hints: tuple[str, ...] = ()  # what is worth knowing about the columns; none if it was loaded
+    synthetic_scores: Tensor | None = None  # (synthetic rows, columns) of a model that the user brought
+    proposer: Proposer | None = None  # for amortised answers, see `amortise`
+    memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
+
+    @cached_property
+    def x(self) -> Tensor:
+        return self.encoder.embed(self.raw).float()
+
+    @cached_property
+    def x_synthetic(self) -> Tensor:
+        return self.encoder.embed(self.synthetic).float()
+
+    @property
+    def model(self) -> Model:
+        """What decides, if it is at hand."""
+        if isinstance(self.decides, MissingModel):
+            raise InputError(self.decides.message)
+        return self.decides
+
+    def with_model(self, models: Mapping[str, ModelAdapter]) -> Fitted:
+        """With the model that it was made for, which a file does not hold."""
+        if not isinstance(self.decides, MissingModel) or self.synthetic_scores is None:
+            raise InputError("this explainer has a classifier of its own; leave model out")
+        return replace(
+            self, decides=reattach(self.decides, models, self.encoder, self.synthetic, self.synthetic_scores)
+        )
+
+    @property
+    def outputs(self) -> tuple[Output, ...]:
+        return self.decides.outputs
+
+    @property
+    def classes(self) -> tuple[Value, ...]:
+        """Of the first output; none if it is a number."""
+        return self.outputs[0].classes
+
+    def predict(self, raw: Floats) -> Prediction:
+        """What the model says of raw rows (n, features), to six decimals."""
+        return self.interpret(round_scores(Oracle(self.model).score(raw)))
+
+    def interpret(self, score: Tensor) -> Prediction:
+        """What scores (n, columns) say."""
+        output = self.outputs[0]
+        if not output.classes:
+            return Prediction(score[:, 0].tolist(), None)
+        labels = [output.classes[i] for i in output.group(score).tolist()]
+        return Prediction(labels, score[:, : len(output.classes)].numpy())
+
+    def resolve_goals(self, target: Any, threshold: float | None, own: Floats, oracle: Oracle | None = None) -> Goals:
+        """One goal per row (n, features): the target, or the favourable one, or the other of two classes."""
+        asked = Oracle(self.model) if oracle is None else oracle
+        return resolve_goals(target, threshold, self.favourable, self.outputs, len(own), lambda: asked.score(own))
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """What the columns of the model's scores are called."""
+        return tuple(label for output in self.outputs for label in output.labels())
+
+    def class_numbers(self, table: pd.DataFrame) -> Positions:
+        """(rows,) of the table's label column."""
+        if self.label not in table.columns:
+            raise InputError(f"there is no label column {show(self.label)}; the table has: {listing(table.columns)}")
+        cells = [plain(cell) for cell in table[self.label]]
+        known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is another class
+        for cell in cells:
+            if (key := (isinstance(cell, bool), cell)) not in known:
+                known[key] = class_number(cell, self.classes, f"{self.label}:")
+        return np.array([known[isinstance(cell, bool), cell] for cell in cells], dtype=np.int64)
+
+    @property
+    def goal(self) -> Goal | None:
+        """What is favourable; None: not said."""
+        return None if self.favourable is None else resolve_goal(self.favourable, self.outputs)
+
+    @cached_property
+    def proposals(self) -> Proposals | None:
+        if self.proposer is None or self.goal is None:
+            return None
+        return Proposals(self.proposer, self.goal, self.encoder.schema.costs)
+
+    @property
+    def guide(self) -> Guide | None:
+        """What has gradients: the classifier, or a torch module that was given."""
+        if self.classifier is not None or not isinstance(self.decides, AdaptedModel):
+            return self.classifier
+        model = self.decides.models[0].model
+        return model if isinstance(model, nn.Module) and len(self.outputs) == 1 else None
+
+    def task(
+        self,
+        immutable: Iterable[Name] = (),
+        budget: int | None = None,
+        ensemble: Ensemble | None = None,
+        fast: bool = True,
+    ) -> Task:
+        """The task of explaining the model while these features stay as they are, within a query budget, with answers
+        that nearly all of an ensemble accept; amortised, if `fast` and a network has learned to."""
+        mutable, oracle = ~self.encoder.space.mask(immutable), Oracle(self.model, budget, ensemble)
+        return Task(
+            self.encoder, oracle, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
+            self.x_synthetic, self.energy_quantiles, self.memo, self.synthetic_scores,
+            self.proposals if fast else None, amortised_pass if fast else None,
+        )  # fmt: skip

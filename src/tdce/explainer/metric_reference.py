@@ -1,0 +1,168 @@
+"""What counterfactuals towards one class are measured against: rows, autoencoders and neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from tdce import metrics
+from tdce._core import Flags, Floats, InputError, Plan
+from tdce.explainer.autoencoder import Autoencoder
+from tdce.explainer.plans import TrainingPlans
+from tdce.methods import Explanation, Status
+from tdce.metrics import MEANING
+from tdce.models import Oracle
+from tdce.schema import Encoder, FeasibleSet
+
+
+@dataclass(frozen=True)
+class MetricReference:
+    """What counterfactuals towards one class are measured against; learned once and used for every method."""
+
+    encoder: Encoder
+    raw: Floats  # (rows, features) the training rows
+    target: Flags  # (rows,) which of them are of the target class
+    of_target: Autoencoder
+    of_origin: Autoencoder
+    of_all: Autoencoder
+    held: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (held-out rows, features); there may be none
+    held_target: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))  # which of them are of the target class
+
+    @classmethod
+    def fit(
+        cls,
+        encoder: Encoder,
+        raw: Floats,
+        target: Flags,
+        seed: int = 0,
+        held: Floats | None = None,
+        held_target: Flags | None = None,
+        plan: Plan | None = None,
+    ) -> Self:
+        """Train the three autoencoders; their bottleneck has half as many numbers as there are features."""
+        if target.all() or not target.any():
+            raise InputError(
+                f"{'all' if target.all() else 'none'} of the {len(target)} rows are of the target class; "
+                "measuring needs some that are and some that are not: fit on a table with more rows of both"
+            )
+        x = encoder.embed(raw).float()
+
+        def train(rows: Tensor) -> Autoencoder:
+            autoencoder = Autoencoder(x.shape[1], max(1, len(encoder.schema) // 2), seed=seed)
+            autoencoder.fit(rows, seed, plan or TrainingPlans().autoencoder)
+            return autoencoder
+
+        trained = train(x[target]), train(x[~target]), train(x)
+        if held is None or held_target is None:
+            return cls(encoder, raw, target, *trained)
+        return cls(encoder, raw, target, *trained, held, held_target)
+
+    @property
+    def numeric(self) -> Flags:
+        """(features,) which of them are numbers."""
+        return np.array([column.numbers > 0 for column in self.encoder.schema])
+
+    @cached_property
+    def numbers(self) -> Floats:
+        """(rows, features) the training rows with marks as missing."""
+        return self.encoder.unmarked(self.raw)
+
+    def standardised(self, raw: Floats) -> Tensor:
+        """(n, num) numbers minus their mean, over their deviation; a missing one and a mark are at the mean, one far
+        out is where the encoding ends."""
+        columns = [i for i, column in enumerate(self.encoder.schema) if column.numbers]
+        low, high = np.array([self.encoder.columns[i].ends for i in columns]).reshape(-1, 2).T
+        learned, raw = self.numbers[:, columns], self.encoder.unmarked(raw)[:, columns]
+        mean, deviation = np.nanmean(learned, axis=0), np.nanstd(learned, axis=0)
+        scaled = (raw.clip(low, high) - mean) / np.where(deviation > 0, deviation, 1.0)
+        return torch.from_numpy(np.nan_to_num(scaled))
+
+    def whole(self, raw: Floats) -> Tensor:
+        """(n, width) standardised numbers and one-hot categories: where distances over all features are taken."""
+        return torch.cat([self.standardised(raw), self.encoder.space.split(self.encoder.embed(raw))[1]], dim=1)
+
+    def neighbours(self, raw: Floats, oracle: Oracle) -> Floats:
+        """For each query the nearest other training row that the model puts in the same class."""
+        own, theirs = (oracle.predict(rows).numpy() for rows in (raw, self.raw))
+        points, rows = self.whole(raw), self.whole(self.raw)
+        near = np.empty_like(raw)
+        for k in np.unique(own):  # a loop over classes
+            asked, among = own == k, np.flatnonzero(theirs == k)
+            if len(among) == 0:
+                near[asked] = raw[asked]
+                continue
+            index = among[metrics.nearest_rows(points[asked], rows[among], k=2)[1].numpy()]
+            itself = (rows[index[:, 0]] == points[asked]).all(dim=1).numpy()
+            near[asked] = self.raw[np.where(itself, index[:, -1], index[:, 0])]
+        return near
+
+    def frame(self, raw: Floats) -> pd.DataFrame:
+        return self.encoder.write(raw, pd.DataFrame(index=range(len(raw))))
+
+    def measure(
+        self, feasible: FeasibleSet, found: Explanation, near: Floats, found_near: Explanation
+    ) -> dict[str, float]:
+        """All metrics of the first option of each row that was not in the target class already: `validity` and
+        `violations` of all of them, the others of those that became valid."""
+        status = found.status[:, 0]
+        asked, valid = status != Status.ALREADY, status == Status.VALID
+        if not asked.any():
+            return {}
+        values = {
+            "validity": metrics.validity(valid[asked]),
+            "violations": float((~feasible.kept(found.raw[:, 0]))[asked].mean()),
+        }
+        plausible = found.plausibility[valid, 0]
+        if valid.any() and not np.isnan(plausible).any():
+            values["plausibility"] = float(plausible.mean())
+        if valid.any():
+            values |= self._quality(feasible.own[valid], found.raw[valid], near[valid], found_near.raw[valid, 0])
+        return {name: values[name] for name in MEANING if name in values}
+
+    def _quality(self, raw: Floats, options: Floats, near: Floats, near_cf: Floats) -> dict[str, float]:
+        """Of rows that became valid; `options` is (rows, options, features)."""
+        raw_cf = options[:, 0]
+        x, x_cf, x_near, x_near_cf = map(self.standardised, (raw, raw_cf, near, near_cf))
+        encoded, whole = self.encoder.embed(raw_cf).float(), self.whole(raw_cf)
+        im1 = metrics.im1(encoded, self.of_target, self.of_origin)
+        im2 = metrics.im2(encoded, self.of_target, self.of_all)
+        values = {
+            "l2": metrics.l2(x, x_cf),
+            "diversity": metrics.diversity(x_cf),
+            "instability": metrics.instability(x, x_near, x_cf, x_near_cf),
+            "js": metrics.js(self.encoder.space, encoded, self.encoder.embed(self.raw[self.target])),
+            "im1": im1.mean().item(),
+            "im2": im2.mean().item(),
+            "im1_median": im1.median().item(),
+            "im2_median": im2.median().item(),
+            "sparsity": metrics.sparsity(raw, raw_cf),
+            "gower": metrics.gower(raw, raw_cf, self.numeric & self._graded(raw, raw_cf), self.numbers),
+            "realism": metrics.realism(whole, self.whole(self.raw[self.target])),
+            "copies": metrics.copies(raw_cf, self.raw),
+        }
+        if options.shape[1] > 1:
+            values["option_spread"] = metrics.option_spread(raw, options)
+        return values | self._against_held_out(raw_cf, whole)
+
+    def _graded(self, raw: Floats, raw_cf: Floats) -> Flags:
+        """(n, features) where neither is missing or a mark: how far it went can be said."""
+        return ~np.isnan(self.encoder.unmarked(raw)) & ~np.isnan(self.encoder.unmarked(raw_cf))
+
+    def _against_held_out(self, raw_cf: Floats, whole: Tensor) -> dict[str, float]:
+        """Left out where there are no held-out rows of the target class, or too few."""
+        real = self.held[self.held_target]
+        if len(real) == 0:
+            return {}
+        values = {
+            "held_out_distance": metrics.held_out_distance(whole, self.whole(real)),
+            "coherence": metrics.coherence(self.encoder.unmarked(raw_cf), self.encoder.unmarked(real), self.numeric),
+        }
+        if min(len(real), len(raw_cf)) >= metrics.FEWEST:
+            values["two_sample"] = metrics.two_sample(whole, self.whole(real))
+        return values
