@@ -68,11 +68,9 @@ def tags() -> set[tuple[str, str]]:
 
 def name_at(tree: ast.Module, line: int) -> str:
     """The qualified name of the innermost function or class of a line."""
-    names, node = [], tree
-    while inner := [n for n in node.body if hasattr(n, "name") and hasattr(n, "body") and n.lineno <= line <= n.end_lineno]:
-        node = inner[0]
-        names.append(node.name)
-    return ".".join(names)
+    around = [node for node in ast.walk(tree) if hasattr(node, "name") and hasattr(node, "body")]
+    around = [node for node in around if node.lineno <= line <= node.end_lineno]
+    return ".".join(node.name for node in sorted(around, key=lambda node: node.lineno))
 
 
 def test_every_label_of_the_page_is_named_at_its_function():
@@ -99,6 +97,14 @@ def test_every_place_on_the_page_exists():
     for place in places:
         assert path_of(place).is_file(), place
         source_of(place)
+
+
+def test_every_reading_in_the_code_is_on_the_page():
+    """PAPER[n] is the number of one of the ambiguous parts."""
+    readings = {int(n) for n in re.findall(r"^(\d+)\. \*\*", PAGE, flags=re.MULTILINE)}
+    named = {int(n) for path in SOURCES.rglob("*.py") for n in re.findall(r"PAPER\[(\d+)\]", path.read_text("utf-8"))}
+    assert len(named) > 8
+    assert named <= readings
 
 
 @pytest.mark.skipif(not TEX.exists(), reason="the paper's source is not here: ../shared/paper/tdce.tex")

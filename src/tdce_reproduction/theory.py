@@ -58,7 +58,7 @@ def log_approximation(log_x: Floats, pi: Floats) -> Floats:
 
 
 def log_normaliser(pi: Floats) -> float:
-    """log Z of eqn:approx_gs. Z, the integral of prod pi_i^x_i over the simplex, is the divided difference of exp at the
+    """log Z of eqn:approx_gs. Z is the integral of prod pi_i^x_i over the simplex, the divided difference of exp at the
     points log pi.
 
     Relative to the smallest point, Z / min(pi) = sum_m h_m / (m + K - 1)!, where h_m are the complete homogeneous

@@ -23,7 +23,7 @@ DENOISE_BATCH_ROWS = 1024  # candidates that are denoised at a time
 class Objective:
     """J = closeness * cost + (1 - closeness) * energy, to be minimised over what the model accepts.
 
-    The cost is the d(x, x_cf) of eqn:cf_obj: the sum of `change_costs`, weighted by the user's costs, plus a penalty for
+    The cost is d(x, x_cf) of eqn:cf_obj: the sum of `change_costs`, weighted by the user's costs, plus a penalty for
     every soft law broken. The energy is the denoising error of all features, given the target class. All candidates of
     a row get the same noise; only candidates of the same row are compared.
     """
