@@ -268,8 +268,8 @@ def test_a_dataset_shows_itself_in_one_line() -> None:
         (("boston",), "no data set 'boston'; known: adult, german, gmc, law, lcd"),
         (("adult", "small"), "'adult' has no preset 'small'; known: full, paper"),
         (("german", "paper"), "'german' has no preset 'paper'.*use preset 'full'"),
-        (("german", "full", -1), "seed -1 must be a whole number"),
-        (("german", "full", 0.5), "seed 0.5 must be a whole number"),
+        (("german", "full", -1), "seed is -1; it must be a whole number"),
+        (("german", "full", 0.5), "seed is 0.5; it must be a whole number"),
     ],
 )
 def test_a_wrong_argument_is_named(arguments: tuple[str, ...], message: str) -> None:

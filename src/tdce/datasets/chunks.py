@@ -28,7 +28,7 @@ PARQUET = ".parquet"
 
 
 def find_tables(rows: Path) -> tuple[Path, ...]:
-    """The files of a table, by name: a file, the tables in a folder, or the matches of a pattern such as `2024/*.csv`."""
+    """The files of a table, by name: one file, those in a folder, or the matches of a pattern such as `2024/*.csv`."""
     if rows.is_dir():
         paths = [path for path in sorted(rows.iterdir()) if path.name.lower().endswith(READABLE) and _is_data(path)]
         if not paths:
@@ -74,7 +74,7 @@ class ChunkedTable:
             raise InputError(f"{self.files[0]} has no rows" if len(self.files) == 1 else "the files have no rows")
 
     def chunks(self, done: Container[int] = (), size: int | None = None) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Chunks, numbered from 0, of `size` rows (None: `CHUNK_ROWS`) but for the last; those in `done` are left out."""
+        """Chunks, numbered from 0, of `size` rows (None: `CHUNK_ROWS`) but for the last; `done` ones are left out."""
         waiting, count, number, size = list[pd.DataFrame](), 0, 0, size or CHUNK_ROWS
         for frame in self._all_raw():
             waiting.append(frame)

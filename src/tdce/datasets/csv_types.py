@@ -20,7 +20,8 @@ SHORT_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # most whole numbers; a qu
 
 class CsvColumn:
     """The type of a column: whole numbers or numbers, if every cell is one; the feature's categories, if these are text
-    or flags; else text. In a numeric feature, cells that are not numbers stay text, so that `Column.read` can name them.
+    or flags; else text. In a numeric feature, cells that are not numbers stay text, so that `Column.read` can name
+    them.
 
     `see` every part first; then `parse` gives each part the dtype of the whole column. Both look at each distinct cell
     once, because there are few of them."""
@@ -101,7 +102,7 @@ class CsvColumn:
 
 
 def _distinct_cells(column: pd.Series[Any]) -> tuple[Positions, list[str]]:
-    """(n,) for each cell its position among the column's distinct cells, -1 if it is missing; and the distinct cells."""
+    """(n,) for each cell its position among the column's distinct cells, -1 if it is missing; and these cells."""
     at, cells = pd.factorize(column)
     return at, cells.tolist()
 
