@@ -9,9 +9,9 @@ import pytest
 import torch
 
 import tdce
-from tdce.methods import driver as explaining
+from tdce.methods import driver
 from tdce.methods.driver import explain
-from tdce.methods.explanation import Question
+from tdce.methods.question import Question
 from tdce.methods.registry import METHODS
 from tdce.models.adapters import adapt
 from tdce.models.frames import FrameBuilder
@@ -44,7 +44,7 @@ def test_each_different_row_is_asked_about_once_and_every_row_is_answered():
     decision = oracle(raw, Goals.all(Class(1), 6))
     assert decision.met.tolist() == [True, False, True, True, False, True]
     np.testing.assert_allclose(decision.score[:, 1], 1 / (1 + np.exp([-3, 3, -3, -1, 3, -1])))
-    assert (oracle.calls, oracle.rows) == (1, 3)
+    assert (oracle.usage.calls, oracle.usage.rows) == (1, 3)
     assert len(model.asked) == 1
     assert model.asked[0].shape == (3, 2)
 
@@ -74,8 +74,8 @@ def test_the_counts_are_those_of_the_model_itself(explainer, monkeypatch):
 
 
 def test_many_rows_cost_no_more_calls_than_a_few(explainer, monkeypatch):
-    """Blocks are driven together: three blocks of rows need about as many calls as one."""
-    monkeypatch.setattr(explaining, "BLOCK", 128)
+    """Blocks of rows are searched together: three of them need about as many calls as one."""
+    monkeypatch.setattr(driver, "QUERY_ROWS", 128)
     people = lending.refused(explainer, 300)
     few, many = explainer.explain(people.head(100)), explainer.explain(people)
     assert len(people) == 300
@@ -84,7 +84,7 @@ def test_many_rows_cost_no_more_calls_than_a_few(explainer, monkeypatch):
 
 
 def test_the_default_method_asks_in_few_large_rounds(explainer):
-    """However many rows: the verdicts on the rows, on parts of people, six halvings, some features given back."""
+    """However many rows: decisions on the rows, on parts of exemplars, on six halvings, on some reverted features."""
     few, many = (explainer.explain(lending.refused(explainer, rows)) for rows in (40, 400))
     assert few.model_calls <= many.model_calls <= 25
 
@@ -102,8 +102,8 @@ def test_a_model_of_frames_gets_the_users_dtypes_and_needs_no_gradient(explainer
         return np.stack([1 - yes, yes], axis=1)
 
     task, features = fitted.task(), fitted.encoder.schema.features
-    reading = OutputReader(Output(classes=fitted.classes), "probabilities", fitted.classes)
-    oracle = Oracle(AdaptedModel((adapt(rule),), (reading,), FrameBuilder.of(features, like)))
+    reader = OutputReader(Output(classes=fitted.classes), "probabilities", fitted.classes)
+    oracle = Oracle(AdaptedModel((adapt(rule),), (reader,), FrameBuilder.of(features, like)))
     ready = METHODS[method]().fit(replace(task, oracle=oracle, guide=None, memo={}))
     people = lending.refused(explainer, 40)
     people = people[people["income"] - people["debt"] <= 1500]
@@ -124,7 +124,7 @@ def test_a_method_that_needs_gradients_says_so_where_there_are_none(explainer, m
         METHODS[method]().fit(blind)
 
 
-def test_the_judge_and_predict_proba_say_the_same(explainer):
+def test_the_oracle_and_predict_proba_say_the_same(explainer):
     people = lending.refused(explainer, 70)
     raw = explainer.fitted.encoder.read(people)
     p = Oracle(explainer.fitted.model).score(raw)

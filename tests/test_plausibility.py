@@ -17,7 +17,7 @@ from tdce.diffusion import plausibility
 from tdce.diffusion import synthetic as people
 from tdce.explainer.fitting import parts
 from tdce.methods.driver import explain
-from tdce.methods.explanation import Question
+from tdce.methods.question import Question
 from tdce.models.goals import AtLeast, Class, Goals, Not
 from tdce.schema.feasible import FeasibleSet
 
@@ -66,7 +66,9 @@ def test_it_is_uniform_on_real_people_of_the_class(explainer, k, label):
 
 def test_it_is_the_share_of_people_with_more_energy_counted_by_hand(explainer):
     others, some, fitted = real(explainer, "yes", 1500, 22), real(explainer, "yes", 60, 23), explainer.fitted
-    large = plausibility.measure_energy_quantiles(fitted.encoder, fitted.diffusion, others, torch.ones(1500).long(), 2, 0, SILENT)
+    large = plausibility.measure_energy_quantiles(
+        fitted.encoder, fitted.diffusion, others, torch.ones(1500).long(), 2, 0, SILENT
+    )
     theirs, own = energies(explainer, others), energies(explainer, some)
     counted = [sum(other > energy for other in theirs.tolist()) / 1500 for energy in own.tolist()]
     np.testing.assert_allclose(plausible(explainer, some, YES, large), counted, atol=1 / 128)
@@ -173,7 +175,7 @@ def test_a_saved_explainer_says_the_same(explainer, tmp_path):
 def test_where_nothing_is_known_of_people_it_is_not_a_number(explainer):
     rows = lending.refused(explainer, 3)
     task = explainer.fitted.task()
-    blank = type(task)(**vars(task) | {"typical": torch.zeros(0, 0)})
+    blank = type(task)(**vars(task) | {"energy_quantiles": torch.zeros(0, 0)})
     feasible = FeasibleSet.of(explainer.fitted.encoder, rows)
     found = explain(explainer.chosen_method.fit(blank), feasible, Goals.all(Class(YES), 3), Question())
     assert np.isnan(found.plausibility).all()

@@ -134,7 +134,7 @@ def test_an_estimator_is_cloned_and_trained_again_with_its_own_encoders():
     assert len({model.score(own.fitted_.encoder.read(people)).tobytes() for model in ensemble.models}) == 3
     answer = own.explain(people, robust=ensemble)
     assert (answer.explanation.status == "valid").all()
-    given = own.explain(people, robust=[model.models[0].own for model in ensemble.models])
+    given = own.explain(people, robust=[model.models[0].model for model in ensemble.models])
     assert given.to_frame().equals(answer.to_frame())
 
 

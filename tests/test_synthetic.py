@@ -37,7 +37,7 @@ def test_their_values_are_on_the_grid_and_known_to_the_columns(explainer):
     frame = fitted.encoder.write(fitted.synthetic, lending.table(512).drop(columns="decision"))
     assert (frame["income"] % 10 == 0).all()
     np.testing.assert_array_equal(frame["debt"], frame["debt"].round(2))
-    torch.testing.assert_close(fitted.task().people, fitted.encoder.embed(fitted.synthetic).float(), rtol=0, atol=0)
+    torch.testing.assert_close(fitted.task().synthetic, fitted.encoder.embed(fitted.synthetic).float(), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("step", [None, 1000.0])
@@ -93,5 +93,5 @@ def test_the_seed_decides_and_the_number_of_threads_does_not(explainer):
 
 
 def test_fit_says_that_it_draws_them(capsys):
-    fit(lending.table(60), "decision", None, None, (), 8, (0.5, 0.2), 5, 0, Progress("lines"))
+    fit(lending.table(60), "decision", None, None, (), 8, (0.5, 0.2), 5, 0, tdce.TrainingPlans(), Progress("lines"))
     assert "synthetic rows: done" in capsys.readouterr().err
