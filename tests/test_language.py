@@ -358,7 +358,7 @@ def test_losses_are_one_call_that_keeps_to_the_budget(budget):
     nan = math.nan
     several = [4.0, 6.0] if budget is None else [nan, nan]  # 1 + 7 is 4 less than 12, 5 + 1 is 6 less
     np.testing.assert_array_equal(found, [[several, [nan, 9.0], several, [nan, nan]]])
-    assert (oracle.calls, oracle.rows) == ((1, 2) if budget is None else (0, 0))
+    assert (oracle.usage.calls, oracle.usage.rows) == ((1, 2) if budget is None else (0, 0))
 
 
 def test_a_model_that_is_certain_gives_a_loss_that_is_a_number():
@@ -402,8 +402,8 @@ def test_what_is_barred_is_counted_and_not_named():
         assert talk.reasons(said(TERM, AMOUNT, reasons=[("duration", 1.0)])) == ["Term: 36 months"]
     german = speaker("de", schema=schema.change("duration", words={"named": False}))
     assert german.sentence(said(TERM, AMOUNT, ("phone", False, True))) == (
-        "Die Entscheidung wäre „yes“, wenn phone ja statt nein wäre und 2 weitere Punkte, die hier nicht genannt werden, "
-        "anders wären."
+        "Die Entscheidung wäre „yes“, wenn phone ja statt nein wäre und 2 weitere Punkte, die hier nicht genannt "
+        "werden, anders wären."
     )
 
 

@@ -232,10 +232,8 @@ def _facts(
     closeness = settings.pop("closeness", None) if question.closeness is None else question.closeness
     if context is not None:
         fact("method", ", ".join([context.method, *(f"{key} {value}" for key, value in settings.items())]))
-    fact(
-        "settings",
-        speaker.text("report_settings", seed=question.seed, closeness="–" if closeness is None else closeness),
-    )
+    written = "–" if closeness is None else write_number(speaker.messages, closeness)
+    fact("settings", speaker.text("report_settings", seed=question.seed, closeness=written))
     names = [speaker.title(name) for name in view.question.immutable if name not in view.hidden]
     fact("immutable", ", ".join(names))
     fact("rules", "; ".join(rule for rule in (*view.schema.rules, *question.rules) if view.may_quote(rule)))
