@@ -1,7 +1,7 @@
-"""One pure function per metric: the paper's seven, then those that it leaves out.  PAPER[10]
+"""One pure function per metric: first the paper's seven, then others.  PAPER[10]
 
-`x` are queries and `x_cf` their counterfactuals, row by row. L2, diversity and instability read standardised numbers
-(n, num); JS and the autoencoders' metrics read encoded rows (n, width). `raw` is (n, features): numbers as they are,
+`x` are rows and `x_cf` their counterfactuals, row by row. L2, diversity and instability take standardised numbers
+(n, num); JS and the autoencoders' metrics take encoded rows (n, width). `raw` is (n, features): numbers as they are,
 categories as positions, missing as NaN; `numeric` says which features are numbers.
 """
 
@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tdce._core import Flags, Floats, require_extra, same
-from tdce.methods import overlap
 from tdce.schema import Space
 
 Autoencoder = Callable[[Tensor], Tensor]
-EPSILON = 1e-6
-NEAREST = 5  # held-out rows around a counterfactual
-FOLDS = 5
-FEWEST = 20  # rows on each side, for a two-sample test
-PAIR_BY_PAIR = "donot_use_mm_for_euclid_dist"  # the same bits on any number of threads
+EPSILON = 1e-6  # in a denominator that may be 0
+NEAREST_ROWS = 5  # held-out rows with which a counterfactual is compared
+TWO_SAMPLE_FOLDS = 5
+MIN_TWO_SAMPLE_ROWS = 20  # on each side
+EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"  # the same bits on any number of threads
 
 MEANING = {
     "l2": ("low", "how far the numbers moved: squared distance, standardised"),
@@ -73,8 +72,8 @@ def js(space: Space, x_cf: Tensor, target_rows: Tensor) -> float:
     """How far the categories are from those of the target class: Jensen-Shannon divergence in bits, the mean over
     categorical features. Lower is better."""
     blocks = zip(space.blocks(space.split(x_cf)[1]), space.blocks(space.split(target_rows)[1]), strict=True)
-    found = [jensen_shannon(p.double().mean(dim=0).numpy(), q.double().mean(dim=0).numpy()) for p, q in blocks]
-    return float(np.mean(found)) if found else 0.0
+    each = [jensen_shannon(p.double().mean(dim=0).numpy(), q.double().mean(dim=0).numpy()) for p, q in blocks]
+    return float(np.mean(each)) if each else 0.0
 
 
 def jensen_shannon(p: Floats, q: Floats) -> float:
@@ -95,7 +94,8 @@ def im1(x_cf: Tensor, of_target: Autoencoder, of_origin: Autoencoder) -> Tensor:
 
 
 def im2(x_cf: Tensor, of_target: Autoencoder, of_all: Autoencoder) -> Tensor:
-    """(n,) |AE_t(x) - AE(x)|^2 / |x|_1: whether the target class and all the data agree on it. Lower is better."""
+    """(n,) |AE_t(x) - AE(x)|^2 / |x|_1: how far the target class's autoencoder and that of all the data disagree on the
+    row. Lower is better."""
     return _squared(of_target(x_cf) - of_all(x_cf)) / (x_cf.abs().sum(dim=1) + EPSILON)
 
 
@@ -107,6 +107,12 @@ def validity(valid: NDArray[np.bool_]) -> float:
 def sparsity(raw: Floats, raw_cf: Floats) -> float:
     """How many features changed, on average. Lower is better."""
     return float((~same(raw, raw_cf)).sum(axis=1).mean()) if len(raw) else 0.0
+
+
+def overlap(changed: NDArray[np.bool_], others: NDArray[np.bool_]) -> Floats:
+    """(...) the Jaccard index of two sets of features (..., features): shared over all; two empty sets are alike."""
+    union = (changed | others).sum(axis=-1)
+    return np.where(union > 0, (changed & others).sum(axis=-1) / np.maximum(union, 1), 1.0)
 
 
 def option_spread(raw: Floats, raw_cf: Floats) -> float:
@@ -138,7 +144,7 @@ def gower(raw: Floats, raw_cf: Floats, numeric: Flags, rows: Floats) -> float:
 
 
 def spans(rows: Floats) -> Floats:
-    """(features,) from the 5 % to the 95 % quantile, else from the least to the greatest, else hardly anything."""
+    """(features,) the distance between the 5 % and 95 % quantiles; if it is 0, the range; if that is 0, EPSILON."""
     out = np.full(rows.shape[1], EPSILON)
     for i, column in enumerate(rows.T):
         values = column[~np.isnan(column)]
@@ -149,15 +155,14 @@ def spans(rows: Floats) -> Floats:
 
 
 def held_out_distance(x_cf: Tensor, held: Tensor) -> float:
-    """How far a counterfactual is from real people whom nothing was learned from: the mean distance to its 5 nearest
-    held-out rows of the target class. Lower is better."""
-    return _mean(nearest_rows(x_cf, held, NEAREST)[0].mean(dim=1))
+    """How far a counterfactual is from real rows that were not learned: the mean distance to its 5 nearest held-out
+    rows of the target class. Lower is better."""
+    return _mean(nearest_rows(x_cf, held, NEAREST_ROWS)[0].mean(dim=1))
 
 
 def coherence(raw_cf: Floats, held: Floats, numeric: Flags) -> float:
-    """Whether features go together as they do in reality: mean over pairs of features of |A_cf - A_real|, A being the
-    association of two features among the counterfactuals and among held-out rows of the target class. Lower is better.
-    """
+    """Whether features depend on each other as in real rows: the mean over pairs of features of |A_cf - A_real|, where
+    A is their association among the counterfactuals and among held-out rows of the target class. Lower is better."""
     pairs = np.triu_indices(len(numeric), k=1)
     gap = np.abs(associations(raw_cf, numeric) - associations(held, numeric))[pairs]
     return float(gap.mean()) if len(gap) else 0.0
@@ -172,14 +177,14 @@ def associations(raw: Floats, numeric: Flags) -> Floats:
         for j in range(i):
             a, b = (i, j) if numeric[i] or not numeric[j] else (j, i)  # of a mixed pair the number first
             some = ~(numeric[[a, b]] & np.isnan(raw[:, [a, b]])).any(axis=1)
-            found = pearson if numeric[b] else eta if numeric[a] else cramers_v
-            out[i, j] = out[j, i] = found(raw[some, a], raw[some, b])
+            association = pearson if numeric[b] else eta if numeric[a] else cramers_v
+            out[i, j] = out[j, i] = association(raw[some, a], raw[some, b])
     return out
 
 
 def pearson(a: Floats, b: Floats) -> float:
     """cov(a, b) / (sd(a) sd(b)), from -1 to 1."""
-    if _constant(a) or _constant(b):
+    if _is_constant(a) or _is_constant(b):
         return 0.0
     a, b = a - a.mean(), b - b.mean()
     return float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum()))
@@ -187,7 +192,7 @@ def pearson(a: Floats, b: Floats) -> float:
 
 def cramers_v(a: Floats, b: Floats) -> float:
     """sqrt(chi^2 / (n min(r - 1, c - 1))) of the table of counts (r, c), from 0 to 1."""
-    if _constant(a) or _constant(b):
+    if _is_constant(a) or _is_constant(b):
         return 0.0
     (_, row), (_, column) = (np.unique(each, return_inverse=True) for each in (a, b))
     counts = np.zeros((row.max() + 1, column.max() + 1))
@@ -199,7 +204,7 @@ def cramers_v(a: Floats, b: Floats) -> float:
 
 def eta(number: Floats, category: Floats) -> float:
     """sqrt(sum over categories of n_k (mean_k - mean)^2 / sum of (x - mean)^2), from 0 to 1."""
-    if _constant(number) or _constant(category):
+    if _is_constant(number) or _is_constant(category):
         return 0.0
     which = np.unique(category, return_inverse=True)[1]
     away = number - number.mean()
@@ -209,7 +214,7 @@ def eta(number: Floats, category: Floats) -> float:
 
 def two_sample(x_cf: Tensor, held: Tensor, seed: int = 0) -> float:
     """How well a boosted classifier tells counterfactuals from held-out rows of the target class: its mean AUC over 5
-    folds, with as many rows of each side (drawn by the seed). 0.5 is best: they cannot be told apart."""
+    folds, with as many rows of each (drawn by the seed). 0.5 is best: they cannot be told apart."""
     require_extra("two_sample", "paper", "sklearn")
     from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
     from sklearn.model_selection import StratifiedKFold, cross_val_score  # type: ignore[import-untyped]
@@ -218,10 +223,11 @@ def two_sample(x_cf: Tensor, held: Tensor, seed: int = 0) -> float:
     draw, size = np.random.default_rng(seed), min(len(x_cf), len(held))
     sides = [side.double().numpy()[np.sort(draw.permutation(len(side))[:size])] for side in (x_cf, held)]
     x, y = np.concatenate(sides), np.repeat([1, 0], size)
-    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    oracle = HistGradientBoostingClassifier(max_iter=50, min_samples_leaf=5, early_stopping=False, random_state=seed)
+    folds = StratifiedKFold(TWO_SAMPLE_FOLDS, shuffle=True, random_state=seed)
+    settings = {"max_iter": 50, "min_samples_leaf": 5, "early_stopping": False}
+    classifier = HistGradientBoostingClassifier(**settings, random_state=seed)
     with threadpool_limits(1, user_api="openmp"):  # so few rows are quickest on one thread
-        return float(cross_val_score(oracle, x, y, scoring="roc_auc", cv=folds).mean())
+        return float(cross_val_score(classifier, x, y, scoring="roc_auc", cv=folds).mean())
 
 
 def copies(raw_cf: Floats, raw_rows: Floats) -> float:
@@ -231,16 +237,15 @@ def copies(raw_cf: Floats, raw_rows: Floats) -> float:
 
 
 def nearest_rows(points: Tensor, rows: Tensor, k: int = 1) -> tuple[Tensor, Tensor]:
-    """(n, k) distances and positions of the k nearest rows, some points at a time."""
+    """(n, k) distances and positions of the k nearest rows."""
     k = min(k, len(rows))
-    found = [
-        torch.cdist(some, rows, compute_mode=PAIR_BY_PAIR).topk(k, largest=False) for some in torch.split(points, 256)
-    ]
-    return torch.cat([d for d, _ in found]), torch.cat([i for _, i in found])
+    parts = torch.split(points, 256)
+    nearest = [torch.cdist(part, rows, compute_mode=EXACT_DISTANCES).topk(k, largest=False) for part in parts]
+    return torch.cat([d for d, _ in nearest]), torch.cat([i for _, i in nearest])
 
 
-def _constant(values: Floats) -> bool:
-    """No two of them differ; missing is a value."""
+def _is_constant(values: Floats) -> bool:
+    """Whether no two values differ; missing counts as a value."""
     return len(values) == 0 or bool(same(values, values[:1]).all())
 
 

@@ -163,6 +163,6 @@ class MetricReference:
             "held_out_distance": metrics.held_out_distance(whole, self.whole(real)),
             "coherence": metrics.coherence(self.encoder.unmarked(raw_cf), self.encoder.unmarked(real), self.numeric),
         }
-        if min(len(real), len(raw_cf)) >= metrics.FEWEST:
+        if min(len(real), len(raw_cf)) >= metrics.MIN_TWO_SAMPLE_ROWS:
             values["two_sample"] = metrics.two_sample(whole, self.whole(real))
         return values
