@@ -1,4 +1,4 @@
-"""Answers in one pass: a network proposes, the model judges, and whom that does not help is searched for."""
+"""Amortised answers: a network proposes, the model decides, and rows it cannot solve fall back to the search."""
 
 import copy
 from dataclasses import replace
@@ -13,14 +13,14 @@ from torch.nn.functional import cross_entropy
 
 import tdce
 from tdce._core.progress import Progress
+from tdce._core.training import Plan
 from tdce.explainer import amortise as distilling
 from tdce.explainer import artefact
 from tdce.explainer.sealed_file import open_sealed, seal, tensors_of
-from tdce.methods import amortised, proposer
-from tdce.methods.amortised import Amortised
-from tdce.methods.driver import _passes
-from tdce.methods.explanation import Question
+from tdce.methods import amortised
+from tdce.methods.amortised import Amortised, amortised_pass
 from tdce.methods.proposer import Proposer
+from tdce.methods.question import Question
 from tdce.methods.search import DiffusionSearch
 from tdce.models.goals import Class, Goals
 
@@ -85,9 +85,9 @@ def test_whom_one_pass_does_not_help_gets_the_answer_of_the_search(fast, slow):
 def test_a_set_with_an_immutable_feature_is_never_proposed(fast):
     proposals = fast.fitted.proposals
     free = torch.tensor([name != "income" for name in fast.schema.names])
-    sets = proposals.rank_sets(fast.fitted.x_people[:64], free, 4)
+    sets = proposals.rank_sets(fast.fitted.x_synthetic[:64], free, 4)
     assert not proposals.network.sets[sets][:, :, ~free].any()
-    assert not proposals.rank_sets(fast.fitted.x_people[:64], torch.zeros(4, dtype=torch.bool), 4).numel()
+    assert not proposals.rank_sets(fast.fitted.x_synthetic[:64], torch.zeros(4, dtype=torch.bool), 4).numel()
 
 
 @pytest.mark.parametrize(
@@ -116,8 +116,8 @@ def test_another_method_or_closeness_of_the_method_goes_the_long_way(fast):
     goals = Goals.all(fast.fitted.goal, 1)
     task = fast.fitted.task()
     for method in (DiffusionSearch(closeness=0.7), tdce.methods.NICE()):
-        assert _passes(method.fit(task), Question(goals)) == (method.fit(task),)
-    assert _passes(DiffusionSearch().fit(task), Question(goals))[0] == Amortised(task)
+        assert amortised_pass(method.fit(task), Question(), goals) is None
+    assert amortised_pass(DiffusionSearch().fit(task), Question(), goals) == Amortised(task)
 
 
 def test_a_row_gets_the_same_answer_alone_and_among_others(fast):
@@ -191,15 +191,13 @@ def test_the_same_seed_trains_the_same_network():
     x = torch.randn(80, space.width, generator=torch.Generator().manual_seed(0))
     x_cf = x.clone()
     x_cf[:, 0] += 1
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(proposer, "PLAN", replace(proposer.PLAN, steps=20))
-        one, other = (Proposer.fit(space, x, x_cf, 0.75, 4, Progress("silent")) for _ in range(2))
+    one, other = (Proposer.fit(space, x, x_cf, 0.75, 4, Progress("silent"), Plan(steps=20)) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 
 def test_the_loss_is_that_of_the_set_and_of_the_values_of_its_features_alone(fast):
     network, space = fast.fitted.proposer, fast.fitted.encoder.space
-    x, x_cf = fast.fitted.x_people[:1], fast.fitted.x_people[1:2]
+    x, x_cf = fast.fitted.x_synthetic[:1], fast.fitted.x_synthetic[1:2]
     number = torch.tensor([0])
     out = network.what(torch.cat([x, network.sets[:1]], dim=1))[0]
     expected = cross_entropy(network.which(x), number)
@@ -219,7 +217,7 @@ def test_numbers_come_as_near_as_a_straight_line_says(fast):
     """On a model whose log odds are linear in one encoded number, one step of the regula falsi is exact."""
     task = fast.fitted.task()
     encoder = task.encoder
-    x = fast.fitted.x_people[:64].clone()
+    x = fast.fitted.x_synthetic[:64].clone()
     column = next(iter(task.space.places["income"]))
 
     class Straight:

@@ -23,7 +23,7 @@ def second_step(monkeypatch, gradients: Gradients, guidance: float, **reading: o
         space=space,
         diffusion=TabularDiffusion(space, hidden=8, blocks=1),
         mutable=torch.ones(space.width, dtype=torch.bool),
-        lead=lambda who: None,
+        require_guide=lambda who: None,
     )
     monkeypatch.setattr(Guided, "gradients", lambda *_: gradients)
     method = Guided(steps=2, guidance=guidance, **reading).fit(task)

@@ -13,7 +13,6 @@ from test_wachter import CATEGORIES, NUMBERS, toy
 from torch.distributions import Categorical, Independent, Normal, OneHotCategorical, kl_divergence
 
 from tdce._core.noise import Noise
-from tdce.batch.blocks import Asked, explain_block
 from tdce.methods.baselines.cchvae import CCHVAE, shell
 from tdce.methods.baselines.latent import Clue, Revise, entropy
 from tdce.methods.baselines.vae import VAE, kl_from_normal, mlp
@@ -204,5 +203,5 @@ def test_the_autoencoder_is_trained_once_for_all_blocks_of_rows(monkeypatch):
     monkeypatch.setattr(VAE, "_train", classmethod(lambda cls, *given: trained.append(cls) or real(cls, *given)))
     rows = lending.refused(explainer, 4)
     for block in (rows[:2], rows[2:]):
-        explain_block(explainer, block, Asked())
+        explainer.explain(block)
     assert trained == [VAE]

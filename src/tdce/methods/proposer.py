@@ -52,7 +52,9 @@ class Proposer(nn.Module):
         return loss
 
     @classmethod
-    def fit(cls, space: Space, x: Tensor, x_cf: Tensor, closeness: float, seed: int, progress: Progress, plan: Plan) -> Self:
+    def fit(
+        cls, space: Space, x: Tensor, x_cf: Tensor, closeness: float, seed: int, progress: Progress, plan: Plan
+    ) -> Self:
         """Learn from rows (n, width) and their answers, at least one of which changes something."""
         moved = space.moved(x, x_cf).numpy()
         sets, which, times = np.unique(moved, axis=0, return_inverse=True, return_counts=True)
