@@ -130,8 +130,8 @@ def test_foreign_older_and_newer_files_are_named(whole, tmp_path):
     content, tensors = mutants.opened(whole)
     old = to_bytes(tensors, {"tdce": json.dumps({"format": 1, "checksum": "0", **content})})
     new = whole.replace(b'\\"format\\":5', b'\\"format\\":6')
-    assert "format 1, this tdce reads 5 (an older tdce wrote it" in refusal(old, tmp_path)
-    assert "format 6, this tdce reads 5 (a newer tdce wrote it, update this one)" in refusal(new, tmp_path)
+    assert "format 1, this tdce reads 6 (an older tdce wrote it" in refusal(old, tmp_path)
+    assert "format 6, this tdce reads 6 (a newer tdce wrote it, update this one)" in refusal(new, tmp_path)
     assert "not one that tdce wrote" in refusal(to_bytes(tensors, {}), tmp_path)
     assert "damaged or not a tdce artefact" in refusal(b"PK\x03\x04 not this", tmp_path)
     with pytest.raises(InputError, match="there is no file"):
@@ -163,7 +163,7 @@ FORGED = [
     ("classifier", None, "it has a classifier as well as a model, or neither"),
     ("favourable", "maybe", "favourable 'maybe' is not a value of the label; known: no, yes"),
     ("favourable", [1], "favourable is [1], not a class, a range or null"),
-    ("favourable", {"range": [1, 2]}, "favourable Range(1, 2)"),
+    ("favourable", {"range": [1, 2]}, "favourable is Range(1, 2)"),
     ("label", "income", "label 'income' is also a feature"),
     ("label", None, "it has a classifier and no label"),
     ("label", 1.5, "label is 1.5, not text or a whole number"),
@@ -243,8 +243,8 @@ def first(tensor: torch.Tensor, value: float) -> torch.Tensor:
         ("rows.y", lambda t: t[1:].clone(), "'rows.y' is I64"),
         ("rows.raw", lambda t: first(t, 1e9), "a value of 'income' that was never learned"),
         ("rows.raw", lambda t: first(t.flip(1), 5.0).flip(1), "a value of 'phone' that was never learned"),
-        ("synthetic.raw", lambda t: first(t, 1e9), "synthetic people have a value of 'income' that was never learned"),
-        ("synthetic.raw", lambda t: t[:0].clone(), "it has no synthetic people"),
+        ("synthetic.raw", lambda t: first(t, 1e9), "synthetic rows have a value of 'income' that was never learned"),
+        ("synthetic.raw", lambda t: t[:0].clone(), "it has no synthetic rows"),
         ("synthetic.raw", lambda t: t[:, 1:].clone(), "'synthetic.raw' is F64"),
         ("energy_quantiles", lambda t: t.flip(1), "'energy_quantiles' does not increase"),
         (
@@ -337,7 +337,7 @@ def test_without_rows_a_method_that_needs_them_says_so(without, people, method):
     made = tdce.Explainer.load(without, progress="silent")
     made.method = method
     with pytest.raises(
-        InputError, match=r"this artefact holds none; fit it again and keep them \(Explainer\(keep_rows=True\)"
+        InputError, match=r"this artefact holds none; fit it again with Explainer\(keep_rows=True\)"
     ):
         made.explain(people)
 

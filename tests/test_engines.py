@@ -20,10 +20,10 @@ import tdce
 from tdce._core.errors import InputError
 from tdce._core.progress import Progress
 from tdce.audit import keys
-from tdce.batch.blocks import Asked
 from tdce.batch.run import EvidenceOptions, RunOptions
-from tdce.datasets import chunks as streams
+from tdce.datasets import chunks
 from tdce.datasets.files import Dialect, read_table, write_table
+from tdce.methods import Question
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # the engines have warnings of their own
 ROWS = 240
@@ -101,15 +101,15 @@ def cluster() -> Iterator[None]:
 def with_ray(folder: Path, out: str, workers: int) -> None:
     from tdce.batch.ray import explain_parquet
 
-    asked = Asked(n=2, immutable=("age",))
-    run = RunOptions(folder / "a.tdce", folder / out, asked, Dialect(), workers=workers)
+    question = Question(n=2, immutable=("age",))
+    run = RunOptions(folder / "a.tdce", folder / out, question, Dialect(), workers=workers)
     total = explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"))
     assert (total.rows, sum(total.counts.values())) == (ROWS, 2 * ROWS)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_ray_writes_the_bytes_of_one_process(folder, cluster, monkeypatch, workers):
-    monkeypatch.setattr(streams, "BLOCK", 32)
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 32)
     with_ray(folder, f"ray-{workers}.csv", workers)
     assert (folder / f"ray-{workers}.csv").read_bytes() == (folder / "one.csv").read_bytes()
 
@@ -118,14 +118,14 @@ def test_ray_writes_the_bytes_of_one_process(folder, cluster, monkeypatch, worke
 def test_evidence_of_ray_is_that_of_one_process_to_the_byte_and_is_verified(folder, cluster, monkeypatch, private):
     from tdce.batch.ray import explain_parquet
 
-    monkeypatch.setattr(streams, "BLOCK", 32)
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 32)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     secret = folder / "bank.secret"
     if not secret.exists():
-        keys.make(folder / "bank")
+        keys.make_keys(folder / "bank")
     hidden = ("--secret", secret) if private else ()
-    keeping = EvidenceOptions(folder / "ray.jsonl", folder / "bank.key", secret if private else None)
-    run = RunOptions(folder / "a.tdce", folder / "ray.csv", Asked(n=2), Dialect(), workers=2, evidence=keeping)
+    options = EvidenceOptions(folder / "ray.jsonl", folder / "bank.key", secret if private else None)
+    run = RunOptions(folder / "a.tdce", folder / "ray.csv", Question(n=2), Dialect(), workers=2, evidence=options)
     explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"))
     command("explain", folder / "a.tdce", folder / "rows.parquet", "-n", 2, "--out", folder / "local.csv",
             "--evidence", folder / "local.jsonl", "--sign", folder / "bank.key", *hidden)  # fmt: skip
@@ -139,11 +139,12 @@ def test_evidence_of_ray_is_that_of_one_process_to_the_byte_and_is_verified(fold
 def test_robust_answers_of_ray_are_those_of_one_process(folder, cluster, monkeypatch):
     from tdce.batch.ray import explain_parquet
 
-    monkeypatch.setattr(streams, "BLOCK", 32)
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 32)
     lending.table(200).to_csv(folder / "table.csv", index=False)
     explainer = tdce.Explainer.load(folder / "a.tdce", progress="silent")
     ensemble = explainer.retrain(read_table(folder / "table.csv", explainer.schema), models=2)
-    run = RunOptions(folder / "a.tdce", folder / "robust.csv", Asked(), Dialect(), workers=2)
+    question = Question(robust=ensemble.retraining)
+    run = RunOptions(folder / "a.tdce", folder / "robust.csv", question, Dialect(), workers=2)
     explain_parquet(run, str(folder / "rows.parquet"), Progress("silent"), ensemble)
     command("explain", folder / "a.tdce", folder / "rows.parquet", "--out", folder / "robust-one.csv",
             "--robust", 2, "--table", folder / "table.csv")  # fmt: skip
@@ -158,9 +159,9 @@ def command(*words: object) -> str:
     return done.stdout
 
 
-def test_ray_goes_on_when_an_actor_is_killed(folder, cluster, monkeypatch):
-    monkeypatch.setattr(streams, "BLOCK", 16)
-    with one_killed(lambda pid, name: "Explaining" in name) as killed:
+def test_ray_carries_on_when_an_actor_is_killed(folder, cluster, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 16)
+    with one_killed(lambda pid, name: "ExplainActor" in name) as killed:
         with_ray(folder, "killed.parquet", 2)
     assert len(killed) == 1
     found, whole = (pd.read_parquet(folder / name) for name in ("killed.parquet", "one.parquet"))
@@ -172,7 +173,7 @@ def test_ray_names_a_wrong_cell(folder, cluster):
 
     frame = pd.read_parquet(folder / "rows.parquet").assign(housing="boat")
     frame.to_parquet(folder / "boat.parquet", index=False)
-    run = RunOptions(folder / "a.tdce", folder / "boat-out.csv", Asked(), Dialect())
+    run = RunOptions(folder / "a.tdce", folder / "boat-out.csv", Question(), Dialect())
     with pytest.raises(InputError, match=r"^'housing' has category 'boat' in row 0"):
         explain_parquet(run, str(folder / "boat.parquet"), Progress("silent"))
     assert not list(folder.glob("boat-out*"))
@@ -200,7 +201,7 @@ def test_spark_gives_the_bits_of_one_process_also_when_a_worker_is_killed(folder
     table = spark.read.parquet(str(folder / "rows.parquet"))
     for parts in (1, 6):
         with one_killed(lambda pid, name: "pyspark" in name and "daemon" in name) as killed:
-            answer = tdce.spark.explain(table.repartition(parts), folder / "a.tdce", n=2, immutable=["age"])
+            answer = tdce.batch.spark.explain(table.repartition(parts), folder / "a.tdce", n=2, immutable=["age"])
             found = answer.toArrow().to_pandas()
         assert len(killed) == 1
         found = found.sort_values(["id", "option"], ignore_index=True)
@@ -215,6 +216,6 @@ def test_spark_gives_the_bits_of_one_process_also_when_a_worker_is_killed(folder
 def test_a_wrong_question_is_named_before_the_cluster_works(folder, spark):
     table = spark.read.parquet(str(folder / "rows.parquet"))
     with pytest.raises(InputError, match="target 'perhaps' is not a value of the label"):
-        tdce.spark.explain(table, folder / "a.tdce", target="perhaps")
+        tdce.batch.spark.explain(table, folder / "a.tdce", target="perhaps")
     with pytest.raises(InputError, match="column 'income' is not in the table"):
-        tdce.spark.explain(table.drop("income"), folder / "a.tdce")
+        tdce.batch.spark.explain(table.drop("income"), folder / "a.tdce")

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tdce._core.training import Plan
 from tdce._core.errors import InputError
 from tdce.explainer import evaluation
 from tdce.explainer.evaluation import PAPER, MetricReference
@@ -32,7 +33,7 @@ class Mean:
     def __init__(self, width: int, bottleneck: int, seed: int) -> None:
         self.width, self.bottleneck, self.seeds = width, bottleneck, [seed]
 
-    def fit(self, rows: Tensor, seed: int) -> None:
+    def fit(self, rows: Tensor, seed: int, plan: Plan) -> None:
         self.mean = rows.mean(dim=0)
         self.seeds.append(seed)
 
@@ -42,7 +43,7 @@ class Mean:
 
 @pytest.fixture
 def yardstick(monkeypatch) -> MetricReference:
-    monkeypatch.setattr("tdce.explainer.evaluation.Autoencoder", Mean)
+    monkeypatch.setattr("tdce.explainer.metric_reference.Autoencoder", Mean)
     frame = pd.DataFrame({"amount": TRAINED[:, 0], "housing": np.where(TRAINED[:, 1] == RENT, "rent", "own")})
     return MetricReference.fit(Encoder.fit(frame), TRAINED, TARGET, 0, HELD, HELD_TARGET)
 
@@ -75,7 +76,7 @@ def test_each_autoencoder_learns_its_own_rows(yardstick):
 
 @pytest.mark.parametrize(("features", "bottleneck"), [(1, 1), (2, 1), (3, 1), (6, 3)])
 def test_the_bottleneck_is_half_of_the_features(monkeypatch, features, bottleneck):
-    monkeypatch.setattr("tdce.explainer.evaluation.Autoencoder", Mean)
+    monkeypatch.setattr("tdce.explainer.metric_reference.Autoencoder", Mean)
     raw = np.arange(8.0)[:, None] + np.arange(features)
     frame = pd.DataFrame(raw, columns=[f"n{i}" for i in range(features)])
     found = MetricReference.fit(Encoder.fit(frame), raw, TARGET, seed=7)
@@ -231,16 +232,16 @@ def test_the_neighbours_are_asked_the_same_question_within_the_same_limits(monke
     answer = explainer.explain(lending.refused(explainer, 20), immutable=["age"], closeness=0.3, seed=4)
     seen, real = [], evaluation.explain
 
-    def explain(method, feasible, question):
-        seen.append((feasible.immutable, question.closeness, question.seed, question.options))
-        return real(method, feasible, question)
+    def explain(method, feasible, goals, question):
+        seen.append((feasible.immutable, question.closeness, question.seed, question.n))
+        return real(method, feasible, goals, question)
 
     monkeypatch.setattr(evaluation, "explain", explain)
     assert explainer.evaluate(answer)["violations"] == 0
     assert seen == [(("age",), 0.3, 4, 1)]
     older = answer.explanation.raw.copy()
     older[:, :, answer.features.index("age")] += 1
-    broken = replace(answer, found=replace(answer.explanation, raw=older))
+    broken = replace(answer, explanation=replace(answer.explanation, raw=older))
     assert explainer.evaluate(broken)["violations"] == 1
 
 

@@ -93,7 +93,7 @@ def test_the_same_row_gets_the_same_answer_alone_in_a_crowd_and_shuffled(explain
     assert len(people) == count
     whole = explainer.explain(people, seed=3, **asked).to_frame()
     order = np.random.default_rng(0).permutation(len(people))
-    monkeypatch.setattr(explaining, "BLOCK", 64)  # and in however many blocks
+    monkeypatch.setattr(explaining, "QUERY_ROWS", 64)  # and in however many blocks
     shuffled = explainer.explain(people.iloc[order], seed=3, **asked).to_frame()
     pd.testing.assert_frame_equal(shuffled.loc[people.index], whole, check_exact=True)
     for i in (0, count // 2, count - 1):
@@ -132,8 +132,8 @@ answer.to_frame().to_pickle({str(tmp_path / "answer.pkl")!r})
 
 def test_rows_are_encoded_a_block_at_a_time(explainer, monkeypatch):
     """Or memory would grow by an encoded row for every row."""
-    monkeypatch.setattr(explaining, "BLOCK", 64)
-    monkeypatch.setattr(explaining, "SETTLED", 512)
+    monkeypatch.setattr(explaining, "QUERY_ROWS", 64)
+    monkeypatch.setattr(explaining, "SNAPPED_AT_A_TIME", 512)
     encoded, encode = [], FeasibleSet.x.func
     monkeypatch.setattr(FeasibleSet, "x", property(lambda self: encoded.append(len(self.own)) or encode(self)))
     explainer.explain(lending.refused(explainer, 107))
@@ -264,7 +264,7 @@ def test_a_favourable_value_that_is_no_label_is_named():
 
 
 def test_an_explainer_that_learned_nothing_says_so(people):
-    with pytest.raises(InputError, match="learned nothing yet"):
+    with pytest.raises(InputError, match="not fitted: call fit"):
         tdce.Explainer().explain(people)
 
 
@@ -293,5 +293,5 @@ def test_a_pickled_answer_holds_none_of_the_rows_that_were_learned(explainer, pe
 
 
 def test_an_unknown_method_is_named_at_once():
-    with pytest.raises(InputError, match="method is 'magic'; it must be one of tdce, guided"):
-        tdce.Explainer("magic")
+    with pytest.raises(InputError, match="method is 'magic'; it must be one of search, guided"):
+        tdce.Explainer("magic").fit(lending.table(60), label="decision")

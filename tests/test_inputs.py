@@ -30,7 +30,8 @@ from tdce.explainer.evaluation import MetricReference
 from tdce.methods.algorithm1 import Guided
 from tdce.methods.registry import METHODS
 from tdce.methods.search import DiffusionSearch
-from tdce.methods.selection import MOST_OPTIONS, choose_options, count_distinct, overlap
+from tdce.methods.selection import MOST_OPTIONS, choose_options, count_distinct
+from tdce.metrics import overlap
 from tdce.metrics import option_spread
 from tdce.models.targets import class_number
 from tdce.schema.columns.categorical import Categorical
@@ -430,8 +431,9 @@ def kind(value: Any) -> str:
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in WRONG for value in WRONG[name]], ids=kind)
-def test_a_wrong_setting_is_named_at_once(name, value):
-    message = refusal(lambda: tdce.Explainer(**{name: value}))
+def test_a_wrong_setting_is_named_before_training(no_training, name, value):
+    explainer = tdce.Explainer(**{name: value})  # which only stores
+    message = refusal(lambda: explainer.fit(table(), label="y", favourable="yes"))
     assert message.startswith(f"{name} is ")
     assert "must be" in message
 

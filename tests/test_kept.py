@@ -18,7 +18,7 @@ import tdce
 from tdce import InputError
 from tdce.methods.baselines.counternet import CounterNet
 from tdce.methods.driver import explain
-from tdce.methods.explanation import Question
+from tdce.methods.question import Question
 from tdce.methods.protocol import Method, task_of
 from tdce.methods.registry import METHODS
 from tdce.models.goals import Class, Goals

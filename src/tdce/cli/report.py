@@ -59,7 +59,12 @@ def report(
                 raise
             left_out = f" Metrics are left out: {error}."
     answer.to_html(
-        out, title, language, audience, metrics=found, population=None if real is None else explainer.population(real)
+        out,
+        title=title,
+        language=language,
+        audience=audience,
+        metrics=found,
+        population=None if real is None else explainer.population(real),
     )
     Console().print(
         f"{summary(len(frame), answer.counts())}{left_out} Written: {out} (open it in a browser)",

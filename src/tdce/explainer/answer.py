@@ -7,6 +7,7 @@ import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import Any, Self
 
 import numpy as np
@@ -22,10 +23,26 @@ from tdce.report import Audience, Context, PlainNames, Population, Speaker, View
 from tdce.schema import Encoder, FeasibleSet, Schema
 
 
+NOTEBOOK_LINES = 20
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """One line per row and option, in the order of the rows; nothing is ever left out. A plain value: it can be
-    pickled and copied, and holds nothing of the explainer."""
+    """The answer to a question: one line per row and option, in the order of the rows, none ever missing.
+
+    It is a plain value, which can be pickled and copied; it holds nothing of the explainer.
+
+    Examples
+    --------
+    >>> import tdce
+    >>> data = tdce.load("german")
+    >>> explainer = tdce.Explainer(hidden=32, steps=100).fit(data.frame, label=data.label, favourable="good")
+    >>> answer = explainer.explain(data.frame[explainer.predict(data.frame) == "bad"].head(2))
+    >>> answer
+    <Answer for 2 rows: 2 valid>
+    >>> len(answer.sentences())
+    2
+    """
 
     rows: pd.DataFrame  # as the user gave them
     written: pd.DataFrame  # as they would have to be, one line per option
@@ -95,16 +112,29 @@ class Answer:
         counts = ", ".join(f"{count} {status}" for status, count in self.counts().items())
         return f"<Answer for {len(self.rows)} rows: {counts}>"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the first lines as a table."""
+        return f"<p>{escape(repr(self))}</p>{self.to_frame().head(NOTEBOOK_LINES).to_html()}"
+
     def counts(self) -> dict[str, int]:
-        """How many lines have which status."""
+        """Count the lines by status.
+
+        Returns
+        -------
+        dict of str to int
+            By status, as in `to_frame`.
+        """
         names, counts = np.unique(self.explanation.status, return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def to_frame(self) -> pd.DataFrame:
-        """The rows as they would have to be, in their own columns, dtypes and index, one line per option.
+        """Get the counterfactuals as a frame, one line per row and option, with the rows' own columns, dtypes and index.
 
-        Added at the end: row, option, status, score_before, score_after, plausibility, note (with `tdce_` before a
-        name that the table already uses).
+        Returns
+        -------
+        pandas.DataFrame
+            Added at the end: row, option, status, score_before, score_after, plausibility, note (with `tdce_` before a
+            name that the table already uses).
         """
         explanation, n = self.explanation, self.options
         return add_columns(self.written, {
@@ -118,7 +148,13 @@ class Answer:
         })  # fmt: skip
 
     def changes(self) -> pd.DataFrame:
-        """One line per change: row, option, feature, before, after."""
+        """Get the changes as a frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line per change: row, option, feature, before, after.
+        """
         row, option, _ = self._changed
         cells = [change for options in self.lines for line in options for change in line.changes]
         feature, before, after = zip(*cells, strict=True) if cells else ((), (), ())
@@ -154,9 +190,15 @@ class Answer:
         ]  # fmt: skip
 
     def reasons(self) -> pd.DataFrame:
-        """The principal reasons, at most four per line: row, option, rank (from 1), feature, loss: the margin to the
-        goal, in log odds, that giving this change back would cost (NaN: the budget did not suffice to ask). Features
-        that the schema says must not be named are not among them."""
+        """Get the principal reasons: what each change of an answer is worth.
+
+        Returns
+        -------
+        pandas.DataFrame
+            At most four per line: row, option, rank (from 1), feature, and loss, the margin to the goal, in log odds,
+            that reverting this change would cost (NaN: the query budget did not suffice). Features that the schema says
+            must not be named are left out.
+        """
         cells = [
             (r, o, rank, *each)
             for (r, o), some in self._reasons.items()
@@ -174,35 +216,85 @@ class Answer:
         )
 
     def sentences(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
-        """One sentence per line of the answer, for the applicant or for an analyst; docs/words.md."""
+        """Write a sentence for each line of the answer.
+
+        Parameters
+        ----------
+        language : str, default "en"
+            "en" or "de", or with a region, "de-CH".
+        audience : {"applicant", "analyst"}, default "applicant"
+            An analyst may read what the schema keeps from applicants.
+
+        Returns
+        -------
+        list of str
+            In the order of `to_frame`.
+        """
         speaker = self.speaker(language, audience)
         return [speaker.sentence(line) for options in self.lines for line in options]
 
     def letters(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
-        """One short text per line of the answer, for a letter."""
+        """Write a short text for each line of the answer, for a letter.
+
+        Parameters
+        ----------
+        language : str, default "en"
+            "en" or "de", or with a region, "de-CH".
+        audience : {"applicant", "analyst"}, default "applicant"
+            An analyst may read what the schema keeps from applicants.
+
+        Returns
+        -------
+        list of str
+            In the order of `to_frame`.
+        """
         speaker = self.speaker(language, audience)
         return [speaker.letter(line) for options in self.lines for line in options]
 
     def speaker(self, language: str = "en", audience: Audience = "applicant") -> Speaker:
-        """Who puts its lines into words."""
+        """Get the object that puts lines into words.
+
+        Parameters
+        ----------
+        language : str, default "en"
+            "en" or "de", or with a region, "de-CH".
+        audience : {"applicant", "analyst"}, default "applicant"
+            An analyst may read what the schema keeps from applicants.
+
+        Returns
+        -------
+        Speaker
+            With methods for sentences, letters, headlines and bullets.
+        """
         return Speaker.of(self.schema, language, audience)
 
     def to_html(
         self,
         path: str | os.PathLike[str],
+        *,
         title: str | None = None,
         language: str = "en",
         audience: Audience = "analyst",
-        *,
         metrics: Mapping[str, float] | None = None,
         population: Population | None = None,
     ) -> None:
-        """Write a report, one self-contained page: a summary, a card for each person, and what changes over all.
+        """Write a report: one self-contained page with a summary, a card for each person, and what changes over all.
 
-        - `audience`: an analyst, or applicants, who do not see what the schema keeps for analysts.
-        - `metrics`: what `tdce.evaluate` measured; without, the page leaves them out.
-        - `population`: the people beside whom everybody is shown, as `Explainer.population(table)` counts them; by
-          default the training rows if the explainer keeps them, or else its synthetic people.
+        Parameters
+        ----------
+        path : str or path
+            The file, FILE.html.
+        title : str, optional
+            The headline.
+        language : str, default "en"
+            "en" or "de", or with a region, "de-CH".
+        audience : {"analyst", "applicant"}, default "analyst"
+            Applicants do not see what the schema keeps for analysts.
+        metrics : mapping, optional
+            What `Explainer.evaluate` returned; without it, the page has no metrics.
+        population : Population, optional
+            The people beside whom everybody is shown, from `Explainer.population(table)`. Default: the training rows if
+            the explainer keeps them, else its synthetic rows.
         """
         where, speaker = check_path("path", path), self.speaker(language, audience)
         check_writable(where, endings=None)
@@ -217,11 +309,22 @@ class Answer:
         write_whole(where, render_page(view, self.lines, speaker, title, metrics).encode())
 
     def evidence(self, secret: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
-        """A record of what was asked, by what, and what was answered, as `to_evidence` writes it; docs/evidence.md."""
+        """Get the evidence of what was asked and answered, as `to_evidence` writes it (docs/evidence.md).
+
+        Parameters
+        ----------
+        secret : str or path, optional
+            A file with a secret; with it, the records hold hashes in place of values.
+
+        Returns
+        -------
+        list of dict
+            One record per line of the file.
+        """
         from tdce.audit import Chain, keys  # only here: whoever writes no evidence does not need it
 
-        chain = Chain(None if secret is None else keys.secret(secret))
-        return [json.loads(line) for line in (*chain.records(self), chain.end())]
+        chain = Chain(None if secret is None else keys.load_secret(secret))
+        return [json.loads(line) for line in (*chain.answer_lines(self), chain.end())]
 
     def to_evidence(
         self,
@@ -232,15 +335,21 @@ class Answer:
     ) -> None:
         """Write evidence that `tdce verify` checks: JSON lines, each with the hash of the one before.
 
-        - `sign`: a file with a private key (Ed25519); `tdce keys` makes one.
-        - `secret`: a file with a secret. With it the lines hold no value of any row, only hashes that nobody without
-          the secret can guess.
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        sign : str or path, optional
+            A file with a private key (Ed25519), to sign with; `tdce keys` makes one.
+        secret : str or path, optional
+            A file with a secret. With it the lines hold no value of any row, only hashes that nobody without the secret
+            can guess.
         """
         from tdce.audit import keys, write_evidence
 
         where = check_path("path", path)
         check_writable(where, endings=None)
-        signer, hidden = None if sign is None else keys.signer(sign), None if secret is None else keys.secret(secret)
+        signer, hidden = None if sign is None else keys.load_signer(sign), None if secret is None else keys.load_secret(secret)
         write_evidence(where, [self], signer, hidden)
 
     @cached_property

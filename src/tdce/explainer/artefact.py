@@ -355,9 +355,9 @@ def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor, clas
 
 def _check_synthetic(encoder: Encoder, synthetic: Floats, quantiles: Tensor) -> None:
     """Some synthetic, of values that each column knows; quantiles in their order."""
-    _check_values(encoder, synthetic, "synthetic synthetic")
+    _check_values(encoder, synthetic, "synthetic rows")
     if len(synthetic) == 0:
-        raise InputError("it has no synthetic synthetic")
+        raise InputError("it has no synthetic rows")
     if not ((quantiles.abs() <= LARGEST).all() and (quantiles.diff(dim=1) >= 0).all()):  # nor is NaN
         raise InputError("its tensor 'energy_quantiles' does not increase, or has a value that is not a number")
 

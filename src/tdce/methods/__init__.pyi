@@ -32,5 +32,4 @@ from tdce.methods.registry import METHODS as METHODS
 from tdce.methods.robustness import explain_robustly as explain_robustly
 from tdce.methods.search import DiffusionSearch as DiffusionSearch
 from tdce.methods.selection import MOST_OPTIONS as MOST_OPTIONS
-from tdce.methods.selection import overlap as overlap
 from tdce.methods.settings import setting_types as setting_types

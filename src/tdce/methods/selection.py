@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tdce._core import Flags, Floats, Positions, same
+from tdce.metrics import overlap
 from tdce.schema import Encoder
 
 MOST_OPTIONS = 100
@@ -54,9 +55,3 @@ def _distance(encoder: Encoder, own: Floats, raw: Floats) -> Floats:
     x = encoder.embed(own).numpy()
     draws = (encoder.embed(raw[:, j]).numpy() for j in range(raw.shape[1]))
     return np.stack([np.square(x_cf - x).sum(axis=1) for x_cf in draws], axis=1)
-
-
-def overlap(changed: NDArray[np.bool_], others: NDArray[np.bool_]) -> Floats:
-    """(...) the Jaccard index of two sets of features (..., features): shared over all; two empty sets are alike."""
-    union = (changed | others).sum(axis=-1)
-    return np.where(union > 0, (changed & others).sum(axis=-1) / np.maximum(union, 1), 1.0)

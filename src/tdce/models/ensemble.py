@@ -36,7 +36,11 @@ class Ensemble:
     """Retrained models, whose scores have the same columns as those of the explained model."""
 
     models: tuple[Model, ...]
-    retraining: Retraining
+    retraining: Retraining = None  # type: ignore[assignment]  # None: somebody trained them
+
+    def __post_init__(self) -> None:
+        if self.retraining is None:
+            object.__setattr__(self, "retraining", Retraining(len(self.models)))
 
     def __len__(self) -> int:
         return len(self.models)

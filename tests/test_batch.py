@@ -1,4 +1,4 @@
-"""Any number of rows: blocks that make up exactly the whole, runs that are killed and go on, workers that die."""
+"""Any number of rows: blocks that add up to the whole, runs that are killed and resumed, workers that die."""
 
 import gzip
 import json
@@ -17,6 +17,7 @@ from pathlib import Path
 import lending
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import tdce
@@ -24,12 +25,13 @@ from tdce import cli
 from tdce._core.errors import InputError
 from tdce._core.extras import require_extra
 from tdce._core.progress import Progress, Rate, duration
-from tdce.batch import checkpoint as journal
-from tdce.batch import run as overnight
-from tdce.batch.blocks import Asked, explain_block
-from tdce.datasets import chunks as streams
+from tdce.batch import checkpoint
+from tdce.batch import run as batch_run
+from tdce.batch.blocks import answer_to_arrow, explain_arrow
+from tdce.datasets import chunks
 from tdce.datasets.chunks import ChunkedTable, find_tables
 from tdce.datasets.files import Dialect, read_table, write_table
+from tdce.methods import Question
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +84,7 @@ def run(*words: object, cwd: Path, block: int = 16, first: Callable[[], object] 
             try:
                 os.chdir(cwd)
                 sys.argv, sys.stdout, sys.stderr = ["tdce", *map(str, words)], out, err
-                streams.CHUNK_ROWS, streams.CHUNKS_PER_READ = block, 2
+                chunks.CHUNK_ROWS, chunks.CHUNKS_PER_READ = block, 2
                 first()
                 cli.main()
             except SystemExit as end:
@@ -106,7 +108,7 @@ def explained(cwd: Path, *words: object, **more: object) -> str:
 
 
 def at_once(folder: Path, explainer: tdce.Explainer, rows: str, out: str, dialect: Dialect | None = None) -> None:
-    """The whole table in memory: what the stream must equal."""
+    """The whole table in memory: what the blocks must equal."""
     frame = read_table(folder / rows, explainer.schema, dialect)
     write_table(folder / out, explainer.explain(frame).to_frame(), dialect)
 
@@ -121,28 +123,28 @@ def test_evidence_of_workers_is_that_of_one_process_to_the_byte_and_is_verified(
     assert code == 0, said
 
 
-def test_evidence_goes_on_after_a_kill(folder, monkeypatch):
+def test_evidence_is_resumed_after_a_kill(folder, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     explained(folder, "rows.csv", "--out", "whole.csv", "--evidence", "whole.jsonl")
     words = ("explain", "a.tdce", "rows.csv", "--out", "killed.csv", "--evidence", "killed.jsonl")
     code, _, _ = run(*words, cwd=folder, first=lambda: dies_after(2))
     assert code == -signal.SIGKILL
     assert not (folder / "killed.jsonl").exists()
-    assert "going on from there" in run(*words, cwd=folder)[2]
+    assert ": resuming" in run(*words, cwd=folder)[2]
     assert (folder / "killed.jsonl").read_bytes() == (folder / "whole.jsonl").read_bytes()
     assert (folder / "killed.csv").read_bytes() == (folder / "whole.csv").read_bytes()
 
 
 def dies_after(blocks: int) -> None:
     """Kill this process when so many blocks have been kept."""
-    add = journal.Checkpoint.add
+    add = checkpoint.Checkpoint.add
 
-    def last(self: journal.Checkpoint, *block: object) -> None:
+    def last(self: checkpoint.Checkpoint, *block: object) -> None:
         add(self, *block)
         if len(self.done) == blocks:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    journal.Checkpoint.add = last
+    checkpoint.Checkpoint.add = last
 
 
 def test_robust_answers_of_workers_are_those_of_one_process(folder, explainer):
@@ -231,7 +233,7 @@ def test_folders_and_patterns_are_one_table(folder):
 def test_files_that_do_not_fit_together_are_named(tmp_path, explainer):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")
-    with pytest.raises(InputError, match=r"b\.csv and .*a\.csv differ in their columns: y, z"):
+    with pytest.raises(InputError, match=r"b\.csv and .*a\.csv have different columns: y, z"):
         ChunkedTable(find_tables(tmp_path), explainer.schema, Dialect()).survey()
     pd.DataFrame({"x": [1]}).to_parquet(tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"b\.parquet is parquet and .*b\.csv is CSV"):
@@ -268,11 +270,11 @@ def test_parts_are_a_folder_that_appears_whole(folder):
     (folder / "mine.csv").mkdir()
     (folder / "mine.csv" / "letter.txt").touch()
     code, _, said = run("explain", "a.tdce", "rows.csv", "--part-rows", 40, "--out", "mine.csv", cwd=folder)
-    assert (code, "other things in it" in said) == (2, True)
+    assert (code, "holds other files" in said) == (2, True)
 
 
 def killed_at(moment: int) -> Callable[[], None]:
-    """Kill this process at one of the moments at which the journal touches the disk."""
+    """Kill this process at one of the moments at which the checkpoint touches the disk."""
     left = [moment]
 
     def count() -> None:
@@ -282,12 +284,12 @@ def killed_at(moment: int) -> Callable[[], None]:
 
     def patch() -> None:
         real_store, real_fsync, real_replace, real_join = (
-            journal._store,
+            checkpoint._store,
             os.fsync,
             os.replace,
-            overnight.ShardFormat.join,
+            batch_run.ShardFormat.join,
         )
-        real_add = journal.Checkpoint.add
+        real_add = checkpoint.Checkpoint.add
 
         def each(real: Callable[..., None]) -> Callable[..., None]:
             def patched(*given: object) -> None:
@@ -301,16 +303,16 @@ def killed_at(moment: int) -> Callable[[], None]:
             real_add(*given)
             count()
 
-        journal._store, journal.Checkpoint.add = each(real_store), add
-        journal.os = type("os", (), {**vars(os), "fsync": each(real_fsync), "replace": each(real_replace)})
-        overnight.ShardFormat.join = each(real_join)
+        checkpoint._store, checkpoint.Checkpoint.add = each(real_store), add
+        checkpoint.os = type("os", (), {**vars(os), "fsync": each(real_fsync), "replace": each(real_replace)})
+        batch_run.ShardFormat.join = each(real_join)
 
     return patch
 
 
 @pytest.mark.parametrize("ending", [".csv.gz", ".parquet"])
 @pytest.mark.parametrize("moment", [3, 9, 14, 20])
-def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(folder, ending, moment):
+def test_a_killed_run_is_resumed_and_ends_with_the_same_bytes(folder, ending, moment):
     name = f"undisturbed{ending}"
     if not (folder / name).exists():
         explained(folder, "rows.csv", "-n", 2, "--out", name)
@@ -325,7 +327,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(folder, ending, momen
     assert (folder / out).read_bytes() == (folder / name).read_bytes()
     assert not (folder / f"{out}.tdce-part").exists()
     if moment > 7:
-        assert "going on from there" in beside
+        assert ": resuming" in beside
 
 
 @pytest.mark.parametrize("evidence", [(), ("--evidence", "lost.jsonl")])
@@ -340,24 +342,24 @@ def test_a_kill_loses_the_block_at_work_and_no_other(folder, evidence):
 
 def dies_at(block: int) -> None:
     """Kill this process as soon as it begins with this block."""
-    real = overnight.BlockWorker.__call__
+    real = batch_run.BlockWorker.__call__
 
     def call(self, number, rows, budget):
         if number == block:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(self, number, rows, budget)
 
-    overnight.BlockWorker.__call__ = call
+    batch_run.BlockWorker.__call__ = call
 
 
-def test_a_piece_that_did_not_reach_the_disk_costs_its_block_only(folder):
-    """What a power cut may leave: a piece of the right size with nothing in it, and a line that is none."""
+def test_a_shard_that_did_not_reach_the_disk_costs_its_block_only(folder):
+    """What a power cut may leave: a shard of the right size with nothing in it, and a line that is none."""
     explained(folder, "rows.csv", "--out", "undisturbed.csv")
     words = "explain", "a.tdce", "rows.csv", "--out", "cut.csv"
     run(*words, cwd=folder, first=lambda: dies_at(3))
     part = folder / "cut.csv.tdce-part"
-    piece = part / "block-00000001"
-    piece.write_bytes(bytes(len(piece.read_bytes())))
+    shard = part / "block-00000001"
+    shard.write_bytes(bytes(len(shard.read_bytes())))
     lines = (part / "finished.jsonl").read_bytes().splitlines(keepends=True)
     (part / "finished.jsonl").write_bytes(bytes(len(lines[0])) + b"\n" + b"".join(lines[1:]))
     code, _, said = run(*words, cwd=folder)
@@ -381,11 +383,11 @@ def test_a_line_that_was_cut_short_costs_its_block_only(folder):
     assert (folder / "torn.csv").read_bytes() == (folder / "undisturbed.csv").read_bytes()
 
 
-def test_another_question_starts_afresh_and_says_so(folder):
+def test_another_question_starts_over_and_says_so(folder):
     run("explain", "a.tdce", "rows.csv", "--out", "other.csv", cwd=folder, first=killed_at(12))
     code, _, said = run("explain", "a.tdce", "rows.csv", "--seed", 1, "--out", "other.csv", cwd=folder)
     assert code == 0
-    assert "is of a run with other options: starting afresh" in said
+    assert "belongs to a run with different options: starting over" in said
     explained(folder, "rows.csv", "--seed", 1, "--out", "other-whole.csv")
     rows = pd.read_csv(folder / "other.csv", dtype=str)
     pd.testing.assert_frame_equal(rows, pd.read_csv(folder / "other-whole.csv", dtype=str))
@@ -394,7 +396,7 @@ def test_another_question_starts_afresh_and_says_so(folder):
 def stopped_after(blocks: int, sent: int) -> Callable[[], None]:
     def patch() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        real = overnight.BlockWorker.__call__
+        real = batch_run.BlockWorker.__call__
 
         def call(self, number, rows, budget):
             if number == blocks:
@@ -402,7 +404,7 @@ def stopped_after(blocks: int, sent: int) -> Callable[[], None]:
                 os.kill(os.getpid(), sent)
             return real(self, number, rows, budget)
 
-        overnight.BlockWorker.__call__ = call
+        batch_run.BlockWorker.__call__ = call
 
     return patch
 
@@ -420,8 +422,8 @@ def test_a_stopped_run_says_what_is_kept(folder, sent, code):
 
 
 def test_two_runs_do_not_write_the_same_file(folder):
-    shape = overnight.ShardFormat(folder / "busy.csv", Dialect(), False, None, None)
-    held = journal.Checkpoint(shape, {})
+    shards = batch_run.ShardFormat(folder / "busy.csv", Dialect(), False, None, None)
+    held = checkpoint.Checkpoint(shards, {})
     code, _, said = run("explain", "a.tdce", "rows.csv", "--out", "busy.csv", cwd=folder)
     held.close()
     assert (code, "being written by another run" in said) == (2, True)
@@ -478,15 +480,16 @@ def test_workers_one_of_which_dies_write_the_same_bytes(folder):
 MARKING = """
 import sys
 from pathlib import Path
-from tdce import cli, overnight
+from tdce import cli
+from tdce.batch.run import BlockWorker
 
-real, marks = overnight.Answering.__call__, Path(__file__).with_suffix("")
+real, marks = BlockWorker.__call__, Path(__file__).with_suffix("")
 
 def call(self, number, *rest):
     (marks / str(number)).touch()
     return real(self, number, *rest)
 
-overnight.Answering.__call__ = call  # here, and in the workers, which import this file too
+BlockWorker.__call__ = call  # here, and in the workers, which import this file too
 if __name__ == "__main__":
     cli.main()
 """
@@ -543,7 +546,7 @@ def test_memory_does_not_grow_with_the_rows(folder, explainer):
 
 def test_progress_is_told_by_time(capsys, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("tdce.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("tdce._core.progress.time.monotonic", lambda: now[0])
     with Progress("lines").rows("rows", 1000, done=100) as bar:
         for seconds in (4, 11, 12, 30):
             now[0] = seconds
@@ -564,17 +567,44 @@ def test_progress_is_told_by_time(capsys, monkeypatch):
     assert str(Rate(10, 0)) == "0 of 10 rows"
 
 
-def test_the_block_function_is_explain(explainer):
+def test_a_question_brings_the_answer_of_explain_also_as_arrow(explainer):
     rows = lending.refused(explainer, 3)
-    asked = Asked(n=2, immutable=("age",), seed=4)
-    found = explain_block(explainer, rows, asked).to_frame()
-    pd.testing.assert_frame_equal(found, explainer.explain(rows, n=2, immutable=["age"], seed=4).to_frame())
+    question = Question(n=2, immutable=("age",), seed=4)
+    whole = explainer.explain(rows, n=2, immutable=["age"], seed=4)
+    pd.testing.assert_frame_equal(explainer.ask(rows, question).to_frame(), whole.to_frame())
+    table = pa.Table.from_pandas(rows, preserve_index=False)
+    assert explain_arrow(explainer, table, question).equals(answer_to_arrow(whole, table.schema))
+
+
+def test_locks_and_signal_masks_are_used_only_where_a_system_has_them(tmp_path):
+    """As on Windows: the rooms can be imported, an output is written without a lock, a worker without a mask."""
+    script = """
+import signal, sys
+sys.modules["fcntl"] = None
+del signal.pthread_sigmask
+from pathlib import Path
+import tdce.batch
+from tdce._core import ignore_sigint
+from tdce.batch.checkpoint import Checkpoint
+from tdce.batch.shards import ShardFormat
+from tdce.datasets import Dialect
+assert tdce.batch.explain_table and tdce.batch.spark.explain and tdce.batch.ray.explain
+with ignore_sigint():
+    checkpoint = Checkpoint(ShardFormat(Path("out.csv"), Dialect(), False, None, None), {})
+checkpoint.add(tdce.batch.BlockRecord(0, 3, 1, {"valid": 1}, 1, 1), b"a\\n1")
+checkpoint.finish()
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]
 
 
 def test_a_missing_engine_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr("tdce._core.extras.find_spec", lambda name: None)
     for module, extra in (("ray", "ray"), ("pyspark", "spark")):
-        with pytest.raises(InputError, match=rf"explain needs {module}; install it with `pip install 'tdce\[{extra}\]'`"):
+        with pytest.raises(
+            InputError, match=rf"explain needs {module}; install it with `pip install 'tdce\[{extra}\]'`"
+        ):
             require_extra("explain", extra, module)
 
 
@@ -583,10 +613,10 @@ def test_flags_beside_missing_cells_are_one_dtype_in_every_block(tmp_path):
     schema = tdce.Schema.infer(pd.DataFrame({"member": [True, False], "code": ["a", "b"]}))
     frame = pd.DataFrame({"member": ["True"] * 4 + ["False", "", "", ""], "code": ["a", "b"] * 3 + ["a", ""]})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    stream = ChunkedTable(find_tables(tmp_path / "t.csv"), schema, Dialect())
-    stream.survey()
-    blocks = [block for _, block in stream.chunks(size=3)]
+    table = ChunkedTable(find_tables(tmp_path / "t.csv"), schema, Dialect())
+    table.survey()
+    blocks = [block for _, block in table.chunks(size=3)]
     assert [len(block) for block in blocks] == [3, 3, 2]
     pd.testing.assert_frame_equal(pd.concat(blocks), read_table(tmp_path / "t.csv", schema))
     assert {str(block["member"].dtype) for block in blocks} == {"object"}
-    assert str(stream.object_types()["member"]) == "bool"
+    assert str(table.object_types()["member"]) == "bool"

@@ -23,10 +23,10 @@ from test_cli import run
 import tdce
 from tdce import InputError, verify
 from tdce.audit import keys, reading, verification
-from tdce.audit.chain import START, Chain, State, seal_line
+from tdce.audit.chain import GENESIS_HASH, Chain, ChainState, seal_line
 from tdce.audit.findings import Findings
 from tdce.audit.record import block_lines
-from tdce.batch.ray import _numbered
+from tdce.batch.ray import _renumber_evidence
 from tdce.explainer.digests import canonical
 from tdce.methods.search import DiffusionSearch
 from tdce.models.targets import target_from_json, target_to_json
@@ -44,7 +44,7 @@ class Case:
         self.explainer = tdce.Explainer.load(self.artefact, progress="silent")
         self.rows = lending.refused(self.explainer, 3)
         self.answer = self.explainer.explain(self.rows, **QUESTION)
-        self.key, self.pub, self.secret = keys.make(folder / "bank")
+        self.key, self.pub, self.secret = keys.make_keys(folder / "bank")
         self.path, self.private = folder / "evidence.jsonl", folder / "private.jsonl"
         self.answer.to_evidence(self.path, sign=self.key)
         self.answer.to_evidence(self.private, sign=self.key, secret=self.secret)
@@ -66,7 +66,7 @@ def case(tmp_path_factory) -> Case:
 
 def linked(records: list[dict[str, Any]]) -> list[str]:
     """What somebody without a key can do: all hashes and numbers made anew."""
-    texts, head = [], START
+    texts, head = [], GENESIS_HASH
     for number, record in enumerate(records):
         record = {**record, "number": number, "previous": head}
         record.pop("hash", None)
@@ -130,10 +130,10 @@ def test_evidence_holds_and_says_what_was_checked(case):
     found = verify(case.path, case.explainer, case.rows, public_key=case.pub)
     assert found.problems == []
     assert (found.lines, found.answers, found.rows, found.complete) == (8, 6, 3, True)
-    assert (found.decisions, found.repeated, found.cells_off) == (6, 6, 0)
-    assert found.signed_by == keys.public(case.pub)
+    assert (found.decisions, found.replayed, found.different_cells) == (6, 6, 0)
+    assert found.signed_by == keys.load_public_key(case.pub)
     without = verify(case.path, case.explainer)
-    assert (without.holds, without.decisions, without.repeated) == (True, 6, None)
+    assert (without.holds, without.decisions, without.replayed) == (True, 6, None)
 
 
 def test_a_record_says_what_the_answer_says(case):
@@ -177,7 +177,7 @@ def test_the_schema_and_the_reader_refuse_the_same(case, private):
             ):
                 body = {k: v for k, v in wrong.items() if k != "hash"}
                 text = seal_line(canonical(body))[0] if key != "hash" else json.dumps(wrong)
-                refused, _ = reading._checked(f"{text.strip()}\n".encode(), number, private)
+                refused, _ = reading._parse_line(f"{text.strip()}\n".encode(), number, private)
                 if wrong.get("target") == {"a": []}:  # which goals there are, only the reader of goals knows
                     assert check.is_valid(json.loads(text))
                 else:
@@ -196,7 +196,11 @@ def test_a_change_in_any_field_is_found(case, private, tmp_path):
             found = verify(tmp_path / "e.jsonl", None)
             assert {at + 1, at + 2} & {problem.line for problem in found.problems}, way
             fields.add((at, way[0]))
-    assert {name for at, name in fields if at == 1} == {"record", *reading.FORMS["answer"], *reading.LINKS}
+    assert {name for at, name in fields if at == 1} == {
+        "record",
+        *reading.RECORD_FIELDS["answer"],
+        *reading.LINK_FIELDS,
+    }
 
 
 @pytest.mark.parametrize("private", [False, True])
@@ -222,7 +226,7 @@ def test_a_record_that_was_linked_anew_has_no_signature_of_the_signer(case):
     records = [json.loads(line) for line in case.lines()]
     assert case.check(linked(records)).holds
     stripped = case.check(linked(records), public_key=case.pub)
-    assert [problem.words for problem in stripped.problems] == ["it is not signed, but a public key was given"]
+    assert [problem.message for problem in stripped.problems] == ["it is not signed, but a public key was given"]
     kept = linked(records[:-1])
     end = {**records[-1], "previous": json.loads(kept[-1])["hash"]}
     records[0]["written"] = "2020-01-01T00:00:00Z"
@@ -230,11 +234,11 @@ def test_a_record_that_was_linked_anew_has_no_signature_of_the_signer(case):
     end = {**records[-1], "previous": json.loads(anew[-1])["hash"]}
     end.pop("hash")
     found = case.check([*anew, seal_line(canonical(end))[0]], public_key=case.pub)
-    assert [problem.words for problem in found.problems] == ["the signature does not match the lines"]
+    assert [problem.message for problem in found.problems] == ["the signature does not match the lines"]
 
 
 def test_a_signature_of_somebody_else_is_named(case, tmp_path):
-    _, pub, _ = keys.make(tmp_path / "other")
+    _, pub, _ = keys.make_keys(tmp_path / "other")
     found = verify(case.path, case.explainer, public_key=pub)
     assert "signed with another key" in str(found.problems[0])
     assert verify(case.path, None, public_key=case.pub).holds
@@ -259,9 +263,9 @@ def test_lines_that_are_dropped_inserted_swapped_or_repeated_are_found(case):
 def test_rows_and_options_that_are_dropped_and_linked_anew_are_found_with_the_rows(case):
     records = [json.loads(line) for line in case.lines()]
     row = case.check(linked([*records[:1], *records[3:]]))
-    assert [problem.words for problem in row.problems] == ["1 of the 3 rows given have no answer in the record"]
+    assert [problem.message for problem in row.problems] == ["1 of the 3 rows given have no answer in the record"]
     twice = case.check(linked([*records[:3], *records[1:]]))
-    assert [problem.words for problem in twice.problems] == [
+    assert [problem.message for problem in twice.problems] == [
         "rows that are answered more often than they were given: 1"
     ]
     option = case.check(linked([*records[:2], *records[3:]]), rows=False)
@@ -269,7 +273,7 @@ def test_rows_and_options_that_are_dropped_and_linked_anew_are_found_with_the_ro
 
 
 def test_an_answer_that_is_valid_but_was_not_given_is_found_with_the_rows(case):
-    """Income so high that the model says yes: the verdict holds, the answer is another."""
+    """Income so high that the model says yes: the decision holds, the answer is another."""
     records = [json.loads(line) for line in case.lines()]
     line, names = records[1], records[0]["columns"]
     own = {name: before for name, before, _ in line["changes"]}
@@ -280,9 +284,9 @@ def test_an_answer_that_is_valid_but_was_not_given_is_found_with_the_rows(case):
     line["score_after"] = float(case.explainer.predict_proba(frame)["yes"].iloc[0])
     assert case.check(linked(records), rows=False).holds
     found = case.check(linked(records))
-    assert found.repeated == 5
-    assert found.cells_off >= 1
-    assert found.largest_off > 100
+    assert found.replayed == 5
+    assert found.different_cells >= 1
+    assert found.largest_difference > 100
     assert "values differ" in str(next(problem for problem in found.problems if problem.field == "values"))
 
 
@@ -309,8 +313,8 @@ def test_private_evidence_holds_no_value_and_is_verified_with_the_secret(case, t
     for value in {str(cell) for row in case.answer.written.to_numpy().tolist() for cell in row if len(str(cell)) > 4}:
         assert value not in text
     found = verify(case.private, case.explainer, case.rows, secret=case.secret)
-    assert (found.holds, found.decisions, found.repeated) == (True, 6, 6)
-    _, _, another = keys.make(tmp_path / "other")
+    assert (found.holds, found.decisions, found.replayed) == (True, 6, 6)
+    _, _, another = keys.make_keys(tmp_path / "other")
     wrong = verify(case.private, case.explainer, case.rows, secret=another)
     assert "not among the rows given" in str(wrong.problems[0])
     with pytest.raises(InputError, match="give the rows and the secret"):
@@ -322,30 +326,30 @@ def test_a_note_with_values_is_hidden_too(case):
     odd = case.rows.assign(age=150)
     answer = case.explainer.explain(odd)
     assert all("150" in note for note in answer.to_frame()["note"])
-    lines = [json.loads(line) for line in Chain(keys.secret(case.secret)).records(answer)]
+    lines = [json.loads(line) for line in Chain(keys.load_secret(case.secret)).answer_lines(answer)]
     assert {len(line["note"]) for line in lines[1:]} == {64}
 
 
 def test_blocks_give_the_same_bytes_as_the_whole_also_after_a_kill(case, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     whole = Chain()
-    text = "".join(whole.records(case.answer)) + whole.end()
+    text = "".join(whole.answer_lines(case.answer)) + whole.end()
     assert '"written":"2023-11-14T22:13:20Z"' in text
-    state, blocks = State(), ""
+    state, blocks = ChainState(), ""
     for i in range(3):
         chain = Chain(state=state)  # each as if by a new process
         block = case.explainer.explain(case.rows.iloc[[i]], **QUESTION)
-        blocks += "".join(chain.records(pickle.loads(pickle.dumps(block))))
-        state = State(**json.loads(json.dumps(asdict(chain.state))))
+        blocks += "".join(chain.answer_lines(pickle.loads(pickle.dumps(block))))
+        state = ChainState(**json.loads(json.dumps(asdict(chain.state))))
     assert blocks + Chain(state=state).end() == text
 
 
-def test_pieces_made_in_any_order_and_linked_later_give_the_same_bytes(case, monkeypatch):
+def test_blocks_made_in_any_order_and_linked_later_give_the_same_bytes(case, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     whole, later = Chain(), Chain()
-    text = "".join(whole.records(case.answer)) + whole.end()
-    pieces = {i: "".join(block_lines(case.explainer.explain(case.rows.iloc[[i]], **QUESTION))) for i in (2, 0, 1)}
-    linked = [line for i in range(3) for line in later.link(pieces[i].splitlines(keepends=True))]
+    text = "".join(whole.answer_lines(case.answer)) + whole.end()
+    blocks = {i: "".join(block_lines(case.explainer.explain(case.rows.iloc[[i]], **QUESTION))) for i in (2, 0, 1)}
+    linked = [line for i in range(3) for line in later.link(blocks[i].splitlines(keepends=True))]
     assert "".join(linked) + later.end() == text
 
 
@@ -356,23 +360,23 @@ def test_blocks_that_share_a_budget_are_one_record(case):
         lines = list(chain.link(block_lines(block, budget=50)))
     assert [json.loads(line)["record"] for line in lines] == ["block", "answer"]
     with pytest.raises(InputError, match="another question"):
-        list(chain.records(block))
+        list(chain.answer_lines(block))
 
 
 def test_a_block_from_another_machine_is_marked_and_one_about_something_else_refused(case):
     chain = Chain()
-    lines = list(chain.records(case.answer))
+    lines = list(chain.answer_lines(case.answer))
     came = case.answer.provenance
-    lines += chain.records(
+    lines += chain.answer_lines(
         replace(case.answer, provenance=replace(came, machine={**came.machine, "instructions": "AVX2"}))
     )
     lines += [chain.end()]
     assert [json.loads(line)["record"] for line in lines].count("machine") == 1
     found = case.check(lines, rows=False)
     assert found.holds
-    assert [each["instructions"] for each in found.elsewhere] == ["AVX2"]
+    assert [each["instructions"] for each in found.other_machines] == ["AVX2"]
     with pytest.raises(InputError, match="another question"):
-        list(chain.records(case.explainer.explain(case.rows, seed=4)))
+        list(chain.answer_lines(case.explainer.explain(case.rows, seed=4)))
     with pytest.raises(InputError, match="no answer"):
         Chain().end()
 
@@ -381,9 +385,9 @@ def test_equal_rows_are_answered_and_verified_each(case, tmp_path):
     twice = pd.concat([case.rows, case.rows.iloc[:1]])
     case.explainer.explain(twice).to_evidence(tmp_path / "e.jsonl")
     found = verify(tmp_path / "e.jsonl", case.explainer, twice)
-    assert (found.holds, found.repeated) == (True, 4)
+    assert (found.holds, found.replayed) == (True, 4)
     fewer = verify(tmp_path / "e.jsonl", case.explainer, pd.concat([twice, twice]))
-    assert [problem.words for problem in fewer.problems] == ["4 of the 8 rows given have no answer in the record"]
+    assert [problem.message for problem in fewer.problems] == ["4 of the 8 rows given have no answer in the record"]
 
 
 @pytest.mark.parametrize(
@@ -398,21 +402,21 @@ def test_any_index_label_is_written(case, label, written):
 
 
 def test_many_blocks_are_verified_like_one(case, monkeypatch):
-    monkeypatch.setattr(verification, "BLOCK", 2)
+    monkeypatch.setattr(verification, "REPLAY_LINES", 2)
     found = verify(case.path, case.explainer, case.rows.iloc[::-1])
-    assert (found.holds, found.decisions, found.repeated) == (True, 6, 6)
+    assert (found.holds, found.decisions, found.replayed) == (True, 6, 6)
 
 
 GOALS = ["no", tdce.AtLeast("yes", 0.8), tdce.Not("no"), tdce.Between("yes", 0.5, 0.9)]
 
 
 @pytest.mark.parametrize("target", [*GOALS, [GOALS[1], "yes", GOALS[2]]], ids=str)
-def test_every_goal_is_recorded_and_asked_again(case, target, tmp_path):
+def test_every_goal_is_recorded_and_replayed(case, target, tmp_path):
     path = tmp_path / "e.jsonl"
     case.explainer.explain(case.rows, target=target).to_evidence(path)
     found = verify(path, case.explainer, case.rows)
     assert found.problems == []
-    assert found.repeated == 3
+    assert found.replayed == 3
 
 
 @pytest.mark.parametrize(
@@ -440,7 +444,7 @@ def test_a_model_of_the_users_is_named_and_must_be_brought(tmp_path):
     again = tdce.Explainer.load(tmp_path / "m.tdce", progress="silent", model=amount)
     found = verify(tmp_path / "e.jsonl", again, rows)
     assert found.problems == []
-    assert (found.decisions, found.repeated) == (3, 3)
+    assert (found.decisions, found.replayed) == (3, 3)
     with pytest.raises(InputError, match="bring it"):
         verify(tmp_path / "e.jsonl", tdce.Explainer.load(tmp_path / "m.tdce", progress="silent"))
 
@@ -458,7 +462,7 @@ def test_a_decision_with_several_outputs_is_verified(tmp_path):
     answer.to_evidence(tmp_path / "e.jsonl")
     found = verify(tmp_path / "e.jsonl", made, rows)
     assert found.problems == []
-    assert (found.decisions, found.repeated) == (3, 3)
+    assert (found.decisions, found.replayed) == (3, 3)
 
 
 def test_every_status_is_verified(case, tmp_path):
@@ -470,7 +474,7 @@ def test_every_status_is_verified(case, tmp_path):
         answer.to_evidence(tmp_path / "e.jsonl")
         found = verify(tmp_path / "e.jsonl", case.explainer, frame)
         assert found.problems == []
-        assert found.decisions == found.repeated == 40
+        assert found.decisions == found.replayed == 40
         seen |= set(answer.counts())
     assert seen >= {"valid", "already", "infeasible"}
 
@@ -514,10 +518,10 @@ def test_an_explainer_that_cannot_be_saved_gives_answers_but_no_evidence(case):
 
 
 @pytest.mark.parametrize("private", [False, True])
-def test_with_a_budget_the_rows_that_shared_it_are_asked_about_together_again(case, private, tmp_path):
+def test_with_a_budget_the_rows_that_shared_it_are_replayed_together(case, private, tmp_path):
     """Two blocks, as `tdce explain` makes them: one with enough, one with other goals and too little."""
     secret = case.secret if private else None
-    rows, hidden = lending.refused(case.explainer, 9), None if secret is None else keys.secret(secret)
+    rows, hidden = lending.refused(case.explainer, 9), None if secret is None else keys.load_secret(secret)
     chain, lines = Chain(hidden), []
     for at, share, target in (
         (slice(0, 5), 2900, "yes"),
@@ -530,10 +534,10 @@ def test_with_a_budget_the_rows_that_shared_it_are_asked_about_together_again(ca
     assert said == ["", "", *["valid"] * 5, "", *["best_effort"] * 4, ""]
     (tmp_path / "e.jsonl").write_text("".join(lines), encoding="utf-8")
     found = verify(tmp_path / "e.jsonl", case.explainer, rows.sample(frac=1, random_state=0), secret=secret)
-    assert (found.problems, found.decisions, found.repeated, found.notes) == ([], 9, 9, [])
+    assert (found.problems, found.decisions, found.replayed, found.notes) == ([], 9, 9, [])
     part = verify(tmp_path / "e.jsonl", case.explainer, rows.iloc[:8], secret=secret)
     assert {problem.field for problem in part.problems} == {"asked"}
-    assert part.repeated == 5
+    assert part.replayed == 5
 
 
 def test_budgets_that_do_not_add_up_are_found(case, tmp_path):
@@ -551,7 +555,7 @@ def test_budgets_that_do_not_add_up_are_found(case, tmp_path):
     ):
         assert (line, field) in {(problem.line, problem.field) for problem in case.check(linked(spoilt)).problems}
     less = case.check(linked([head, {**block, "max_model_rows": 5}, *answers]))
-    assert "cannot be asked again: max_model_rows is 5" in str(less.problems[0])
+    assert "cannot be replayed: max_model_rows is 5" in str(less.problems[0])
 
 
 def test_each_field_of_a_block_is_as_the_schema_says_and_hangs_in_the_chain(case, tmp_path):
@@ -565,30 +569,30 @@ def test_each_field_of_a_block_is_as_the_schema_says_and_hangs_in_the_chain(case
         (tmp_path / "e.jsonl").write_text("".join([lines[0], text, *lines[2:]]), encoding="utf-8")
         assert {2, 3} & {problem.line for problem in verify(tmp_path / "e.jsonl", None).problems}, way
         fields.add(way[0])
-    assert fields == {"record", *reading.FORMS["block"], *reading.LINKS}
+    assert fields == {"record", *reading.RECORD_FIELDS["block"], *reading.LINK_FIELDS}
 
 
-def test_robust_answers_are_asked_for_again_with_models_that_are_trained_once_more(case, tmp_path):
+def test_robust_answers_are_replayed_with_models_that_are_retrained(case, tmp_path):
     ensemble = case.explainer.retrain(lending.table(300), models=2, seed=5)
     case.explainer.explain(case.rows, robust=ensemble).to_evidence(tmp_path / "e.jsonl")
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
-    assert (found.holds, found.decisions, found.repeated, found.notes) == (True, 3, 3, [])
+    assert (found.holds, found.decisions, found.replayed, found.notes) == (True, 3, 3, [])
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows)
-    assert (found.holds, found.decisions, found.repeated) == (True, 3, None)
-    assert "the question was not asked again: with robust" in found.notes[0]
-    assert "give the table for that, --table" in found.notes[0]
+    assert (found.holds, found.decisions, found.replayed) == (True, 3, None)
+    assert "the question was not replayed: with robust" in found.notes[0]
+    assert "give the table they were trained on, --table" in found.notes[0]
     other = lending.table(300)
     other.loc[299, "decision"] = "no" if other.loc[299, "decision"] == "yes" else "yes"
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=other)
-    assert (found.holds, found.repeated, found.problems[0].field) == (False, None, "retraining")
+    assert (found.holds, found.replayed, found.problems[0].field) == (False, None, "retraining")
 
 
-def test_models_that_were_given_are_in_no_file_and_so_nothing_is_asked_again(case, tmp_path):
+def test_models_that_were_given_are_in_no_file_and_so_nothing_is_replayed(case, tmp_path):
     ensemble = replace(case.explainer.retrain(lending.table(300), models=1), retraining=None)
     case.explainer.explain(case.rows, robust=ensemble).to_evidence(tmp_path / "e.jsonl")
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
-    assert (found.holds, found.decisions, found.repeated) == (True, 3, None)
-    assert "which no file holds" in found.notes[0]
+    assert (found.holds, found.decisions, found.replayed) == (True, 3, None)
+    assert "models that no file holds" in found.notes[0]
 
 
 def test_on_the_command_line_robust_answers_are_verified_in_another_process(case, tmp_path):
@@ -651,15 +655,15 @@ def test_a_wrong_value_in_any_field_of_a_line_linked_anew_ends_in_no_traceback(c
 def test_keys_are_private_and_never_replaced(case, tmp_path):
     assert [path.stat().st_mode & 0o777 for path in (case.key, case.secret)] == [0o600, 0o600]
     with pytest.raises(InputError, match="never replaced"):
-        keys.make(case.folder / "bank")
-    with pytest.raises(InputError, match="no private key"):
-        keys.signer(case.pub)
-    with pytest.raises(InputError, match="no public key"):
-        keys.public(case.secret)
+        keys.make_keys(case.folder / "bank")
+    with pytest.raises(InputError, match="not a private key"):
+        keys.load_signer(case.pub)
+    with pytest.raises(InputError, match="not a public key"):
+        keys.load_public_key(case.secret)
     with pytest.raises(InputError, match="64 hexadecimal digits"):
-        keys.secret(case.key)
+        keys.load_secret(case.key)
     with pytest.raises(InputError, match="cannot be read"):
-        keys.secret(tmp_path / "none")
+        keys.load_secret(tmp_path / "none")
 
 
 def test_signing_without_its_library_says_how_to_get_it(case, monkeypatch, tmp_path):
@@ -728,7 +732,7 @@ def test_a_wrong_command_is_one_line(words, says, tmp_path):
 def test_a_block_that_an_engine_cut_in_two_keeps_what_it_began_with():
     about, other = '{"about":{},"machine":{"tdce":"1"}}\n', '{"about":{},"machine":{"tdce":"2"}}\n'
     first, second, third = (f'{{"row":{i},"asked":"{name}"}}\n' for i, name in enumerate("abc"))
-    began, lines = _numbered("", [about + first], [7], None)
+    head, lines = _renumber_evidence("", [about + first], [7], None)
     assert lines == [about, '{"row":7,"asked":"a"}\n']
-    began, lines = _numbered(began, [second, other + third], [8, 9], None)
-    assert (began, lines) == (other, [about, '{"row":8,"asked":"b"}\n', other, '{"row":9,"asked":"c"}\n'])
+    head, lines = _renumber_evidence(head, [second, other + third], [8, 9], None)
+    assert (head, lines) == (other, [about, '{"row":8,"asked":"b"}\n', other, '{"row":9,"asked":"c"}\n'])

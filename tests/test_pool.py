@@ -1,4 +1,4 @@
-"""A crew of processes of which any may die. A worker imports this file, so it imports little."""
+"""A pool of processes of which any may die. A worker imports this file, so it imports little."""
 
 import os
 import signal
@@ -26,9 +26,9 @@ class Square:
         return number * number
 
 
-def test_a_worker_that_dies_is_replaced_and_its_block_given_out_again(tmp_path):
-    crew = WorkerPool(Square, (tmp_path / "died", False), 2)
-    assert sorted(crew.results((i,) for i in range(8))) == [i * i for i in range(8)]
+def test_a_worker_that_dies_is_replaced_and_its_block_is_retried(tmp_path):
+    pool = WorkerPool(Square, (tmp_path / "died", False), 2)
+    assert sorted(pool.results((i,) for i in range(8))) == [i * i for i in range(8)]
     assert (tmp_path / "died").exists()
 
 
