@@ -32,15 +32,15 @@ class RandomDenoiser:
     """In place of a diffusion model: its estimate of the clean row is a random synthetic row."""
 
     real: TabularDiffusion
-    people: Tensor
+    synthetic: Tensor
 
     def __getattr__(self, name: str):
         return getattr(self.real, name)
 
     def errors(self, x: Tensor, t: int, normal: Tensor, gumbel: Tensor, y: Tensor | None = None) -> Tensor:
         space, a = self.real.space, self.real.schedule.alpha_bar[t]
-        which = (normal.abs().sum(dim=1) * 1e4 + gumbel.abs().sum(dim=1) * 1e4).long() % len(self.people)
-        (num, cat), (other, other_cat) = space.split(x), space.split(self.people[which])
+        which = (normal.abs().sum(dim=1) * 1e4 + gumbel.abs().sum(dim=1) * 1e4).long() % len(self.synthetic)
+        (num, cat), (other, other_cat) = space.split(x), space.split(self.synthetic[which])
         eps = gaussian.implied_noise(gaussian.add_noise(num, a, normal), other, a)
         surprise = -(cat * (0.99 * other_cat + 0.01 * space.uniform).log())
         return space.gathered(space.join((eps - normal).square(), surprise))
@@ -59,7 +59,7 @@ class NoClass(RandomDenoiser):
 class NoSingle(DiffusionSearch):
     """Without trying single changes first."""
 
-    def single(self, query, asked, margin, turns):  # type: ignore[no-untyped-def]
+    def single(self, query, candidates, margin, ranks):  # type: ignore[no-untyped-def]
         return
         yield
 
@@ -67,7 +67,7 @@ class NoSingle(DiffusionSearch):
 class NoParts(DiffusionSearch):
     """Without parts of exemplars."""
 
-    def parts(self, query, asked, margin, turns):  # type: ignore[no-untyped-def]
+    def parts(self, query, candidates, margin, ranks):  # type: ignore[no-untyped-def]
         return
         yield
 
@@ -75,9 +75,9 @@ class NoParts(DiffusionSearch):
 class NoWhole(DiffusionSearch):
     """Without whole exemplars, except where nothing else succeeds."""
 
-    def whole_exemplars(self, query, asked, rows, turns):  # type: ignore[no-untyped-def]
-        if turns.stop != self.people:
-            yield from super().whole_exemplars(query, asked, rows, turns)
+    def whole_exemplars(self, query, candidates, rows, ranks):  # type: ignore[no-untyped-def]
+        if ranks.stop != self.exemplars:
+            yield from super().whole_exemplars(query, candidates, rows, ranks)
 
 
 def variants(task: Task) -> dict[str, tuple[Method, Task]]:

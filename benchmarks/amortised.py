@@ -24,7 +24,6 @@ from torch import Tensor
 from tdce._core import Progress, nearest_rows_exact
 from tdce.explainer.amortise import search_answers
 from tdce.explainer.plans import TrainingPlans
-from tdce.explainer.plans import TrainingPlans
 from tdce.methods import DiffusionSearch, Proposals, Proposer, Task
 from tdce.methods import driver as explaining
 from tdce.schema import FeasibleSet
@@ -95,7 +94,7 @@ def tasks(bench: Bench):
     x, x_cf = search_answers(fitted, DiffusionSearch(), bench.seed, TrainingPlans(), Progress("silent"))
     middle = time.process_time()
     network = Proposer.fit(plain.space, x, x_cf, DiffusionSearch().closeness, bench.seed, Progress("silent"))
-    print(f"{bench.name}: {len(x)} people answered in {middle - began:.0f} s, learned in "
+    print(f"{bench.name}: {len(x)} synthetic rows answered in {middle - began:.0f} s, learned in "
           f"{time.process_time() - middle:.0f} s, {len(network.sets)} sets", flush=True)  # fmt: skip
     yield "amortised", replace(bench.task("no"), proposals=Proposals(network, goal, {}))
     yield "nearest answers", replace(bench.task("no"), proposals=Nearest(network, goal, {}, x, x_cf))

@@ -1,4 +1,4 @@
-"""The numbers of docs/claims.md and docs/figures.md that no other table has.
+"""The figures in docs/claims.md and docs/figures.md that are in no other table.
 
 TDCE_DATA=... python benchmarks/claims.py
 """
@@ -17,24 +17,24 @@ from tdce_reproduction.benchmark.summary import TITLES, contests
 from tdce_reproduction.figures.correlations import SHOWN, correlation
 
 RESULTS = Path("results")
-TDCE = ("guided", "search")
+OURS = ("guided", "search")
 
 
 def means(rows: pd.DataFrame, metrics: list[str]) -> None:
-    """Every method's mean over the seeds, data set by data set, unmasked and masked."""
+    """Print every method's mean over the seeds, for each data set, without and with a mask."""
     for metric in metrics:
-        print(f"\n{metric}\n| data | masked | " + " | ".join((*BASELINES, *TDCE)) + " |\n" + "|---" * 10 + "|")
+        print(f"\n{metric}\n| data | masked | " + " | ".join((*BASELINES, *OURS)) + " |\n" + "|---" * 10 + "|")
         for data in PAPER_DATA:
             for masked in ("no", "yes"):
                 (contest,) = contests(rows, data, masked, [metric])
-                shown = " | ".join(f"{contest.figures[m].mean:.3f}" for m in (*BASELINES, *TDCE))
+                shown = " | ".join(f"{contest.figures[m].mean:.3f}" for m in (*BASELINES, *OURS))
                 print(f"| {TITLES[data]} | {masked} | {shown} |")
 
 
 def cells(rows: pd.DataFrame) -> None:
-    """First, or within one deviation of the first, beside the six baselines alone."""
+    """Print how often ours is first, or within one deviation of the first, among the six baselines."""
     print("\n| against the six baselines | first | within one deviation | last | of |\n|---|---|---|---|---|")
-    for ours in TDCE:
+    for ours in OURS:
         part = rows[rows["method"].isin((*BASELINES, ours))]
         found = [
             contest
@@ -72,7 +72,7 @@ def temperatures(table: pd.DataFrame) -> None:
 
 
 def scores() -> None:
-    """What becomes of the FICO score on LCD, seed 0: its deviation, and its correlation with the interest rate."""
+    """Print the FICO score in answers on LCD, seed 0: its deviation, and its correlation with the interest rate."""
     bench = Bench("lcd", 0, 1000, RESULTS / "fitted")
     names = list(bench.fitted.encoder.schema.names)
     pair = [names.index(name) for name in ("interest_rate", "last_fico_score")]
@@ -93,7 +93,7 @@ def simplex(table: pd.DataFrame) -> None:
 
 
 def importance(seeds: int = 5) -> None:
-    """How much accuracy the classifier of LCD loses on test rows when a feature is shuffled."""
+    """Print how much accuracy the classifier of LCD loses on test rows when a feature is shuffled."""
     print("\nLCD, loss of accuracy when one feature is shuffled among the test rows, mean of five seeds")
     losses: dict[str, list[float]] = {}
     for seed in range(seeds):

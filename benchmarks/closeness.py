@@ -1,8 +1,8 @@
-"""The dial: features changed and distance against how likely the answers are, from one end to the other.
+"""The trade-off: proximity and plausibility of the answers at each value of closeness.
 
     TDCE_DATA=... python benchmarks/closeness.py [--data lcd,gmc,adult,law] [--rows 300]
 
-`TDCE()` with its defaults but for the closeness, seed 0, refused validation rows, nothing immutable. Writes
+`search` with its defaults except for the closeness, seed 0, refused validation rows, nothing immutable. Writes
 results/closeness.csv and results/figures/closeness.png and .svg, and prints a table.
 """
 
@@ -19,7 +19,7 @@ from tdce_reproduction.benchmark.settings import PAPER_DATA
 from tdce_reproduction.benchmark.summary import TITLES
 from tdce_reproduction.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
 
-DIAL = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+CLOSENESS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 SHOWN = {
     "sparsity": "features changed",
     "gower": "Gower distance",
@@ -33,9 +33,9 @@ def measure(data: list[str], rows: int, cache: Path) -> pd.DataFrame:
     lines = []
     for name in data:
         bench = Bench(name, 0, rows, cache, part="validation")
-        for closeness in DIAL:
-            found = bench.measure(Cell(name, "search", "no", 0), DiffusionSearch(closeness=closeness)).metrics
-            lines.append({"data": name, "closeness": closeness} | {m: found[m] for m in (*SHOWN, "validity")})
+        for closeness in CLOSENESS:
+            values = bench.measure(Cell(name, "search", "no", 0), DiffusionSearch(closeness=closeness)).metrics
+            lines.append({"data": name, "closeness": closeness} | {m: values[m] for m in (*SHOWN, "validity")})
     return pd.DataFrame(lines)
 
 
@@ -48,7 +48,7 @@ def draw(table: pd.DataFrame) -> Figure:
         panel.set_title(title, loc="left")
         panel.set_ylim(bottom=0)
     for panel in panels[1]:
-        panel.set_xlabel("closeness: 0 typical of the class, 1 as close as possible")
+        panel.set_xlabel("closeness: 0 most plausible, 1 nearest")
     panels[0, 0].legend()
     return figure
 

@@ -34,7 +34,7 @@ AnomalyScore = Callable[[Floats], Floats]  # (n, features) -> (n,), high for unu
 
 
 def anomaly_scores(bench: Bench, real: Floats, y: Tensor, quick: bool) -> Iterator[tuple[str, AnomalyScore]]:
-    """Scores by name, for versions of the same real rows; those that need noise use the same for all versions of a row."""
+    """Scores by name for versions of the same real rows; all versions of a row get the same noise."""
     fitted, reference = bench.fitted, bench.reference
     no_class = torch.full_like(y, -1)
     yield f"energy, levels {', '.join(map(str, NOISE_LEVELS))}", lambda raw: energy(fitted, raw, real, y)

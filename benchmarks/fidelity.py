@@ -1,11 +1,11 @@
-"""Do unconditional samples look like the table? Prints the fidelity table of docs/paper.md.
+"""How similar unconditional samples are to the table. Prints the fidelity table of docs/paper.md.
 
     python benchmarks/fidelity.py [adult lcd ...]
 
 For each data set: fit on the training rows, sample as many rows as are held out (validation and test), put them on
-the data's grid, and compare with the held-out rows; beside it the same figures for as many real training rows.
-Numbers: Kolmogorov-Smirnov distance, categories: Jensen-Shannon divergence in bits, both the mean over columns; then
-the largest gap between two correlation coefficients. `lcd`, `gmc` and `law` need TDCE_DATA.
+the data's grid, and compare them with the held-out rows; beside it the same for as many real training rows. Numbers:
+Kolmogorov-Smirnov distance; categories: Jensen-Shannon divergence in bits; both are means over columns. Then the
+largest difference between two correlation coefficients. `lcd`, `gmc` and `law` need TDCE_DATA.
 """
 
 import sys
@@ -23,7 +23,9 @@ def main(names: list[str]) -> None:
     print("|---|---|---|---|---|---|")
     for name in names:
         data = tdce.load(name, preset="full" if name in ("adult", "german") else "paper")
-        explainer = tdce.Explainer(progress="lines").fit(data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema)
+        explainer = tdce.Explainer(progress="lines").fit(
+            data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema
+        )
         encoder, diffusion = explainer.fitted_.encoder, explainer.fitted_.diffusion
         held_out = encoder.encode(pd.concat([data.part("validation"), data.part("test")])).float()
         rows = len(held_out)

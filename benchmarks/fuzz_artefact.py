@@ -1,10 +1,10 @@
-"""What becomes of damaged and forged artefacts? Prints the fuzz table of docs/reliability.md.
+"""Fuzz test of artefacts: what happens when damaged and forged ones are loaded. For docs/reliability.md.
 
     python benchmarks/fuzz_artefact.py [--tries 10000] [--seed 0]
 
-A small artefact is changed at random, in its bytes and then in its JSON and tensors with the checksum redone. Each
-mutant is loaded; one that was sealed again and loads is asked about two rows. An exception other than InputError, or a
-mutant that loads though its checksum was not redone, ends the script with exit code 1.
+A small artefact is changed at random: its bytes, or its JSON and tensors with a recomputed checksum. Each mutant is
+loaded; a mutant with a recomputed checksum that loads then explains two rows. An exception other than InputError, or a
+mutant that loads without a recomputed checksum, ends the script with exit code 1.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def main(tries: int, seed: int) -> int:
     print("| what was changed | tries | refused | loaded | then answered | other exceptions | slowest, s |")
     print("|---|---|---|---|---|---|---|")
     silent = 0
-    for title, kinds in (("checksum as it was", mutants.UNSEALED), ("checksum redone", mutants.RESEALED)):
+    for title, kinds in (("checksum unchanged", mutants.UNSEALED), ("checksum recomputed", mutants.RESEALED)):
         for name in kinds:
             t = tallies[name]
             asked = t.answered if kinds is mutants.RESEALED else "–"

@@ -1,4 +1,4 @@
-"""Validity and L2 of Algorithm 1 by small changes to one reading of it. Prints a table of docs/paper.md.
+"""Validity and L2 of Algorithm 1 under small changes of its settings. Prints a table of docs/paper.md.
 
     python benchmarks/guided_settings.py [adult lcd ...]
 
@@ -33,7 +33,9 @@ def main(names: list[str]) -> None:
     print("|---|---|---|---|---|")
     for name in names:
         data = tdce.load(name, preset="full" if name in ("adult", "german") else "paper")
-        explainer = tdce.Explainer(progress="lines").fit(data.part("train"), label=data.label, favourable=data.favourable)
+        explainer = tdce.Explainer(progress="lines").fit(
+            data.part("train"), label=data.label, favourable=data.favourable
+        )
         test = data.part("test")
         refused = test[(explainer.predict(test) != data.favourable).to_numpy()].head(1000)
         numeric = [i for i, f in enumerate(explainer.schema) if isinstance(f, Numeric)]

@@ -1,4 +1,4 @@
-"""CPU seconds until tdce is there: the median of five processes each, on one thread.
+"""CPU seconds to import tdce: the median of five processes each, on one thread.
 
 python benchmarks/imports.py
 """
@@ -34,7 +34,7 @@ def seconds(code: str) -> float:
 def main() -> None:
     print("| what | CPU seconds |\n|---|---|")
     for name, code in CASES.items():
-        seconds(code)  # once for the disk
+        seconds(code)  # fills the disk cache
         print(f"| {name} | {median(seconds(code) for _ in range(5)):.2f} |", flush=True)
 
 

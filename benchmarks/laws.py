@@ -1,12 +1,12 @@
-"""What laws are good for, and what they cost. Prints the tables of docs/rules.md.
+"""The benefit and the cost of laws. Prints the tables of docs/rules.md.
 
     TDCE_DATA=... python benchmarks/laws.py [--data adult,gmc,lcd,german] [--rows 100] [--methods ...] [--cache ...]
 
-Laws are found in the whole table. Each method answers the same refused test rows twice, with laws off and on (nothing
-immutable, seed 0). Of the answers: contradictions per 100 (an answer that breaks a hard law by a change), the same with
-soft laws, validity, features changed, distance to the 5 nearest held-out rows, and the time with laws on as a multiple
-of that with laws off (the faster of two turns each). `--shuffles N` prints instead in how many tables with every
-column shuffled by itself a law is found.
+Laws are discovered in the whole table. Each method answers the same refused test rows twice, with laws off and on
+(nothing immutable, seed 0). Columns: contradictions per 100 answers (an answer that breaks a hard law by a change), the
+same with soft laws, validity, features changed, distance to the 5 nearest held-out rows, and the time with laws on
+divided by that with laws off (the faster of two runs each). `--shuffles N` instead prints in how many of N tables with
+independently shuffled columns a law is discovered.
 """
 
 import argparse
@@ -30,16 +30,16 @@ HEAD = ("data", "method", "laws", "contradictions", "with soft ones", "validity"
 
 
 def with_laws(fitted: Fitted, schema: Schema) -> Fitted:
-    """The same networks; the synthetic people keep the laws, as `fit` would have drawn them."""
+    """The same networks with synthetic rows that satisfy the laws, as `fit` would have drawn them."""
     encoder = replace(fitted.encoder, known=replace(fitted.encoder.schema, laws=schema.laws))
-    people = ConstraintSet.hard(schema.laws, schema.features).lawful(
+    synthetic = ConstraintSet.hard(schema.laws, schema.features).lawful(
         fitted.synthetic, lambda i, values: encoder.columns[i].knows(values)
     )
-    return replace(fitted, encoder=encoder, synthetic=people)
+    return replace(fitted, encoder=encoder, synthetic=synthetic)
 
 
 def asked(bench: Bench, fitted: Fitted, method: str) -> tuple[Explanation, float]:
-    """The answers, and the seconds of the faster turn."""
+    """The answers, and the seconds of the faster run."""
     task = replace(fitted.task(), energy_quantiles=torch.zeros(0))
     made = tuned_method(method, bench.name).fit(task)
     feasible = FeasibleSet.of(fitted.encoder, bench.queries)

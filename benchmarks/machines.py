@@ -1,9 +1,9 @@
-"""Do other instruction sets give other answers? The same questions in processes that are told to leave some unused.
+"""Whether answers depend on the processor's instruction set: the same questions with some instructions disabled.
 
     python benchmarks/machines.py [--rows 2000] [--data german,adult] [--folder FOLDER]
 
-For each setting: how many of the refused rows get other values than without it, and the largest difference of a score
-as it is written (six decimals) and before rounding. The folder keeps the fitted explainers.
+For each setting: how many refused rows get other values than without it, and the largest difference of a score as it is
+written (six decimals). The fitted explainers are saved in the folder.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pandas as pd
 import tdce
 from tdce._core.selftest import OTHERS
 
-ADDED = ["score_before", "score_after", "plausibility"]
+SCORES = ["score_before", "score_after", "plausibility"]
 
 
 def main() -> None:
@@ -42,33 +42,33 @@ def main() -> None:
 
 
 def compare(name: str, rows: int, folder: Path) -> None:
-    """A line for each setting; values are compared cell by cell, options and notes too."""
-    model, people = folder / f"{name}.tdce", folder / f"{name}.parquet"
+    """Print a line for each setting; all values are compared, options and notes included."""
+    model, rows_file = folder / f"{name}.tdce", folder / f"{name}.parquet"
     data = tdce.load(name)
     if not model.exists():
         made = tdce.Explainer(progress="silent")
         made.fit(data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema).save(model)
     explainer = tdce.Explainer.load(model, progress="silent")
     refused = data.frame[(explainer.predict(data.frame) != data.favourable).to_numpy()].head(rows)
-    refused.drop(columns=data.label).to_parquet(people)
-    first = asked_again("", model, people)
+    refused.drop(columns=data.label).to_parquet(rows_file)
+    first = asked_again("", model, rows_file)
     for setting in OTHERS:
-        other = asked_again(setting, model, people)
-        differ = ~(first.drop(columns=ADDED) == other.drop(columns=ADDED)) & ~(first.isna() & other.isna())
-        gap = np.abs(first[ADDED].to_numpy() - other[ADDED].to_numpy()).max()
+        other = asked_again(setting, model, rows_file)
+        differ = ~(first.drop(columns=SCORES) == other.drop(columns=SCORES)) & ~(first.isna() & other.isna())
+        gap = np.abs(first[SCORES].to_numpy() - other[SCORES].to_numpy()).max()
         print(f"| {name} | `{setting}` | {len(first):,} | {int(differ.any(axis=1).sum())} | {gap:.0e} |", flush=True)
 
 
-def asked_again(setting: str, model: Path, people: Path) -> pd.DataFrame:
+def asked_again(setting: str, model: Path, rows_file: Path) -> pd.DataFrame:
     """The answer of a process of its own."""
     environment = os.environ | (dict([setting.split("=")]) if setting else {})
-    subprocess.run([sys.executable, __file__, "--answer", model, people], env=environment, check=True)
-    return pd.read_pickle(people.with_suffix(".answer"))
+    subprocess.run([sys.executable, __file__, "--answer", model, rows_file], env=environment, check=True)
+    return pd.read_pickle(rows_file.with_suffix(".answer"))
 
 
-def answer(model: Path, people: Path) -> None:
-    found = tdce.Explainer.load(model, progress="silent").explain(pd.read_parquet(people))
-    found.to_frame().to_pickle(people.with_suffix(".answer"))
+def answer(model: Path, rows_file: Path) -> None:
+    found = tdce.Explainer.load(model, progress="silent").explain(pd.read_parquet(rows_file))
+    found.to_frame().to_pickle(rows_file.with_suffix(".answer"))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""How near the answers are to the cheapest ones that there are, which a solver finds and proves.
+"""How near the answers are to the cheapest possible ones, which a solver finds and proves optimal.
 
     python benchmarks/optimum.py [--data german,adult] [--models forest,boosting,histogram] [--trees 10,30,100]
                                  [--rows 20] [--seconds 40] [--only optimum|ours] [--out results/optimum.csv]
 
-For refused rows and ensembles of trees CP-SAT (ortools) finds the row of the smallest cost, as `methods/objective.py`
-has it, among all rows that the schema allows and that the model accepts with the margin that the method asks for. In
-each feature all values that no split of any tree tells apart are one choice, the cheapest of them; a choice puts a row
-into one leaf of each tree, and the leaves' values must add up to enough. Leaf values are rounded in favour of
-acceptance, so the proven bound holds; the answer is then put to the model itself, and its cost is computed anew by the
-method's own code. Laws, rules and costs of the user's are left out. Rows are written to the file as they come, and what
-is there is not computed again: remove the file after a change of the cost, and the answers in it after one of the
-method.
+For refused rows and ensembles of trees, CP-SAT (ortools) finds the row with the smallest cost (`methods/objective.py`)
+among all rows that the schema allows and that the model accepts with the margin that the method asks for. The values of
+a feature that no split of any tree separates are one choice, represented by the cheapest of them. A choice per feature
+puts the row into one leaf of each tree, and the leaves' values must add up to a sufficient score. Leaf values are
+rounded in favour of acceptance, so that the proven bound holds; the model itself then decides on the answer, and the
+method's own code computes its cost. Laws, user rules and costs are left out. Results are written as they are computed;
+those in the file are not computed again: remove the file after a change of the cost, and the method's answers in it
+after a change of the method.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _histogram_tree(nodes: Any, sign: float) -> Tree:
 
 
 class Choice(NamedTuple):
-    """What one feature of one person may be: the cheapest of all values that the model does not tell apart."""
+    """The possible values of one feature of one row; the cheapest of each group that the model does not separate."""
 
     raw: Floats  # (choices,)
     cost: Floats  # (choices,)
@@ -130,7 +130,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """A model of a table, and what may be proposed to whom."""
+    """A model of a table, and its encoder."""
 
     encoder: Encoder
     pipeline: Pipeline
@@ -168,7 +168,7 @@ class Setting:
         )
 
     def choices(self, feasible: FeasibleSet) -> list[Choice]:
-        """Of the one person whose limits these are."""
+        """The choices of the one row of a feasible set."""
         ensemble, out = self.ensemble, []
         for i, (learned, columns) in enumerate(zip(feasible.columns, self.columns(), strict=True)):
             own = feasible.own[:, i]
@@ -188,8 +188,8 @@ class Setting:
         return out
 
     def cheapest(self, feasible: FeasibleSet, like: pd.DataFrame, seconds: float) -> Found:
-        """The best row for the one person whose limits these are; one that the model itself refuses, by less than the
-        rounding, proves nothing but the bound."""
+        """The best row for the one row of a feasible set. If the model itself refuses it, by less than the rounding,
+        only the bound is proven."""
         choices = self.choices(feasible)
         for unit in SCORE_UNITS:
             found = solve(choices, self.columns(), self.ensemble, seconds, unit)
@@ -199,7 +199,7 @@ class Setting:
 
 
 def _proposed(learned: Any, own: float) -> Floats:
-    """All values that may be proposed to a person with this one."""
+    """All values that may be proposed for a row with this one."""
     column = learned.column
     values = np.arange(len(column.categories), dtype=np.float64) if isinstance(column, Categorical) else _grid(column)
     return values[learned.choices(np.full(len(values), own)).allows(values)]
@@ -321,14 +321,14 @@ class Case:
             found, cost = self.setting.cheapest(one, rows.iloc[[i]], seconds), math.inf
             if found.raw is not None:
                 raw = found.raw[None]
-                assert one.kept(raw).all(), f"row {i}: the solver's answer is not within the limits"
+                assert one.kept(raw).all(), f"row {i}: the solver's answer is not feasible"
                 cost = float(self.setting.cost(own, raw).sum())
                 wrong = found.proven and abs(cost - found.bound) > 1e-4
                 assert not wrong, f"row {i}: it costs {cost}, the solver says {found.bound}"
             yield i, {"optimum": cost, "bound": found.bound, "proven": float(found.proven), "seconds": found.seconds}
 
     def ours(self, count: int) -> Iterator[tuple[str, Floats]]:
-        """The costs of the method's answers; no valid answer is infinitely dear."""
+        """The costs of the method's answers; infinite where none is valid."""
         rows, train = self.refused(count), self.data.part("train")
         explainer = tdce.Explainer(model=self.setting.pipeline, progress="silent")
         explainer.fit(train, label=self.data.label, favourable=self.data.favourable, schema=self.data.schema)

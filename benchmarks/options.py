@@ -1,9 +1,9 @@
-"""Several options per row: are they valid, different, and about different features? Prints the table of docs/method.md.
+"""Several options per row: whether they are valid, distinct, and change different features; for docs/method.md.
 
     TDCE_DATA=... python benchmarks/options.py [--data lcd,gmc,adult,law] [--n 3] [--rows 200]
 
-`TDCE()` with its defaults, seed 0, refused validation rows, nothing immutable. Beside it, what n draws with the seeds
-0 to n - 1 and one option each would give: the same method without the choice and the likes.
+`search` with its defaults, seed 0, refused validation rows, nothing immutable. Beside it the answers of the same method
+with one option for each of the seeds 0 to n - 1, that is without the selection of different options.
 """
 
 import argparse

@@ -1,24 +1,24 @@
-"""The answers beside those of NICE, DiCE and forty lines of code, to the same people and by the same yardstick.
+"""Our answers beside those of NICE, DiCE and a baseline of forty lines, for the same rows with the same metrics.
 
     TDCE_DATA=... python benchmarks/peers.py [--data adult,gmc,german] [--methods ...] [--rows 100] [--cache FOLDER]
                                              [--out results/peers.csv]
 
-A model of scikit-learn or LightGBM is trained on the complete rows of a table (the peers know no missing cells), and
-100 refused test rows are asked about. Numbers may take values of the table alone; there are no laws and no rules, as
-peers know none. Adult is without `final_weight`, which says nothing of a person. Each peer runs in an environment of
-its own (a venv in the cache, made when it is first needed) and asks for the model's scores through a pipe: one model
-answers all, in this process, where calls and rows are counted. Seconds are processor time on one core, the peer's own
-and the model's.
+A model of scikit-learn or LightGBM is trained on the complete rows of a table (the peers do not handle missing values),
+and 100 refused test rows are explained. Numbers may only take values of the table; there are no laws and no rules,
+because the peers have none. Adult is without `final_weight`, which does not describe a person. Each peer runs in an
+environment of its own (a venv in the cache, created when it is first needed) and queries the model through a pipe: one
+model answers all, in this process, which counts calls and rows. Seconds are processor time on one core, of the peer and
+of the model.
 
-All metrics are of returned raw values. validity: the share to which the model says yes. Of these: features that
-changed; gower: the mean over features of the change, by the range in the training table, a category 0 or 1; l2:
-squared, over standardised numbers, and its median, which a few people with extreme numbers do not decide; nearest: the
-Gower distance to the nearest training row that the model accepts; outliers: the share for which an isolation forest of
-the training rows says so, with categories as numbers, and with a flag for each; unseen: the share with a number that is
-not in the table. Of all answers: broken, the share that changes an immutable feature; sets: of three options, how many
-different sets of features change. Seconds, calls and rows are for 100 people, without preparation (calls: as many as
-there were). Answers are kept in the cache and not asked for again; remove those of tdce there after a change of the
-method, and all of them after one of the tables or models. Rows are written to the file as they come.
+All metrics are of the returned raw values. validity: the share that the model accepts. Of the valid ones: features
+changed; gower: the mean change over features, relative to the range in the training table, a category 0 or 1; l2:
+squared distance over standardised numbers, and its median, which a few extreme rows do not dominate; nearest: Gower's
+distance to the nearest training row that the model accepts; outliers: the share that an isolation forest of the
+training rows calls outliers, with categories as numbers, and one-hot (flags); unseen: the share with a number that is
+not in the table. Of all answers: broken, the share that changes an immutable feature; sets: how many different sets of
+features three options change. Seconds and rows are per 100 explained rows, without preparation; calls are the total.
+Answers are saved in the cache and reused; remove those of tdce after a change of the method, and all of them after a
+change of the tables or models. Results are written as they are measured.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ PEERS = {
     "dice, random": ("dice", "random"),
     "dice, genetic": ("dice", "genetic"),
 }
-METHODS = (*TDCE, "forty lines", *PEERS)
-NEEDS = {  # without dependencies, and what is really needed
+METHODS = (*TDCE, "forty-line baseline", *PEERS)
+REQUIREMENTS = {  # installed without dependencies, and what they really need
     "nice": (["NICEx==0.2.3"], ["numpy==1.26.4", "pandas==1.5.3", "scipy==1.11.4"]),
     "dice": (
         ["dice-ml==0.12", "raiutils==0.4.2"],
@@ -121,8 +121,8 @@ SETTINGS = {
 }
 
 
-class Counted:
-    """The one model that all methods ask."""
+class CountingModel:
+    """The one model that all methods query; it counts calls, rows and seconds."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.classes_ = model, model.classes_
@@ -141,7 +141,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Bench:
-    """One table, a model of it, and the people who are asked about."""
+    """One table, a model of it, and the rows to explain."""
 
     name: str
     people: int
@@ -156,7 +156,7 @@ class Bench:
 
     @cached_property
     def split(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Complete rows to learn from, and the others."""
+        """Complete rows: those to learn from, and the others."""
         frame = self.data.frame.drop(columns=list(self.setting.without)).dropna()
         frame = frame.astype({name: "int64" for name in frame.columns if str(frame[name].dtype) == "Int64"})
         frame = frame.iloc[np.random.default_rng(0).permutation(len(frame))]
@@ -165,7 +165,7 @@ class Bench:
 
     @cached_property
     def schema(self) -> Schema:
-        """Numbers as they are in the rows to learn from; no laws and no rules."""
+        """Numbers take the values of the training rows; no laws and no rules."""
         train = self.split[0]
         schema = Schema(Schema.infer(train, self.data.label).features)
         for f in schema:
@@ -191,9 +191,9 @@ class Bench:
         return np.array([f.immutable for f in self.schema])
 
     @cached_property
-    def model(self) -> Counted:
+    def model(self) -> CountingModel:
         train = self.split[0]
-        return Counted(self.setting.model(self.schema).fit(train[self.names], train[self.data.label]))
+        return CountingModel(self.setting.model(self.schema).fit(train[self.names], train[self.data.label]))
 
     @cached_property
     def favourable(self) -> int:
@@ -211,7 +211,7 @@ class Bench:
         return self.model.predict_proba(self.frame(raw))
 
     def accepts(self, raw: Floats) -> Flags:
-        """(n,) not counted."""
+        """(n,) whether the model accepts; not counted."""
         return self.model.model.predict_proba(self.frame(raw)).argmax(axis=1) == self.favourable
 
     @cached_property
@@ -220,7 +220,7 @@ class Bench:
 
     @cached_property
     def test(self) -> Floats:
-        """Those whose categories are all known."""
+        """The test rows whose categories are all known."""
         test = self.split[1]
         known = [test[f.name].isin(f.categories) for f in self.schema if isinstance(f, Categorical)]
         return self.encoder.read(test[np.logical_and.reduce(known)])
@@ -245,17 +245,21 @@ class Bench:
 
     @cached_property
     def fitted(self) -> tuple[tdce.Explainer, dict[str, float]]:
-        """An explainer of the model, and what it took."""
+        """An explainer of the model, and the effort of fitting it."""
         explainer = tdce.Explainer(model=self.model, progress="silent")
         with self.preparing() as prepared:
             explainer.fit(
-                self.split[0], label=self.data.label, favourable=self.data.favourable, schema=self.schema, immutable=self.setting.immutable
+                self.split[0],
+                label=self.data.label,
+                favourable=self.data.favourable,
+                schema=self.schema,
+                immutable=self.setting.immutable,
             )
         return explainer, prepared
 
     @contextmanager
     def preparing(self) -> Iterator[dict[str, float]]:
-        """Filled at the end: the seconds, and the rows that the model was asked about."""
+        """A mapping that is filled at the end: the seconds, and the rows that the model was queried for."""
         prepared: dict[str, float] = {}
         self.model.again()
         began = time.process_time()
@@ -263,8 +267,8 @@ class Bench:
         prepared |= {"preparation_seconds": time.process_time() - began, "preparation_rows": self.model.rows}
 
     @cached_property
-    def reference(self) -> MetricReference:
-        return MetricReference(self)
+    def metrics(self) -> Metrics:
+        return Metrics(self)
 
 
 @dataclass(frozen=True)
@@ -283,7 +287,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class MetricReference:
+class Metrics:
     bench: Bench
 
     @cached_property
@@ -361,7 +365,7 @@ def by_tdce(bench: Bench, closeness: float | None, options: int) -> Answers:
 
 
 def by_peer(bench: Bench, peer: str, setting: str, options: int, cache: Path) -> Answers:
-    """A worker in the peer's environment, which asks for scores until it is done."""
+    """Start a worker in the peer's environment and answer its queries until it is done."""
     command = [environment(peer, cache), WORKERS / f"answer_{peer}.py"]
     bench.model.again()
     prepared: dict[str, float] = {}
@@ -390,8 +394,8 @@ def by_peer(bench: Bench, peer: str, setting: str, options: int, cache: Path) ->
 
 
 def by_forty_lines(bench: Bench, options: int) -> Answers:
-    """The nearest accepted training rows, with the person's immutable features; then one feature after another is given
-    back, the farthest that can be."""
+    """The nearest accepted training rows, with the person's own immutable features; then features are reverted one
+    after another, the farthest first."""
     own = np.repeat(bench.queries, options, axis=0)
     with bench.preparing() as prepared:
         accepted = bench.train[bench.scores(bench.train).argmax(axis=1) == bench.favourable]
@@ -431,43 +435,43 @@ def effort(bench: Bench, seconds: float) -> dict[str, float]:
 
 
 def environment(peer: str, cache: Path) -> Path:
-    """The python of a peer's own environment, which is made if it is not there."""
-    folder, needs = cache / peer, json.dumps(NEEDS[peer])
-    python, made = folder / "bin" / "python", folder / "made"
-    if not made.exists() or made.read_text() != needs:
-        alone, others = NEEDS[peer]
+    """The Python of a peer's own environment, which is created if it does not exist."""
+    folder, requirements = cache / peer, json.dumps(REQUIREMENTS[peer])
+    python, stamp = folder / "bin" / "python", folder / "made"
+    if not stamp.exists() or stamp.read_text() != requirements:
+        alone, others = REQUIREMENTS[peer]
         subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", *others], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", *alone], check=True)
-        made.write_text(needs)
+        stamp.write_text(requirements)
     return python
 
 
-def answered(bench: Bench, method: str, options: int, cache: Path) -> Answers:
-    """From the cache, if the same was asked before."""
+def answers_of(bench: Bench, method: str, options: int, cache: Path) -> Answers:
+    """A method's answers, from the cache if they are there."""
     path = cache / "answers" / f"{bench.name}, {method}, {options} of {len(bench.queries)}.npz"
     if path.exists():
         return Answers.load(path)
     if method in TDCE:
-        found = by_tdce(bench, TDCE[method], options)
+        answers = by_tdce(bench, TDCE[method], options)
     elif method in PEERS:
-        found = by_peer(bench, *PEERS[method], options, cache)
+        answers = by_peer(bench, *PEERS[method], options, cache)
     else:
-        found = by_forty_lines(bench, options)
-    found.save(path)
-    return found
+        answers = by_forty_lines(bench, options)
+    answers.save(path)
+    return answers
 
 
 def measured(bench: Bench, methods: list[str], cache: Path) -> Iterator[tuple[str, dict[str, float]]]:
     """Each method, and its metrics."""
     tests = {"the refused rows": bench.queries, "accepted test rows": bench.test[bench.accepts(bench.test)][:1000]}
     for name, rows in tests.items():
-        yield name, bench.reference.place(rows) | {"people": len(rows)}
+        yield name, bench.metrics.place(rows) | {"people": len(rows)}
     for method in methods:
-        answers = answered(bench, method, 1, cache)
-        values = bench.reference.measure(answers.raw[:, 0]) | answers.effort | {"people": len(bench.queries)}
-        if not method.startswith("nice"):  # which has one answer only
-            values["sets"] = bench.reference.sets(answered(bench, method, OPTIONS, cache).raw)
+        answers = answers_of(bench, method, 1, cache)
+        values = bench.metrics.measure(answers.raw[:, 0]) | answers.effort | {"people": len(bench.queries)}
+        if not method.startswith("nice"):  # it gives one answer only
+            values["sets"] = bench.metrics.sets(answers_of(bench, method, OPTIONS, cache).raw)
         yield method, values
 
 

@@ -1,8 +1,8 @@
-"""Algorithm 1 by several readings of its loose parts. Prints the table of docs/paper.md.
+"""Algorithm 1 under several readings of what it leaves open. Prints a table of docs/paper.md.
 
     python benchmarks/readings.py --data german,adult,lcd --rows 200 --cache results/fitted
 
-For each data set: the fit of the benchmark (taken from the cache if it is there), up to so many test rows that the
+For each data set: the fit of the benchmark (from the cache if it is there), at most `--rows` test rows that the
 classifier refuses, nothing immutable, one seed. `lcd`, `gmc` and `law` need TDCE_DATA.
 """
 

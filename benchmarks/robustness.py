@@ -1,14 +1,14 @@
-"""Does the advice still hold when the model is trained again, and what does it cost to ask for that?
+"""Whether answers stay valid when the model is retrained, and what it costs to ask for that.
 
     TDCE_DATA=... python benchmarks/robustness.py [--data german,adult] [--models own,boosted] [--seeds 3] [--rows 100]
                                                   [--methods ...] [--cache FOLDER] [--out results/robustness.csv]
 
 Refused test rows, each data set's own schema, default settings. `own` is the classifier that `fit` trains, `boosted`
-histogram gradient boosting with its own encoder. `held`: of the answers that the model accepts, the share that a model
-accepts which was trained again on as many rows drawn with replacement, from another start; the mean over 10 such
-models, whom no answer was asked to convince. `tdce, robust`: `explain(..., robust=explainer.retrain(table, 10))`.
-Features changed, Gower's distance, the distance to held-out rows and the plausibility say what that costs. Rows are
-written to the file as they come, and what is there is not measured again. The printed table is of the whole file.
+histogram gradient boosting with its own encoder. `held`: the share of valid answers that retrained models accept, each
+trained on a bootstrap sample from another start; the mean over 10 models that no method has queried. `search, robust`:
+`explain(..., robust=explainer.retrain(table, 10))`. Features changed, Gower's distance, the distance to held-out rows
+and the plausibility show what that costs. Results are written as they are measured; those in the file are not measured
+again. The printed table shows the whole file.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from tdce.schema import Categorical, FeasibleSet
 
 COLUMNS = ["data", "model", "method", "seed", "metric", "value"]
 OWN = ("search", "search, robust", "nice", "wachter", "cchvae", "revise", "clue", "face", "counternet")
-ANY = ("search", "search, robust", "nice", "cchvae", "face")  # that need no gradients
-METRICS = {  # as they are called and how many decimals are shown
+ANY = ("search", "search, robust", "nice", "cchvae", "face")  # those that need no gradients
+METRICS = {  # the title of each, and its decimals
     "validity": ("validity", 2), "held": ("held", 2), "sparsity": ("features", 2), "gower": ("Gower", 3),
     "held_out_distance": ("distance to held-out rows", 2), "plausibility": ("plausibility", 2),
     "seconds": ("seconds", 1),
@@ -42,7 +42,7 @@ MODELS = 10
 
 
 class Case:
-    """One table, a model of it, and the people who are asked about."""
+    """One table, a model of it, and the rows to explain."""
 
     def __init__(self, name: str, model: str, seed: int, rows: int, cache: Path) -> None:
         data = tdce.load(name, seed=seed)

@@ -1,18 +1,18 @@
 """Rows per second and memory of `tdce explain` from 10^3 to 10^6 rows: one and two workers, Ray, Spark.
 
-    python benchmarks/scale.py [--sizes 1000,10000] [--ways local-1,local-2,ray-2,spark-2] [--kinds "search,one pass"]
+    python benchmarks/scale.py [--sizes 1000,10000] [--ways local-1,local-2,ray-2,spark-2] [--kinds search,amortised]
                                [--cells results/scale.csv] [--work scale] [--page docs/scale.md]
 
-Resumable: a cell that is among the cells is not measured again. The table is adult, repeated; the model refuses four
-fifths of its rows. `search`: the default. `one pass`: `Explainer(fast=True)`. `nothing to do`: rows that are accepted
-as they are, and narrow networks; this measures reading, writing and memory alone. Each cell is a process of its own,
-from its start to its end; memory is the largest sum over it and all that it started (proportional set size).
---page puts the table into a Markdown page, between its marks.
+Cells that are in the file are not measured again. The table is adult, repeated; the model refuses four fifths of its
+rows. `search`: the default. `amortised`: `Explainer(fast=True)`. `nothing to do`: rows that are already accepted, with
+narrow networks; this measures only reading, writing and memory. Each cell is a process of its own, measured from its
+start to its end; memory is the largest sum over it and its child processes (proportional set size). --page puts the
+table into a Markdown page, between its marks.
 
     python benchmarks/scale.py --parts NAME.tdce ROWS
 
-instead prints what each part of the way costs besides the search, in processor microseconds per row: of those rows of
-ROWS (.csv or .parquet) that the model accepts as they are.
+instead prints what each step but the search costs, in processor microseconds per row, for the rows of ROWS (.csv or
+.parquet) that the model already accepts.
 """
 
 import argparse
@@ -32,15 +32,15 @@ import pandas as pd
 import tdce
 from tdce.audit import block_lines
 from tdce.batch import RunOptions
-from tdce.batch.blocks import Asked, BlockCheck, explain_block
-from tdce.batch.run import shape_of
+from tdce.batch.run import make_shard_format
 from tdce.datasets import ChunkedTable, Dialect, find_tables
 from tdce.diffusion import rate_plausibility
+from tdce.methods import Question
 from tdce.models import Oracle
 from tdce.schema import FeasibleSet
 
 DATA = "adult"
-KINDS = {"search": ("search.tdce", False), "one pass": ("fast.tdce", False), "nothing to do": ("narrow.tdce", True)}
+KINDS = {"search": ("search.tdce", False), "amortised": ("fast.tdce", False), "nothing to do": ("narrow.tdce", True)}
 WAYS = ("local-1", "local-2", "ray-2", "spark-2")
 FIELDS = ("kind", "way", "rows", "seconds", "rows_per_second", "peak_mb")
 SPARK = """
@@ -48,10 +48,11 @@ import os, sys
 os.environ["PYSPARK_PYTHON"] = sys.executable
 import tdce
 from pyspark.sql import SparkSession
+from tdce.batch.spark import explain as spark_explain
 artefact, rows, out, workers = sys.argv[1:]
 spark = SparkSession.builder.master(f"local[{workers}]").config("spark.driver.host", "127.0.0.1").getOrCreate()
 table = spark.read.parquet(rows).repartition(4 * int(workers))
-tdce.batch.spark.explain(table, artefact).write.mode("overwrite").parquet(out)
+spark_explain(table, artefact).write.mode("overwrite").parquet(out)
 """
 
 
@@ -88,45 +89,45 @@ def parts(artefact: Path, rows: Path) -> dict[str, float]:
     import torch
 
     torch.set_num_threads(1)
-    explainer, asked = tdce.Explainer.load(artefact, progress="silent"), Asked()
+    explainer, question = tdce.Explainer.load(artefact, progress="silent"), Question()
     fitted, schema = explainer.fitted, explainer.schema
 
     def survey() -> ChunkedTable:
-        stream = ChunkedTable(find_tables(rows), schema, Dialect())
-        stream.survey(BlockCheck(explainer, asked))
-        return stream
+        table = ChunkedTable(find_tables(rows), schema, Dialect())
+        table.survey(fitted.encoder.read)
+        return table
 
-    stream = survey()
-    found = {"first pass": seconds(survey) / stream.rows}
-    found["reading"] = seconds(lambda: list(stream.chunks())) / stream.rows
-    frame = pd.concat([block for _, block in stream.chunks()])
+    table = survey()
+    costs = {"first pass": seconds(survey) / table.rows}
+    costs["reading"] = seconds(lambda: list(table.chunks())) / table.rows
+    frame = pd.concat([chunk for _, chunk in table.chunks()])
     frame = frame[(explainer.predict(frame) == fitted.favourable).to_numpy()].head(1024)
-    answer = explain_block(explainer, frame, asked)
+    answer = explainer.ask(frame, question)
     feasible = FeasibleSet.of(fitted.encoder, frame)
-    wanted = answer.goals.target_class(Oracle(fitted.model).score(feasible.own))
-    work = {
-        "answering": lambda: explain_block(explainer, frame, asked).to_frame(),
+    target = answer.goals.target_class(Oracle(fitted.model).score(feasible.own))
+    steps = {
+        "answering": lambda: explainer.ask(frame, question).to_frame(),
         "  of which plausibility": lambda: rate_plausibility(
-            fitted.encoder, fitted.diffusion, fitted.energy_quantiles, feasible.own, wanted
+            fitted.encoder, fitted.diffusion, fitted.energy_quantiles, feasible.own, target
         ),
         "  of which the model": lambda: Oracle(fitted.model).score(feasible.own),
-        "evidence, if it is asked for": lambda: list(block_lines(replace(answer))),  # whose lines are not made yet
+        "evidence, if it is asked for": lambda: list(block_lines(replace(answer))),  # a copy without cached lines
     }
     for out in ("out.csv", "out.jsonl", "out.parquet"):
-        run = RunOptions(artefact, Path(out), asked, Dialect())
-        shape = shape_of(run, explainer, frame, stream.object_types())
-        work[f"writing {Path(out).suffix}"] = partial(shape.encode, 1, answer.to_frame())
-    return found | {name: seconds(each) / len(frame) for name, each in work.items()}
+        run = RunOptions(artefact, Path(out), question, Dialect())
+        shards = make_shard_format(run, explainer, frame, table.object_types())
+        steps[f"writing {Path(out).suffix}"] = partial(shards.encode, 1, answer.to_frame())
+    return costs | {name: seconds(step) / len(frame) for name, step in steps.items()}
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Of the processor; the least of five."""
-    found = []
+    """Processor seconds; the shortest of five runs."""
+    times = []
     for _ in range(5):
         began = time.process_time()
         work()
-        found.append(time.process_time() - began)
-    return min(found)
+        times.append(time.process_time() - began)
+    return min(times)
 
 
 def prepare(out: Path) -> None:
@@ -142,7 +143,7 @@ def prepare(out: Path) -> None:
 
 
 def rows_file(out: Path, kind: str, rows: int) -> Path:
-    """Parquet, which every engine reads; written in parts, for a million rows are many."""
+    """A Parquet file, which every engine reads; written in parts, because a million rows are many."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -178,7 +179,7 @@ def measured(out: Path, kind: str, way: str, rows: int) -> tuple[float, float, f
         process = subprocess.Popen(list(map(str, words)), stdout=log, stderr=log, env=environment)
         while process.poll() is None:
             peak = max(peak, sum(map(size, family(process.pid))))
-            time.sleep(0.3 if time.monotonic() - began < 60 else 3)  # to look takes time itself
+            time.sleep(0.3 if time.monotonic() - began < 60 else 3)  # looking takes time as well
     seconds = time.monotonic() - began
     if process.returncode:
         raise SystemExit(f"{way}, {rows} rows: exit code {process.returncode}; see {out / 'log.txt'}")
@@ -198,7 +199,7 @@ def family(pid: int) -> list[int]:
 
 
 def size(pid: int) -> float:
-    """Megabytes; what several processes share is shared out."""
+    """Megabytes; memory that several processes share is divided among them."""
     try:
         text = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:

@@ -1,11 +1,11 @@
-"""How fast: every method, the bare matrix products that `tdce` needs, memory, where the time goes, threads, fitting.
+"""Speed: every method, the matrix products alone that `search` needs, memory, a profile, threads and fitting.
 
     TDCE_DATA=... python benchmarks/speed.py [--data adult,lcd] [--rows 100,1000,10000] [--only products,methods]
 
-All figures of one table come from one run on one machine, so that their ratios mean something; prints the tables of
-docs/speed.md. Rows are refused test rows, repeated where there are fewer. `prepare` is what a method does once for a
-task and its immutable features (FACE's graph, the VAEs; the explainer's own classifier and diffusion model are not in
-it); seconds are per 100 rows, best of the repeats after a warm-up.
+Prints the tables of docs/speed.md; run a whole table on one machine, so that its ratios can be compared. Rows are
+refused test rows, repeated where there are fewer. `prepare` is what a method does once for a task and its immutable
+features (FACE's graph, the VAEs; without the explainer's own classifier and diffusion model). Seconds are per 100 rows,
+best of the repeats after a warm-up.
 """
 
 import argparse
@@ -29,23 +29,23 @@ from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import tuned_method
 
 PARTS = {
-    "nearest people": ("crowd.py", "nearest"),
-    "best people": ("crowd.py", "best"),
-    "parts of people": ("crowd.py", "compared"),
+    "nearest exemplars": ("exemplars.py", "nearest"),
+    "best exemplars": ("exemplars.py", "best"),
+    "parts of exemplars": ("exemplars.py", "compare"),
     "energy": ("objective.py", "energy"),
-    "plausibility": ("explaining.py", "_plausible"),
-    "grid and limits": ("limits.py", "snap"),
-    "verdicts": ("judge.py", "score"),
-}
+    "plausibility": ("driver.py", "_plausibility"),
+    "grid and feasible set": ("feasible.py", "snap"),
+    "decisions": ("oracle.py", "score"),
+}  # by title: the file and the function
 
-TURNS = 8  # pairs of factors of each shape
+FACTORS = 8  # pairs of matrices of each shape
 
 
 Shape = tuple[int, int, int, torch.dtype]
 
 
 class Products(TorchDispatchMode):
-    """Notes the shape of every matrix product, in order."""
+    """Records the shape of every matrix product, in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,18 +59,18 @@ class Products(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
     def replay(self) -> None:
-        """The same products in the same order and nothing else, the factors of a shape taken from a few in turn: as
-        in a network, where no layer has the weights of the last one."""
+        """Compute the same products in the same order and nothing else. Each shape has several pairs of factors, used
+        in turn: in a network, too, each layer has weights of its own."""
         if not self.factors:
             for n, k, m, dtype in set(self.shapes):
-                made = [(torch.randn(n, k, dtype=dtype), torch.randn(k, m, dtype=dtype)) for _ in range(TURNS)]
-                self.factors[n, k, m, dtype] = made
+                pairs = [(torch.randn(n, k, dtype=dtype), torch.randn(k, m, dtype=dtype)) for _ in range(FACTORS)]
+                self.factors[n, k, m, dtype] = pairs
         for i, shape in enumerate(self.shapes):
-            torch.mm(*self.factors[shape][i % TURNS])
+            torch.mm(*self.factors[shape][i % FACTORS])
 
 
 def best(run: Callable[[], object], repeats: int, warm: bool = True) -> float:
-    """Seconds of the fastest of so many runs, after one to warm up."""
+    """Seconds of the fastest run, after a warm-up."""
     if warm:
         run()
     seconds = []
@@ -86,7 +86,7 @@ def queries(bench: Bench, rows: int) -> pd.DataFrame:
 
 
 def peak() -> float:
-    """The most memory this process has held so far, in MB."""
+    """The peak memory of this process so far, in MB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
@@ -94,8 +94,8 @@ def methods_table(bench: Bench, sizes: list[int]) -> None:
     print(f"\n### {bench.name}: seconds per 100 rows\n")
     print("| method | prepare, s | " + " | ".join(f"{n:,} rows" for n in sizes) + " |")
     print("|---" * (2 + len(sizes)) + "|")
-    made: dict[str, Method] = {name: tuned_method(name, bench.name) for name in METHODS}
-    for name, method in made.items():
+    methods: dict[str, Method] = {name: tuned_method(name, bench.name) for name in METHODS}
+    for name, method in methods.items():
         bench.fitted.memo.clear()
         began = time.perf_counter()
         ready = method.fit(bench.task("no"))
@@ -110,12 +110,12 @@ def methods_table(bench: Bench, sizes: list[int]) -> None:
 
 
 def products_table(bench: Bench, sizes: list[int]) -> None:
-    print(f"\n### {bench.name}: `tdce` beside its bare matrix products, and memory\n")
+    print(f"\n### {bench.name}: `search` beside its matrix products alone, and memory\n")
     print("| rows | seconds per 100 | products, seconds per 100 | ratio | peak memory, MB |")
     print("|---" * 5 + "|")
     ready = DiffusionSearch().fit(bench.task("no"))
     runs = {n: partial(bench.explanation, ready, "no", queries(bench, n)) for n in sizes}
-    memory = {n: (run(), peak())[1] for n, run in runs.items()}  # before the products, which need some of their own
+    memory = {n: (run(), peak())[1] for n, run in runs.items()}  # before the products, which need memory of their own
     for n, run in runs.items():
         seconds = best(run, 2)
         with Products() as products:
@@ -131,7 +131,7 @@ def parts_table(bench: Bench, rows: int) -> None:
     print(f"\n### {bench.name}: where the time goes, {rows:,} rows, defaults\n")
     print("| part | share of the time |\n|---|---|")
     ready, frame = DiffusionSearch().fit(bench.task("no")), queries(bench, rows)
-    bench.explanation(ready, "no", frame)  # the first call also judges the training rows, once
+    bench.explanation(ready, "no", frame)  # the first call also decides on the synthetic rows, once
     profile = cProfile.Profile()
     profile.runcall(bench.explanation, ready, "no", frame)
     stats: Any = pstats.Stats(profile)
@@ -151,14 +151,14 @@ def threads_table(bench: Bench, rows: int) -> None:
 
 
 def fit_table() -> None:
-    """Which part of fitting is the networks' own arithmetic: forward, backward and the optimiser's step."""
+    """How much of fitting is the networks' own arithmetic: forward, backward and the optimiser's step."""
     data = tdce.load("adult")
     profile = cProfile.Profile()
     profile.runcall(tdce.Explainer(progress="silent").fit, data.part("train"), data.label, data.favourable)
     stats: Any = pstats.Stats(profile)
 
     def inside(file: str, function: str) -> float:
-        """Seconds in a function and what it calls, the outermost of that name."""
+        """Seconds in a function and those it calls; the outermost of that name."""
         found = [v[3] for (path, _, name), v in stats.stats.items() if Path(path).name == file and name == function]
         return max(found, default=0.0)
 
@@ -171,7 +171,7 @@ def fit_table() -> None:
     print("| part | share of the time |\n|---|---|")
     for part, seconds in parts.items():
         print(f"| {part} | {seconds / stats.total_tt:.0%} |")
-    print(f"| all else | {1 - sum(parts.values()) / stats.total_tt:.0%} |")
+    print(f"| everything else | {1 - sum(parts.values()) / stats.total_tt:.0%} |")
     print(f"\n{stats.total_tt:.0f} s under the profiler.")
 
 

@@ -1,8 +1,8 @@
-"""How fast `tdce serve` answers on german: one person, many clients at once, and how heavy its pages are.
+"""How fast `tdce serve` answers on german, for one person and for many clients at once, and the size of its pages.
 
     python benchmarks/studio.py [NAME.tdce] [--clients 1,10,100,1000]
 
-A server is started on this machine and stopped at the end; every client asks about one person. Without NAME.tdce an
+It starts a server on this machine and stops it at the end; every client asks about one person. Without NAME.tdce an
 explainer is fitted first. Prints the tables of docs/studio.md.
 """
 
@@ -30,10 +30,10 @@ import tdce
 from tdce.report import languages
 from tdce.serving.i18n import words_of
 
-STATIC = Path(tdce.__file__).parent / "studio/static"
-PEOPLE = 20  # different ones
-TIMES = 20  # requests of each kind, one after the other
-PATIENCE = 300  # seconds for any answer
+STATIC = Path(tdce.__file__).parent / "serving/static"
+PEOPLE = 20  # distinct
+REQUESTS = 20  # of each kind, one after the other
+TIMEOUT = 300  # seconds for any answer
 
 
 def main() -> None:
@@ -47,8 +47,8 @@ def main() -> None:
             rows = refused(address)
             print("\n| request | p50 | longest |\n|---|---|---|")
             for name, path, body in single(rows):
-                with httpx.Client(base_url=address, timeout=PATIENCE, trust_env=False) as client:
-                    seconds = [timed(client, path, body(i)) for i in range(TIMES)]
+                with httpx.Client(base_url=address, timeout=TIMEOUT, trust_env=False) as client:
+                    seconds = [timed(client, path, body(i)) for i in range(REQUESTS)]
                 print(f"| {name} | {1000 * statistics.median(seconds):.0f} ms | {1000 * max(seconds):.0f} ms |")
             print("\n| clients at once | requests/s | p50 | p99 | errors |\n|---|---|---|---|---|")
             for clients in map(int, given.clients.split(",")):
@@ -85,7 +85,7 @@ def refused(address: str) -> list[dict[str, Any]]:
 
 
 def single(rows: list[dict[str, Any]]) -> Iterator[tuple[str, str, Any]]:
-    """What a person at a desk waits for."""
+    """The requests of a person at a desk: name, path and body."""
 
     def row(i: int) -> dict[str, Any]:
         return rows[i % len(rows)]
@@ -104,9 +104,9 @@ def timed(client: httpx.Client, path: str, body: dict[str, Any]) -> float:
 
 
 async def pool(address: str, rows: list[dict[str, Any]], clients: int) -> tuple[float, list[float], int]:
-    """Seconds for all, seconds of each that was answered, and how many were not; each has a connection of its own."""
-    feasible = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
-    async with httpx.AsyncClient(timeout=PATIENCE, feasible=feasible, trust_env=False) as client:
+    """Total seconds, seconds of each answered request, and the number of failures; a connection for each client."""
+    limits = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
+    async with httpx.AsyncClient(timeout=TIMEOUT, limits=limits, trust_env=False) as client:
 
         async def ask(i: int) -> float | None:
             began = time.perf_counter()

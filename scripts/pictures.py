@@ -1,8 +1,8 @@
-"""Take the pictures of README.md from the pages themselves, in Chromium.
+"""Take the screenshots of README.md in Chromium.
 
     python scripts/pictures.py   # `make pictures` installs what it needs
 
-Writes docs/pictures/report.png: the report of the demonstration, which it makes if demo/report.html is not there.
+Writes docs/pictures/report.png: the report of `tdce demo`, which it runs if demo/report.html does not exist.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
-MOST = 300_000  # bytes
-COLOURS = 96  # of a flat drawing: a third of the bytes, and nobody sees it
+MAX_BYTES = 300_000
+COLOURS = 96  # a third of the bytes, with no visible difference
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -47,7 +47,7 @@ def save(name: str, shot: bytes) -> None:
     picture = Image.open(io.BytesIO(shot)).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
     picture.save(PICTURES / name, optimize=True)
     size = (PICTURES / name).stat().st_size
-    assert size <= MOST, f"{name} has {size:,} bytes"
+    assert size <= MAX_BYTES, f"{name} has {size:,} bytes"
     print(f"{PICTURES / name}: {size:,} bytes")
 
 

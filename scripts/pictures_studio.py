@@ -1,6 +1,6 @@
-"""Take the pictures of docs/studio.md from the pages of a running studio, in Chromium.
+"""Take the screenshots of docs/studio.md from a running studio, in Chromium.
 
-    python scripts/pictures_studio.py [NAME.tdce]   # without it, german is fitted first
+    python scripts/pictures_studio.py [NAME.tdce]   # without it, an explainer is fitted on german first
 
 Writes docs/pictures/studio.png, studio-walk.png, studio-phone.png and studio-german.png.
 """
@@ -47,17 +47,17 @@ def take(address: str) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox", "--disable-gpu"])
         page = browser.new_page(viewport={"width": 1280, "height": 1000}, color_scheme="light")
-        measured(page, address)
+        open_person(page, address)
         save("studio.png", page.screenshot())
         page.get_by_role("button", name="Walk").click()
         page.locator("#step").fill("24", timeout=WAIT)
         page.wait_for_timeout(300)
         save("studio-walk.png", page.screenshot())
         phone = browser.new_page(viewport={"width": 360, "height": 740}, color_scheme="dark", device_scale_factor=2)
-        measured(phone, address)
+        open_person(phone, address)
         save("studio-phone.png", phone.screenshot())
         german = browser.new_page(viewport={"width": 1280, "height": 1000}, color_scheme="light", locale="de-DE")
-        measured(german, address)
+        open_person(german, address)
         save("studio-german.png", german.screenshot())
         browser.close()
 
@@ -68,8 +68,8 @@ def refused(address: str) -> int:
         return next(person["number"] for person in json.load(answer)["people"] if not person["met"])
 
 
-def measured(page: Any, address: str) -> None:
-    """Somebody's page, with the whole dial."""
+def open_person(page: Any, address: str) -> None:
+    """Open the page of a refused person and measure the whole trade-off."""
     page.goto(address)
     page.locator("tbody .link").nth(refused(address)).click()
     page.locator(".option").first.wait_for(timeout=WAIT)

@@ -1,9 +1,9 @@
-"""How heavy a report is, and how quickly it is written: of 5, 1,000 and 10,000 people of the German credit data.
+"""The size of a report and the time to write it, for 5, 1,000 and 10,000 people of the German credit data.
 
     python scripts/report_size.py [german.tdce]   # fits one if none is given
 
-Up to 200 refused people are really explained, with three options each; more are these again and again, with other
-amounts and labels of their own, since only the page is measured.
+At most 200 refused people are explained, with three options each. Larger reports repeat them with other amounts and
+labels, because only the page is measured.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ def main() -> None:
     if len(sys.argv) > 1:
         explainer = tdce.Explainer.load(sys.argv[1])
     else:
-        explainer = tdce.Explainer().fit(data.frame, data.label, data.favourable, data.schema)
+        explainer = tdce.Explainer().fit(data.frame, label=data.label, favourable=data.favourable, schema=data.schema)
     refused = data.frame[explainer.predict(data.frame) != data.favourable].head(EXPLAINED)
     answer = explainer.explain(refused, n=3)
     print("| people | bytes | beyond a megabyte, per person | seconds |\n|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.html"
-        many(answer, SIZES[0]).to_html(path)  # what is imported first is not counted
+        repeat(answer, SIZES[0]).to_html(path)  # imports are not timed
         for size in SIZES:
-            some, began = many(answer, size), time.monotonic()
-            some.to_html(path)
+            larger, began = repeat(answer, size), time.monotonic()
+            larger.to_html(path)
             seconds, weight = time.monotonic() - began, path.stat().st_size
             print(f"| {size:,} | {weight:,} | {max(0, weight - (1 << 20)) / size:,.0f} | {seconds:.1f} |")
 
 
-def many(answer: Answer, count: int) -> Answer:
-    """An answer for so many people: those of this one, again and again; each round has other amounts, and everybody a
+def repeat(answer: Answer, count: int) -> Answer:
+    """An answer for this many people that repeats those of another; each round has other amounts, each person has a
     label of their own."""
     base, options = len(answer.rows), answer.options
     at = np.arange(count) % base
     lines = (at[:, None] * options + np.arange(options)).reshape(-1)
-    found, round_of = answer.explanation.take(at), np.arange(count) // base
+    explanation, round_of = answer.explanation.take(at), np.arange(count) // base
     labels = pd.Index([f"person {i:05}" for i in range(count)])
     rows, written = answer.rows.iloc[at].set_axis(labels), answer.written.iloc[lines].set_axis(labels.repeat(options))
-    own, raw = found.own.copy(), found.raw.copy()
+    own, raw = explanation.own.copy(), explanation.raw.copy()
     for i, column in enumerate(answer.schema):
         if column.numbers and len(np.unique(answer.explanation.own[:, i])) > 20:
             shift = round_of * (getattr(column, "step", None) or 0.01)
@@ -61,10 +61,9 @@ def many(answer: Answer, count: int) -> Answer:
             raw[:, :, i] += shift[:, None]
             rows = rows.assign(**{str(column.name): own[:, i]})
             written = written.assign(**{str(column.name): raw[:, :, i].reshape(-1)})
-    goals = answer.question.goals.take(torch.from_numpy(at))
     return replace(
-        answer, rows=rows, written=written, found=replace(found, own=own, raw=raw), target=answer.target[at],
-        wanted=answer.wanted[at], question=replace(answer.question, goals=goals),
+        answer, rows=rows, written=written, explanation=replace(explanation, own=own, raw=raw),
+        goals=answer.goals.take(torch.from_numpy(at)), target=answer.target[at], wanted=answer.wanted[at],
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""DiCE (package dice-ml) answers the people of a task; run by peers.py. Whoever takes too long gets no answer."""
+"""DiCE (package dice-ml) explains the rows of a task; run by peers.py. A row that takes too long gets no answer."""
 
 import signal
 import warnings
@@ -9,11 +9,11 @@ import pandas as pd
 from raiutils.exceptions import UserConfigValidationException
 from wire import Worker
 
-SECONDS = 20  # for one person, by the clock
+SECONDS = 20  # for one row, wall-clock time
 
 
 class TooLateError(Exception):
-    """A person took too long."""
+    """A row took too long."""
 
 
 def late(*_):
@@ -21,7 +21,7 @@ def late(*_):
 
 
 class Model:
-    """What DiCE takes for a model of scikit-learn."""
+    """The model as DiCE expects one of scikit-learn."""
 
     def predict_proba(self, frame):
         return worker.scores(coded(frame))
@@ -31,7 +31,7 @@ class Model:
 
 
 def coded(frame):
-    """(n, features) categories are numbers again."""
+    """(n, features) with categories as numbers."""
     return frame[names].astype(float).to_numpy()
 
 
@@ -47,7 +47,7 @@ def written(rows):
 
 
 def answered(person):
-    """(options, features) of one person, missing where there is none."""
+    """(options, features) of one row, missing where there is none."""
     out = np.full((options, len(names)), np.nan)
     signal.alarm(SECONDS)
     try:

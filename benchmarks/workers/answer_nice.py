@@ -1,4 +1,4 @@
-"""NICE (package NICEx) answers the people of a task; run by peers.py. It knows no immutable features."""
+"""NICE (package NICEx) explains the rows of a task; run by peers.py. It has no immutable features."""
 
 import numpy as np
 from nice import NICE

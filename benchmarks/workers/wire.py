@@ -1,4 +1,4 @@
-"""Arrays through a pipe, between peers.py and a peer in an environment of its own; numpy is all that it needs."""
+"""Arrays through a pipe, between peers.py and a peer in an environment of its own; it needs only numpy."""
 
 import io
 import signal
@@ -31,11 +31,11 @@ def receive(pipe):
 
 
 class Worker:
-    """A peer's end: its task, the model's scores, and its own processor time without that of talking."""
+    """A peer's end of the pipe: its task, the model's scores, and its own processor time without communication."""
 
     def __init__(self):
         self.pipe_in, self.pipe_out = sys.stdin.buffer, fdopen(dup(1), "wb")
-        dup2(2, 1)  # what a peer prints goes elsewhere
+        dup2(2, 1)  # what a peer prints goes to standard error
         _, self.task = receive(self.pipe_in)
         self.began, self.talked = time.process_time(), 0.0
 
@@ -50,7 +50,7 @@ class Worker:
         return answer["scores"]
 
     def ready(self):
-        """From here on the time is that of answering."""
+        """Preparation is over: the time from here on is that of answering."""
         send(self.pipe_out, READY, seconds=time.process_time() - self.began - self.talked)
         self.began, self.talked = time.process_time(), 0.0
 
