@@ -40,9 +40,9 @@ mutate: $(STAMP)  # which small changes of the code no test notices; it can be s
 	TDCE_FITS=$(CURDIR)/mutants/fits $(BIN)/mutmut run --max-children 2
 	$(BIN)/mutmut results
 
-docs: $(STAMP)  # what is made from the code: docs/api.md, and the drawing in CONTRIBUTING.md
+docs: $(STAMP)  # what is made from the code: docs/api.md, and the table of rooms in CONTRIBUTING.md
 	$(BIN)/python scripts/api.py
-	$(BIN)/python scripts/graph.py
+	$(BIN)/python scripts/rooms.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

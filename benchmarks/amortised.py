@@ -21,7 +21,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce._core import Progress, nearest_rows_exact
+from tdce._core import Progress, find_nearest
 from tdce.explainer.amortise import search_answers
 from tdce.explainer.plans import TrainingPlans
 from tdce.methods import DiffusionSearch, Proposals, Proposer, Task
@@ -50,7 +50,7 @@ class Nearest(Proposals):
     x_cf: Tensor = None
 
     def rank_sets(self, x: Tensor, free: Tensor, count: int) -> Tensor:
-        return nearest_rows_exact(x, self.x, count)
+        return find_nearest(x, self.x, count)
 
     def propose(self, x: Tensor, sets: Tensor, scale: float) -> Tensor:
         space, own, answer = self.network.space, self.x[sets], self.x_cf[sets]

@@ -20,10 +20,12 @@ from tdce.methods.registry import METHODS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 NAMES = (
-    "Explainer", "Answer", "evaluate", "verify", "AtLeast", "Not", "Between", "Range", "Change", "Schema", "Numeric",
-    "Categorical", "load", "Dataset", "InputError",
+    "Explainer", "Answer", "Question", "Status", "AtLeast", "Not", "Between", "Range", "Change", "Ensemble", "Schema",
+    "Numeric", "Categorical", "load", "Dataset", "verify", "Findings", "Population", "Method", "TrainingPlans",
+    "InputError", "NotFittedError",
 )  # fmt: skip
-RETURNED = ("Answer", "Dataset")  # nobody makes one by hand
+TYPES = ("Target", "Favourable", "ModelLike")  # of arguments
+RETURNED = ("Answer", "Dataset", "Findings", "Population", "Ensemble", "Method", "Status")  # nobody makes one by hand
 WIDTH = 100  # a longer signature has one line per argument
 
 
@@ -36,6 +38,8 @@ def page() -> str:
         "# API",
         "Made from the code by `scripts/api.py`. Names that are not here may change at any time.",
         *(part for name in NAMES for part in _named(name)),
+        "## Types of arguments",
+        "\n".join(f"- `tdce.{name}`: `{_union(name)}`" for name in TYPES),
         "## Methods",
         "`Explainer(method=NAME)` has the settings below; `Explainer(method=CLASS(setting=…))`, with the class from "
         "`tdce.methods`, has others. [baselines.md](baselines.md) and [method.md](method.md) say what they do.",
@@ -47,7 +51,7 @@ def page() -> str:
 def _named(name: str) -> Iterator[str]:
     found = getattr(tdce, name)
     yield f"## `tdce.{name}`"
-    if name not in RETURNED and not is_dataclass(found) and found is not tdce.InputError:
+    if name not in RETURNED and not is_dataclass(found) and not issubclass_of_error(found):
         yield _signature(name, found)
     yield _text(found)
     if inspect.isclass(found) and is_dataclass(found):
@@ -59,6 +63,15 @@ def _named(name: str) -> Iterator[str]:
                 _property(member, value) if isinstance(value, property) else _signature(member, getattr(found, member))
             )
             yield _text(value)
+
+
+def issubclass_of_error(found: object) -> bool:
+    return inspect.isclass(found) and issubclass(found, Exception)
+
+
+def _union(name: str) -> str:
+    """What an alias stands for, without the modules of its parts."""
+    return re.sub(r"\b(?:[a-z_]+\.)+", "", str(getattr(tdce, name)))
 
 
 def _method(name: str, method: Any) -> Iterator[str]:
@@ -96,9 +109,19 @@ class _Plain:
 
 
 def _text(found: object) -> str:
-    """The docstring; examples become blocks of code."""
-    paragraphs = (inspect.getdoc(found) or "").split("\n\n")
-    return "\n\n".join(f"```python\n{p}\n```" if p.startswith(">>>") else p for p in paragraphs)
+    """The docstring in Markdown: sections of numpydoc become bold words and lists, examples blocks of code."""
+    text = inspect.getdoc(found) or ""
+    text = re.sub(r"^([A-Z][a-z]+)\n-{3,}\n", r"**\1**\n\n", text, flags=re.MULTILINE)
+    blocks = text.split("\n\n")
+    return "\n\n".join(f"```python\n{each}\n```" if each.startswith(">>>") else _listed(each) for each in blocks)
+
+
+def _listed(block: str) -> str:
+    """`name : type` with an indented text below becomes an item of a list."""
+    if not re.match(r"\S[^\n]*\n    \S", block):
+        return block
+    items = re.split(r"\n(?=\S)", block)
+    return "\n".join(f"- `{first}`: {' '.join(rest.split())}" for first, _, rest in (i.partition("\n") for i in items))
 
 
 def _fields(found: type, what: str) -> str:

@@ -7,7 +7,7 @@ import lending
 import numpy as np
 import pytest
 import torch
-from asking import limits_of, proposed, towards
+from asking import class_goals, feasible_set, run_method
 from torch import Tensor
 
 import tdce
@@ -32,8 +32,8 @@ def scene(explainer) -> tuple[Task, Tensor, Goals]:
     x = fitted.encoder.encode(lending.refused(explainer, 256)).float()
     assert len(x) == 256
     task = fitted.task()
-    assert torch.equal(limits_of(task, x).x, x)  # the rows that `proposed` asks about, to the bit
-    return task, x, towards(fitted.classes.index("yes"), x)
+    assert torch.equal(feasible_set(task, x).x, x)  # the rows that `proposed` asks about, to the bit
+    return task, x, class_goals(fitted.classes.index("yes"), x)
 
 
 def log_p(task: Task, x: Tensor, goals: Goals) -> Tensor:
@@ -45,7 +45,7 @@ def test_without_guidance_and_distance_it_is_the_unguided_walk(scene):
     """The second route: the reverse walk written out without any gradient, from the same noise."""
     task, x, goals = scene
     space, diffusion = task.space, task.diffusion
-    walked = proposed(Guided(guidance=0.0, proximity=0.0, steps=12).fit(task), x, goals)
+    walked = run_method(Guided(guidance=0.0, proximity=0.0, steps=12).fit(task), x, goals)
 
     source = Noise(x, 0)
     with torch.no_grad():
@@ -77,16 +77,16 @@ def test_a_walk_yields_every_step_and_returns_its_end(scene):
     assert torch.equal(last, same)
     num, cat = task.space.split(last)
     assert torch.equal(end.value.value, task.space.join(num, task.space.one_hot(cat)))
-    assert torch.equal(end.value.value, proposed(method, x, goals))
+    assert torch.equal(end.value.value, run_method(method, x, goals))
 
 
 def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
     task, x, goals = scene
-    back = proposed(Guided(start=0.0).fit(task), x, goals)
+    back = run_method(Guided(start=0.0).fit(task), x, goals)
     assert torch.equal(back, x)
     for reading in ({"sigma": "variance", "cat_scale": "lambda"}, {"cat_scale": "lambda"}):
         moved = {
-            start: (proposed(Guided(start=start, **reading).fit(task), x, goals) - x).square().sum(dim=1).mean()
+            start: (run_method(Guided(start=start, **reading).fit(task), x, goals) - x).square().sum(dim=1).mean()
             for start in (0.01, 0.3, 0.8)
         }
         assert moved[0.01] < 0.1 < moved[0.3] < moved[0.8]
@@ -95,7 +95,7 @@ def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
 def test_by_the_norm_of_log_pi_categories_change_even_from_a_low_start_and_numbers_do_not(scene):
     """The surer the posterior is of a category, the longer log pi is, and the more the gradient weighs."""
     task, x, goals = scene
-    x_cf = proposed(Guided(start=0.01).fit(task), x, goals)
+    x_cf = run_method(Guided(start=0.01).fit(task), x, goals)
     num, cat = task.space.split((x_cf - x).square())
     assert num.sum(dim=1).mean() < 0.05 < cat.sum(dim=1).mean()
     sure, unsure = (torch.tensor([[p, 1 - p]]).log() for p in (0.999, 0.6))
@@ -106,7 +106,7 @@ def test_by_the_norm_of_log_pi_categories_change_even_from_a_low_start_and_numbe
 def test_guidance_raises_the_probability_of_the_target(scene):
     task, x, goals = scene
     means = [
-        log_p(task, proposed(Guided(guidance=g, proximity=0.0).fit(task), x, goals), goals).mean().item()
+        log_p(task, run_method(Guided(guidance=g, proximity=0.0).fit(task), x, goals), goals).mean().item()
         for g in (0.0, 1.0, 5.0)
     ]
     assert means[0] < means[1] < means[2]
@@ -116,7 +116,7 @@ def test_guidance_raises_the_probability_of_the_target(scene):
 def test_the_distance_weight_keeps_the_row_near(scene):
     task, x, goals = scene
     far, near = (
-        (proposed(Guided(guidance=3.0, proximity=p).fit(task), x, goals) - x)[:, : task.space.num]
+        (run_method(Guided(guidance=3.0, proximity=p).fit(task), x, goals) - x)[:, : task.space.num]
         .square().sum(dim=1).mean().item()
         for p in (0.0, 3.0)
     )  # fmt: skip
@@ -128,7 +128,7 @@ def test_immutable_columns_come_back_and_the_others_still_move(scene):
     frozen = task.space.mask(["income", "housing"])
     for blend in ("noised", "exact"):
         method = Guided(blend=blend, guidance=3.0).fit(replace(task, mutable=~frozen))
-        x_cf = proposed(method, x, goals)
+        x_cf = run_method(method, x, goals)
         assert torch.equal(x_cf[:, frozen], x[:, frozen])
         assert (x_cf[:, ~frozen] != x[:, ~frozen]).any(dim=1).all()
 
@@ -142,7 +142,7 @@ def test_blending_shows_the_walk_the_noised_original_at_the_level_entered(scene,
     monkeypatch.setattr(
         task.diffusion, "denoise", lambda x_t, t: (seen.setdefault(t, x_t[:, 0].detach().clone()), denoise(x_t, t))[1]
     )
-    proposed(Guided(steps=5).fit(replace(task, mutable=~frozen)), x, goals)
+    run_method(Guided(steps=5).fit(replace(task, mutable=~frozen)), x, goals)
     for t, column in seen.items():
         a = task.diffusion.schedule.alpha_bar[t]
         residual = (column - a**0.5 * x[:, 0]) / (1 - a) ** 0.5
@@ -160,7 +160,7 @@ def frozen(scene) -> tuple[Task, Tensor, Goals]:
 @pytest.fixture(scope="module")
 def plain(frozen) -> Tensor:
     task, x, goals = frozen
-    return proposed(Guided().fit(task), x, goals)
+    return run_method(Guided().fit(task), x, goals)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,9 @@ def plain(frozen) -> Tensor:
 )
 def test_every_reading_of_the_paper_makes_a_difference_and_valid_rows(frozen, plain, reading):
     task, x, goals = frozen
-    x_cf = proposed(Guided(**reading).fit(task), x, goals)
+    x_cf = run_method(Guided(**reading).fit(task), x, goals)
     usual = {k: v for k, v in reading.items() if k == "start" or (k == "steps" and v)}
-    plain = proposed(Guided(**usual).fit(task), x, goals) if usual else plain
+    plain = run_method(Guided(**usual).fit(task), x, goals) if usual else plain
     assert torch.isfinite(x_cf).all()
     _, cat = task.space.split(x_cf)
     assert torch.equal(cat, task.space.one_hot(cat))
@@ -218,8 +218,8 @@ def test_unit_keeps_the_direction_and_leaves_zero_alone():
 def test_closeness_sets_the_start(explainer, scene):
     task, x, goals = scene
     dialled, set_up = Guided(steps=5).fit(task), Guided(start=0.25, steps=5).fit(task)
-    assert torch.equal(proposed(dialled, x, goals, closeness=0.75), proposed(set_up, x, goals))
-    assert not torch.equal(proposed(dialled, x, goals), proposed(set_up, x, goals))
+    assert torch.equal(run_method(dialled, x, goals, closeness=0.75), run_method(set_up, x, goals))
+    assert not torch.equal(run_method(dialled, x, goals), run_method(set_up, x, goals))
     with pytest.raises(InputError, match="closeness"):
         explainer.explain(lending.table(5).drop(columns="decision"), closeness=1.5)
 
@@ -243,7 +243,7 @@ def test_the_letter_is_a_paper_method_with_its_settings(scene):
     spelt = Guided(start=1.0, proximity=0.0, sigma="variance", loop_noise=False, steps=8)
     printed = GuidedLiteral(steps=8).fit(task)
     assert type(printed) is GuidedLiteral
-    assert torch.equal(proposed(spelt.fit(task), x, goals), proposed(printed, x, goals))
+    assert torch.equal(run_method(spelt.fit(task), x, goals), run_method(printed, x, goals))
 
 
 def test_without_noise_in_the_loop_only_line_1_is_random(scene):

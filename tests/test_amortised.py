@@ -7,7 +7,7 @@ import lending
 import numpy as np
 import pytest
 import torch
-from asking import driven, limits_of, query_of
+from asking import feasible_set, make_query, run_dialogue
 from fits import SHORT, kept
 from torch.nn.functional import cross_entropy
 
@@ -170,11 +170,11 @@ def test_a_damaged_network_is_refused(fast, tmp_path, damage, words):
         artefact._read(seal(content, tensors))
 
 
-def test_fast_needs_something_favourable_and_the_method_tdce():
-    with pytest.raises(tdce.InputError, match="fast goes with the method search"):
-        tdce.Explainer("wachter", fast=True)
-    with pytest.raises(tdce.InputError, match="fast is 'yes'"):
-        tdce.Explainer(fast="yes")
+def test_fast_needs_something_favourable_and_the_method_search():
+    wrong = {"fast goes with the method search": {"method": "wachter", "fast": True}, "fast is 'yes'": {"fast": "yes"}}
+    for words, settings in wrong.items():
+        with pytest.raises(tdce.InputError, match=words):
+            tdce.Explainer(**settings).fit(lending.table(50), label="decision", favourable="yes")
     with pytest.raises(tdce.InputError, match="what is favourable"):
         tdce.Explainer(fast=True).fit(lending.table(50), label="decision")
 
@@ -234,13 +234,13 @@ def test_numbers_come_as_near_as_a_straight_line_says(fast):
     end = x.clone()
     end[:, column] = 4.0
     goals = Goals.all(Class(1), len(x))
-    feasible = limits_of(task, x)
+    feasible = feasible_set(task, x)
     end = encoder.embed(feasible.snap(end)).float()
     before, after = (3.0 * each[:, column] - 9.0 for each in (x, end))
     good = (before < 0) & (after > amortised.AIMED_MARGIN)
     assert good.sum() > 20
-    talk = amortised.interpolate(task, query_of(task, x, goals), end, good, before, after)
-    near = driven(talk, task, x, goals)
+    talk = amortised.interpolate(task, make_query(task, x, goals), end, good, before, after)
+    near = run_dialogue(talk, task, x, goals)
     margin = 3.0 * near[good, column] - 9.0
     assert (margin >= 0).all()
     assert (margin < after[good] + 1e-6).all()

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from asking import query_of, towards
+from asking import class_goals, make_query
 
 import tdce
 from tdce._core.errors import InputError
@@ -248,7 +248,7 @@ def test_along_the_dial_cost_falls_and_energy_rises(asked: Asked) -> None:
     explainer, fitted = asked.explainer, asked.explainer.fitted
     task, y = fitted.task(asked.immutable), fitted.classes.index(asked.target)
     x = fitted.encoder.encode(asked.rows).float()
-    objective = Objective(task, query_of(task, x, towards(y, x)), Noise(x, 0), 0.5, torch.full((len(x),), y))
+    objective = Objective(task, make_query(task, x, class_goals(y, x)), Noise(x, 0), 0.5, torch.full((len(x),), y))
     found = []
     for closeness in (0.0, 0.25, 0.5, 0.75, 1.0):
         answer = explainer.explain(asked.rows, target=asked.target, immutable=asked.immutable, closeness=closeness)

@@ -8,7 +8,7 @@ from pathlib import Path
 import lending
 import pytest
 import test_methods
-from asking import towards
+from asking import class_goals
 
 import tdce
 from tdce.methods.registry import METHODS
@@ -51,7 +51,7 @@ def test_the_guides_method_answers_and_comes_back_from_a_file(explainer, added, 
 def test_the_guides_method_keeps_the_contract(explainer, added):
     fitted = explainer.fitted_
     x = fitted.encoder.encode(lending.refused(explainer, 64)).float()
-    scene = fitted.task(), x, towards(fitted.classes.index("yes"), x)
+    scene = fitted.task(), x, class_goals(fitted.classes.index("yes"), x)
     method = METHODS[added]().fit(scene[0])
     answered = test_methods.answers(method, scene)
     test_methods.test_rows_come_back_whole_finite_and_one_hot(scene, answered)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 import toys
-from asking import proposed
+from asking import run_method
 from torch import Generator
 from torch.nn.functional import one_hot
 
@@ -37,7 +37,7 @@ def fitted():
 
 
 def generate(method, x, target):
-    return proposed(method, x, Goals.of([Class(k) for k in target.tolist()]))
+    return run_method(method, x, Goals.of([Class(k) for k in target.tolist()]))
 
 
 def own_model(method):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 import toys
-from asking import proposed, towards
+from asking import class_goals, run_method
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial.distance import cdist
 
@@ -29,7 +29,7 @@ def right_of(limit):
 
 def generate(method, task, x):
     x = torch.as_tensor(x, dtype=torch.float32)
-    return proposed(method.fit(task), x, towards(1, x))
+    return run_method(method.fit(task), x, class_goals(1, x))
 
 
 def test_a_dense_bridge_beats_a_shorter_jump_over_nothing():
@@ -57,7 +57,7 @@ def test_immutable_values_select_the_rows():
     # no confident row has b = 2, no row at all has b = 7: these two queries come back
     np.testing.assert_allclose(x_cf, [[0.2, 7], [3, 0], [3, 1], [0.2, 2]])
     x = torch.tensor([[0.2, -0.0]])  # is b = 0 too
-    assert FACE().fit(task).nearest_ends(x, towards(1, x)).tolist() == [[3, 0]]
+    assert FACE().fit(task).nearest_ends(x, class_goals(1, x)).tolist() == [[3, 0]]
 
 
 def test_without_a_path_the_row_comes_back():
@@ -147,5 +147,5 @@ def test_each_of_three_classes_is_reached():
     centres = torch.tensor([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
     rows = torch.cat([c + 0.3 * torch.randn(40, 2, generator=torch.Generator().manual_seed(0)) for c in centres])
     task = plane(rows, lambda x: -4 * torch.cdist(x, centres))
-    x_cf = proposed(FACE().fit(task), rows[:2], Goals.of([Class(1), Class(2)]))
+    x_cf = run_method(FACE().fit(task), rows[:2], Goals.of([Class(1), Class(2)]))
     assert task.guide(x_cf).argmax(dim=1).tolist() == [1, 2]

@@ -437,6 +437,27 @@ def test_what_a_killed_writer_left_is_swept_by_the_next_write(tmp_path: Path) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == [".tdce-notes", "other.csv"]
 
 
+def test_all_works_where_the_system_cannot_lock_files(tmp_path: Path) -> None:
+    script = """
+import sys
+sys.modules["fcntl"] = None  # as on Windows
+from dataclasses import replace
+import tdce
+from tdce.diffusion import SamplingPlan
+data, plans = tdce.load("german"), tdce.TrainingPlans()
+rows = data.frame.loc[:100, ["age", "credit_amount", "housing", data.label]]
+plans = replace(plans, classifier=replace(plans.classifier, steps=5), sampling=SamplingPlan(64, 64, 2))
+explainer = tdce.Explainer(hidden=8, steps=5, plans=plans, progress="silent")
+explainer.fit(rows, label=data.label, favourable=data.favourable).save(sys.argv[1])
+print(len(tdce.Explainer.load(sys.argv[1]).explain(rows.head(2), immutable=["age"]).to_frame()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "a.tdce")], check=False, capture_output=True, text=True
+    )
+    assert done.stdout == "2\n", done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.tdce"]  # no draft is left
+
+
 def test_the_sweep_leaves_alone_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rename = os.replace
 

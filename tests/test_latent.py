@@ -8,7 +8,7 @@ import lending
 import pytest
 import torch
 import toys
-from asking import proposed, towards
+from asking import class_goals, run_method
 from test_wachter import CATEGORIES, NUMBERS, toy
 from torch.distributions import Categorical, Independent, Normal, OneHotCategorical, kl_divergence
 
@@ -143,13 +143,13 @@ def test_revise_finds_the_nearest_flip_where_the_table_is_the_latent_space():
     # L1: along a the border 4 a + b = 4 is nearest
     task, x = toy(NUMBERS, [4.0, 1.0], -4.0), torch.zeros(1, 2)
     revise = Revise(proximity=1.0, growth=1.2, task_=task, vae_=AS_IS)
-    x_cf = proposed(revise, x, towards(1, x))
+    x_cf = run_method(revise, x, class_goals(1, x))
     assert x_cf[0].tolist() == pytest.approx([1.0, 0.0], abs=0.1)
 
 
 def test_clue_with_a_pull_comes_to_the_target():
     task, x = toy(NUMBERS, [1.0, 0.0], 0.0), torch.tensor([[-0.1, 0.0]])
-    x_cf = proposed(Clue(task_=task, vae_=AS_IS), x, towards(1, x))
+    x_cf = run_method(Clue(task_=task, vae_=AS_IS), x, class_goals(1, x))
     assert x_cf[0, 0] > 0
 
 
@@ -157,7 +157,7 @@ def test_clue_as_published_seeks_certainty_not_the_target():
     # the row is unsure but refused: surer means farther on the refused side
     task, x = toy(NUMBERS, [1.0, 0.0], 0.0), torch.tensor([[-0.1, 0.0]])
     clue = Clue(pull=0.0, proximity=0.01, task_=task, vae_=AS_IS)
-    x_cf = proposed(clue, x, towards(1, x))
+    x_cf = run_method(clue, x, class_goals(1, x))
     assert x_cf[0, 0] < -1
 
 
@@ -176,7 +176,7 @@ def test_the_answer_comes_from_the_first_ring_that_holds_one():
     # the border a = 1.2 is first reached in the third ring, from 1.0 to 1.5; far more points than needed to hit it
     task, x = toy(NUMBERS, [1.0, 0.0], -1.2), torch.stack([torch.zeros(64), torch.linspace(3, 4, 64)], dim=1)
     method = CCHVAE(candidates=256, rings=3, width=0.5, latent=2, task_=task, vae_=AS_IS)
-    x_cf = proposed(method, x, towards(1, x))
+    x_cf = run_method(method, x, class_goals(1, x))
     assert (x_cf[:, 0] > 1.2).all()
     assert ((x_cf - x).norm(dim=1) <= 1.5 + 1e-5).all()
 
@@ -191,7 +191,7 @@ def test_what_cannot_change_is_the_condition_of_the_rings(task, few_steps):
 def test_a_flip_stays_true_to_the_data(task, vae, method):
     # only a decides, but b and c go with it in the data: a > 1/3 needs b near it and c not the first
     x = torch.tensor([[-1.0, -1.0, 1, 0, 0], [-0.8, -0.9, 1, 0, 0]])
-    x_cf = proposed(replace(method, task_=task, vae_=vae), x, towards(1, x))
+    x_cf = run_method(replace(method, task_=task, vae_=vae), x, class_goals(1, x))
     assert (x_cf[:, 0] > 1 / 3).all()
     assert ((x_cf[:, 1] - x_cf[:, 0]).abs() < 0.6).all()
     assert (x_cf[:, 2] == 0).all()

@@ -6,7 +6,7 @@ from dataclasses import replace
 import lending
 import pytest
 import torch
-from asking import accepted, proposed, towards
+from asking import class_goals, meets_goals, run_method
 
 import tdce
 from tdce.methods.protocol import Method, task_of
@@ -31,7 +31,7 @@ def scene(explainer):
     x = fitted.encoder.encode(lending.refused(explainer, 64)).float()
     assert len(x) == 64
     task = fitted.task()
-    return task, x, towards(fitted.classes.index("yes"), x)
+    return task, x, class_goals(fitted.classes.index("yes"), x)
 
 
 @pytest.fixture(scope="module", params=sorted(METHODS))
@@ -48,7 +48,7 @@ def answers(fitted: Method, scene) -> tuple[torch.Tensor, ...]:
     """What it proposes, and copies of all that it was given, made before."""
     task, x, goals = scene
     before = x.clone(), goals.which.clone(), task.mutable.clone(), task.x.clone()
-    return proposed(fitted, x, goals), *before
+    return run_method(fitted, x, goals), *before
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def test_rows_come_back_whole_finite_and_one_hot(scene, answered):
 
 def test_the_seed_decides(scene, fitted, name):
     task, x, goals = scene
-    one, two = (proposed(made, x, goals, seed=7) for made in (fitted, quick(name).fit(task)))
+    one, two = (run_method(made, x, goals, seed=7) for made in (fitted, quick(name).fit(task)))
     assert torch.equal(one, two)
 
 
@@ -80,18 +80,18 @@ def test_arguments_are_not_edited(scene, answered):
 def test_immutable_columns_are_kept(scene, name):
     task, x, goals = scene
     frozen = task.space.mask(["age", "housing"])
-    x_cf = proposed(quick(name).fit(replace(task, mutable=~frozen)), x, goals)
+    x_cf = run_method(quick(name).fit(replace(task, mutable=~frozen)), x, goals)
     assert torch.equal(x_cf[:, frozen], x[:, frozen])
 
 
 def test_a_row_does_not_depend_on_its_neighbours(scene, fitted, answered):
     _, x, goals = scene
-    assert torch.equal(proposed(fitted, x.flip(0), goals).flip(0), answered[0])
+    assert torch.equal(run_method(fitted, x.flip(0), goals).flip(0), answered[0])
 
 
 def test_an_easy_task_is_moved_towards_the_target(scene, fitted, answered):
     _, _, goals = scene
-    assert accepted(task_of(fitted), answered[0], goals).float().mean() > 0.4  # by its own judge; none was
+    assert meets_goals(task_of(fitted), answered[0], goals).float().mean() > 0.4  # by its own judge; none was
 
 
 def test_what_it_says_of_itself_is_true(explainer, fitted, name):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 import toys
-from asking import accepted, proposed, towards
+from asking import class_goals, meets_goals, run_method
 from torch import Tensor
 
 from tdce.methods.baselines.nice import NICE
@@ -29,7 +29,7 @@ def answer(
     *rows: list[float], mutable: list[bool] | None = None, query: Tensor = QUERY, **settings: int
 ) -> list[float]:
     task = toys.task(ENCODER, adds_up, torch.tensor(rows), mutable)
-    return proposed(NICE(**settings).fit(task), query, towards(1, query))[0].tolist()
+    return run_method(NICE(**settings).fit(task), query, class_goals(1, query))[0].tolist()
 
 
 def test_the_feature_whose_return_costs_least_goes_back_first():
@@ -94,18 +94,18 @@ def test_where_no_row_is_accepted_then_the_best_margin_comes_back():
 
 def test_no_gradient_is_needed_and_nothing_is_asked_of_a_guide():
     task = replace(toys.task(ENCODER, adds_up, torch.tensor([row(1, 3, 1)])), guide=None)
-    assert proposed(NICE().fit(task), QUERY, towards(1, QUERY))[0].tolist() == row(0, 3, 0)
+    assert run_method(NICE().fit(task), QUERY, class_goals(1, QUERY))[0].tolist() == row(0, 3, 0)
 
 
 def test_each_row_goes_towards_its_own_goal():
     rows = torch.tensor([row(5, 0, 0), row(9, 0, 0)])
     task = toys.task(ENCODER, adds_up, rows)
-    goals = Goals.of([towards(1, QUERY).goal(0), AtLeast(1, 0.99)])  # log odds of 4.6: from 8.5 on
+    goals = Goals.of([class_goals(1, QUERY).goal(0), AtLeast(1, 0.99)])  # log odds of 4.6: from 8.5 on
     query = QUERY.expand(2, -1)
     for candidates in (100, 1):
-        found = proposed(NICE(candidates=candidates).fit(task), query, goals)
+        found = run_method(NICE(candidates=candidates).fit(task), query, goals)
         assert found.tolist() == [row(5, 0, 0), row(9, 0, 0)]
-        assert accepted(task, found, goals).all()
+        assert meets_goals(task, found, goals).all()
 
 
 @pytest.mark.parametrize("rows", [1, 3, 100])
@@ -115,10 +115,10 @@ def test_many_rows_are_answered_as_one_by_one(rows):
     query = torch.cat(
         [torch.randint(-3, 2, (rows, 2), generator=generator) * 1.0, QUERY[:, 2:].expand(rows, -1)], dim=1
     )
-    query = query[~accepted(toys.task(ENCODER, adds_up, x), query, towards(1, query))]
+    query = query[~meets_goals(toys.task(ENCODER, adds_up, x), query, class_goals(1, query))]
     method = NICE().fit(toys.task(ENCODER, adds_up, x))
-    whole = proposed(method, query, towards(1, query))
+    whole = run_method(method, query, class_goals(1, query))
     for i in range(0, len(query), 7):
         one = query[i : i + 1]
-        assert torch.equal(proposed(method, one, towards(1, one))[0], whole[i])
-    assert accepted(method.task_, whole, towards(1, query)).all()
+        assert torch.equal(run_method(method, one, class_goals(1, one))[0], whole[i])
+    assert meets_goals(method.task_, whole, class_goals(1, query)).all()

@@ -104,9 +104,9 @@ def test_distances_and_the_nearest_by_hand():
     others = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 0.0], [6.0, 8.0]])
     away = products.squared_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others)
     assert (away * products.TIE).tolist() == [[0, 25, 0, 100], [25, 0, 25, 25]]
-    found = products.nearest_rows_exact(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others, 4)
+    found = products.find_nearest(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others, 4)
     assert found.tolist() == [[0, 2, 1, 3], [1, 0, 2, 3]]  # of equally near ones the earlier
-    assert products.nearest_rows_exact(torch.zeros(0, 2), others, 2).shape == (0, 2)
+    assert products.find_nearest(torch.zeros(0, 2), others, 2).shape == (0, 2)
 
 
 def test_distances_by_cdist():

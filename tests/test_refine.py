@@ -6,7 +6,7 @@ from dataclasses import replace
 import lending
 import pytest
 import torch
-from asking import accepted, driven, proposed, query_of, towards
+from asking import class_goals, make_query, meets_goals, run_dialogue, run_method
 
 import tdce
 from tdce._core.noise import Noise
@@ -42,7 +42,7 @@ def test_everything_is_valid_then_and_no_valid_answer_gets_worse(explainer, name
     task = explainer.fitted_.task()
     x = task.encoder.encode(people).float()
     objective = Objective(
-        task, query_of(task, x, towards(1, x)), Noise(x, 0), DiffusionSearch().closeness, torch.ones(80).long()
+        task, make_query(task, x, class_goals(1, x)), Noise(x, 0), DiffusionSearch().closeness, torch.ones(80).long()
     )
     total = []
     for found in (plain, back):
@@ -58,9 +58,9 @@ def test_the_dial_is_heeded(explainer):
     """As close as possible costs less than most likely, or as much where there is nothing to choose."""
     task = explainer.fitted_.task()
     x = task.encoder.encode(lending.refused(explainer, 8)).float()
-    objective = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 1.0, torch.ones(8).long())
+    objective = Objective(task, make_query(task, x, class_goals(1, x)), Noise(x, 0), 1.0, torch.ones(8).long())
     method = Refined(METHODS["nice"]()).fit(task)
-    found = (proposed(method, x, towards(1, x), closeness=closeness) for closeness in (1.0, 0.0))
+    found = (run_method(method, x, class_goals(1, x), closeness=closeness) for closeness in (1.0, 0.0))
     close, likely = (objective.cost(x_cf, torch.arange(8)) for x_cf in found)
     assert (close <= likely + 1e-5).all()
     assert (close < likely - 1e-3).any()
@@ -71,6 +71,6 @@ def test_where_there_is_nobody_people_are_drawn(explainer):
     task = replace(explainer.fitted_.task(), memo={})
     lone = replace(task, synthetic=task.synthetic[:0])
     x = task.encoder.encode(lending.refused(explainer, 4)).float()
-    goals = towards(1, x)
-    search = Refined(Guided(start=0.0)).fit(lone).search(query_of(lone, x, goals), Noise(x, 0))
-    assert accepted(lone, driven(search, lone, x, goals), goals).all()
+    goals = class_goals(1, x)
+    search = Refined(Guided(start=0.0)).fit(lone).search(make_query(lone, x, goals), Noise(x, 0))
+    assert meets_goals(lone, run_dialogue(search, lone, x, goals), goals).all()

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import torch
 import toys
-from asking import accepted, driven, limits_of, query_of, towards
+from asking import class_goals, feasible_set, make_query, meets_goals, run_dialogue
 from torch import Tensor, nn
 
 import tdce
@@ -40,12 +40,14 @@ def scene(explainer) -> tuple[Task, Tensor, Goals]:
     """A task, encoded refused rows (64, width) and their goals."""
     fitted = explainer.fitted_
     x = fitted.encoder.encode(lending.refused(explainer, 64)).float()
-    return fitted.task(), x, towards(fitted.classes.index("yes"), x)
+    return fitted.task(), x, class_goals(fitted.classes.index("yes"), x)
 
 
 def objective_of(scene, closeness: float = 0.8) -> Objective:
     task, x, goals = scene
-    return Objective(task, query_of(task, x, goals), Noise(x, 0), closeness, goals.target_class(torch.zeros(len(x), 2)))
+    return Objective(
+        task, make_query(task, x, goals), Noise(x, 0), closeness, goals.target_class(torch.zeros(len(x), 2))
+    )
 
 
 # The objective
@@ -167,7 +169,9 @@ def test_along_the_dial_cost_falls_and_energy_rises(explainer, scene):
     task, _, _ = scene
     people = lending.refused(explainer, 200)
     x = task.encoder.encode(people).float()
-    objective = Objective(task, query_of(task, x, towards(1, x)), Noise(x, 0), 0.5, torch.ones(200, dtype=torch.long))
+    objective = Objective(
+        task, make_query(task, x, class_goals(1, x)), Noise(x, 0), 0.5, torch.ones(200, dtype=torch.long)
+    )
     found = []
     for closeness in (0.0, 0.3, 0.6, 0.8, 1.0):
         answer = explainer.explain(people, closeness=closeness)
@@ -216,7 +220,7 @@ def test_the_best_whole_people_have_the_smallest_objective_and_agree_on_what_can
     )
     agree = (pool.x[:, frozen] == x[3, frozen]).all(dim=1).nonzero().squeeze(1)
     own = Objective(
-        task, query_of(task, pool.x, goals), Noise(pool.x, 0), closeness, objective.y[:1].expand(len(pool.x))
+        task, make_query(task, pool.x, goals), Noise(pool.x, 0), closeness, objective.y[:1].expand(len(pool.x))
     )
     energy = own.energy(pool.x[agree], agree)
     total = objective.total(objective.cost(pool.x[agree], torch.full_like(agree, 3)), energy)
@@ -335,7 +339,7 @@ def test_the_best_and_the_cheapest_of_each_row_each_once(scene):
 
 def test_a_row_without_a_candidate_gets_the_nearest_miss(scene):
     task, x, goals = scene
-    made = Candidates(query_of(task, x, goals), objective_of(scene))
+    made = Candidates(make_query(task, x, goals), objective_of(scene))
     margin = torch.tensor([[-3.0], [-1.0], [-2.0], [MIN_MARGIN / 2]], dtype=torch.double)
     reply = SimpleNamespace(x=x[:4, None] + 1, margin=margin, met=margin >= 0)
     good = made.screen(reply, torch.tensor([0, 0, 0, 1]))
@@ -356,7 +360,7 @@ def test_of_two_searches_joined_the_nearer_miss_is_kept(scene):
 
 def test_nothing_is_asked_about_candidates_that_are_settled(scene):
     task, x, goals = scene
-    query = query_of(task, x, goals)
+    query = make_query(task, x, goals)
     near = Candidates(query, objective_of(scene))
     people = ExemplarPool.of(task, goals.kinds[0]).x
     near.add(torch.cat([people[:2], people[:2]]), torch.tensor([0, 1, 2, 3]))
@@ -425,7 +429,7 @@ def test_where_nobody_is_refused_no_value_has_an_effect():
 def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_the_first_alone():
     """One row lacks 5, so that a and b are enough, one lacks more than there is, and nobody is what the first wants."""
     task, x, goals = five(), torch.tensor([ROW] * 3), Goals.of([Class(2), Class(1), Class(1)])
-    query = query_of(task, x, goals)
+    query = make_query(task, x, goals)
     ask = next(
         DiffusionSearch().fit(task).parts(query, Candidates(query, None), torch.tensor([-9.0, -5.0, -9.0]), slice(8))
     )
@@ -437,7 +441,7 @@ def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_t
 
 def test_parts_are_the_same_however_many_rows_are_compared_at_a_time(scene, monkeypatch):
     task, x, goals = scene
-    query = query_of(task, x, goals)
+    query = make_query(task, x, goals)
 
     def asked() -> Tensor:
         ask = next(
@@ -456,7 +460,7 @@ def test_the_person_is_chosen_of_whom_the_least_should_be_enough():
     far = [0.0, 0.0, 5.0, 1.0, 0.0]
     task = replace(five(), synthetic=torch.tensor([PERSON, far, [2.0, 0.0, 0.0, 0.0, 0.0], ROW]))
     x = torch.tensor([ROW])
-    query = query_of(task, x, towards(1, x))
+    query = make_query(task, x, class_goals(1, x))
     ask = next(
         DiffusionSearch(exemplars=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0]), slice(1))
     )
@@ -469,10 +473,10 @@ def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
     encoder = toys.encoder("ab", c=2)
     task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.0), x[:, 0]], dim=1), torch.zeros(1, 4))
     x = torch.tensor([[1.0, 0.3, 1.0, 0.0]])
-    query = query_of(task, x, towards(1, x))
+    query = make_query(task, x, class_goals(1, x))
     near = Candidates(query, None)
     near.add(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]))
-    driven(DiffusionSearch().fit(task).bisect(query, near), task, x, towards(1, x))
+    run_dialogue(DiffusionSearch().fit(task).bisect(query, near), task, x, class_goals(1, x))
     assert torch.equal(near.x[2:], torch.tensor([[3.125, 0.3, 0.0, 1.0]]))  # b to the last bit
 
 
@@ -484,10 +488,10 @@ def test_a_candidate_steps_off_the_boundary_only_if_it_is_on_it_and_if_that_cost
     encoder = Encoder((replace(column, column=replace(column.column, step=0.25)),))
     task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.125), x[:, 0]], dim=1), torch.zeros(1, 1))
     x = torch.zeros(1, 1)
-    query = query_of(task, x, towards(1, x))
+    query = make_query(task, x, class_goals(1, x))
     near = Candidates(query, SimpleNamespace(cost=lambda x_cf, at: price * x_cf[:, 0]))
     near.add(torch.tensor([[3.25], [5.0]]), torch.tensor([0, 0]))
-    near = driven(DiffusionSearch().fit(task).step_off_boundary(query, near), task, x, towards(1, x))
+    near = run_dialogue(DiffusionSearch().fit(task).step_off_boundary(query, near), task, x, class_goals(1, x))
     assert sorted(near.x[:, 0].tolist()) == [end, 5.0]
 
 
@@ -495,11 +499,11 @@ def test_what_is_better_with_a_change_less_takes_its_place_and_what_is_not_is_se
     """a says how bad a candidate is, and b above 3 is needed: a goes back, then nothing can."""
     task = toys.task(toys.encoder("ab"), lambda x: torch.stack([x[:, 1] * 0 + 3, x[:, 1]], dim=1), torch.zeros(1, 2))
     x = torch.tensor([[1.0, 0.0]])
-    query = query_of(task, x, towards(1, x))
+    query = make_query(task, x, class_goals(1, x))
     near = Candidates(query, Listed(task))
     near.add(torch.tensor([[4.0, 5.0]]), torch.tensor([0]))
     for settled in (False, True):
-        near = driven(DiffusionSearch().fit(task).revert(query, near), task, x, towards(1, x))
+        near = run_dialogue(DiffusionSearch().fit(task).revert(query, near), task, x, class_goals(1, x))
         assert near.x.tolist() == [[1, 5]]
         assert near.settled.tolist() == [settled]
 
@@ -512,7 +516,7 @@ def test_no_change_can_be_undone_with_a_better_objective(explainer, scene):
     task, _, _ = scene
     people = lending.refused(explainer, 100)
     x = task.encoder.encode(people).float()
-    query = query_of(task, x, towards(1, x))
+    query = make_query(task, x, class_goals(1, x))
     objective = Objective(task, query, Noise(x, 0), DiffusionSearch().closeness, torch.ones(100, dtype=torch.long))
     raw = explainer.explain(people, n=3).explanation.raw
     several = 0
@@ -522,7 +526,7 @@ def test_no_change_can_be_undone_with_a_better_objective(explainer, scene):
         before = objective.total(objective.cost(x_cf, torch.arange(100)), objective.energy(x_cf, torch.arange(100)))
         for feature, members in enumerate(task.space.members):
             less = torch.where(members, x, x_cf)
-            valid = task.oracle(task.encoder.unembed(less), towards(1, x)).margin >= MIN_MARGIN
+            valid = task.oracle(task.encoder.unembed(less), class_goals(1, x)).margin >= MIN_MARGIN
             after = objective.total(objective.cost(less, torch.arange(100)), objective.energy(less, torch.arange(100)))
             tried = moved[:, feature] & (moved.sum(dim=1) > 1)
             assert not (tried & valid & (after < before - 1e-5)).any()
@@ -541,7 +545,7 @@ def test_a_model_without_gradients_gets_the_same_answers(scene):
     task, x, goals = scene
     blind = replace(task, guide=None, memo={})
     one, two = (
-        driven(DiffusionSearch().fit(each).search(query_of(each, x, goals), Noise(x, 3)), each, x, goals)
+        run_dialogue(DiffusionSearch().fit(each).search(make_query(each, x, goals), Noise(x, 3)), each, x, goals)
         for each in (task, blind)
     )
     assert torch.equal(one, two)
@@ -552,22 +556,24 @@ def test_where_no_person_will_do_people_are_drawn_with_what_cannot_change(scene)
     task, x, _ = scene
     owner = torch.zeros(task.space.width)
     owner[task.space.places["housing"][task.encoder.schema["housing"].categories.index("own")]] = 1.0
-    able = accepted(task, torch.where(task.space.mask(["housing"]), owner, x), towards(1, x))
+    able = meets_goals(task, torch.where(task.space.mask(["housing"]), owner, x), class_goals(1, x))
     assert able.sum() > 0
     rows = x[able][torch.arange(64) % int(able.sum())]
     frozen = task.space.mask(["income", "debt"])
     lone = replace(task, synthetic=task.synthetic[:0], mutable=~frozen, memo={})
-    goals = towards(1, rows)
-    found = driven(DiffusionSearch().fit(lone).search(query_of(lone, rows, goals), Noise(rows, 0)), lone, rows, goals)
-    assert accepted(lone, found, goals).float().mean() > 0.7
+    goals = class_goals(1, rows)
+    found = run_dialogue(
+        DiffusionSearch().fit(lone).search(make_query(lone, rows, goals), Noise(rows, 0)), lone, rows, goals
+    )
+    assert meets_goals(lone, found, goals).float().mean() > 0.7
     assert torch.equal(found[:, frozen], rows[:, frozen])
 
 
 def test_where_nobody_nearer_will_do_people_further_away_are_asked_about(scene):
     task, x, goals = scene[0], scene[1][:4], scene[2].take(torch.arange(4))
-    query = query_of(task, x, goals)
+    query = make_query(task, x, goals)
     asked = Candidates(query, Objective(task, query, Noise(x, 0), 0.8, torch.ones(4, dtype=torch.long)))
-    driven(DiffusionSearch().fit(task).last_resort(query, asked.unsolved(), asked, None), task, x, goals)
+    run_dialogue(DiffusionSearch().fit(task).last_resort(query, asked.unsolved(), asked, None), task, x, goals)
     assert not asked.unsolved().any()
 
 
@@ -576,9 +582,9 @@ def test_people_who_are_drawn_are_of_the_class_that_is_wanted(scene, monkeypatch
     monkeypatch.setattr("tdce.methods.search.LAST_RESORT_DRAWS", 1)
     task, x, goals = scene
     lone = replace(task, synthetic=task.synthetic[:0], memo={})
-    query = query_of(lone, x, goals)
+    query = make_query(lone, x, goals)
     asked = Candidates(query, objective_of(scene))
-    driven(DiffusionSearch().fit(lone).last_resort(query, asked.unsolved(), asked, Noise(x, 0)), lone, x, goals)
+    run_dialogue(DiffusionSearch().fit(lone).last_resort(query, asked.unsolved(), asked, Noise(x, 0)), lone, x, goals)
     assert asked.unsolved().float().mean() < 0.2
 
 
@@ -605,7 +611,9 @@ def test_candidates_are_judged_inside_each_rows_own_limits():
     """Debt may only grow and income only within a range: what is called valid is valid as it is returned."""
     frame = lending.table()
     schema = Schema.infer(frame, "decision").change("debt", direction="increase").change("income", low=1000, high=5000)
-    made = tdce.Explainer(hidden=64, steps=400, progress="silent").fit(frame, label="decision", favourable="yes", schema=schema)
+    made = tdce.Explainer(hidden=64, steps=400, progress="silent").fit(
+        frame, label="decision", favourable="yes", schema=schema
+    )
     people = lending.refused(made, 60)
     answer = made.explain(people).to_frame()
     assert (answer["debt"].to_numpy() >= people["debt"].to_numpy()).all()
@@ -626,7 +634,7 @@ def test_a_missing_category_is_never_proposed_and_leaves_the_block_whole():
     proposal = x.clone()
     block = list(task.space.places["housing"])
     proposal[:, block] = torch.eye(len(block))[-1]  # the last weight means missing
-    settled = task.encoder.embed(limits_of(task, x).snap(proposal)).float()[:, block]
+    settled = task.encoder.embed(feasible_set(task, x).snap(proposal)).float()[:, block]
     assert torch.equal(settled.sum(dim=1), torch.ones(64))
     assert torch.equal(settled[:, -1], x[:, block[-1]])
 

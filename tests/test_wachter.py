@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 import toys
-from asking import driven, limits_of, proposed, query_of, towards
+from asking import class_goals, feasible_set, make_query, run_dialogue, run_method
 
 from tdce.methods.baselines.descent import Closest, descend, l1
 from tdce.methods.baselines.wachter import Wachter, inverse_mad
@@ -29,7 +29,7 @@ def toy(encoder, weights, bias, mutable=None):
 
 def run(method, task, x):
     x = torch.tensor(x)
-    return proposed(method.fit(task), x, towards(1, x))
+    return run_method(method.fit(task), x, class_goals(1, x))
 
 
 NUMBERS = toys.encoder("ab")
@@ -126,9 +126,9 @@ def test_rows_that_cannot_flip_come_back_settled():
 
 def test_the_closest_flip_is_kept_and_until_there_is_one_the_latest():
     task = toy(NUMBERS, [1.0, 0.0], -1.0, [True, False])
-    feasible = limits_of(task, torch.zeros(2, 2))
-    goals = towards(1, feasible.x)
-    closest = Closest(query_of(task, feasible.x, goals), l1)
+    feasible = feasible_set(task, torch.zeros(2, 2))
+    goals = class_goals(1, feasible.x)
+    closest = Closest(make_query(task, feasible.x, goals), l1)
 
     def offer(candidates):
         (flips,) = drive([closest.offer(torch.tensor(candidates))], [Block(feasible, goals)], task.oracle)
@@ -149,6 +149,6 @@ def test_a_candidate_counts_where_its_row_may_not_go():
     a, b = NUMBERS.columns
     task = toy(Encoder((replace(a, column=replace(a.column, direction="decrease")), b)), [1.0, 0.0], -1.0)
     x = torch.zeros(1, 2)
-    closest = Closest(query_of(task, x, towards(1, x)), l1)
-    assert driven(closest.offer(torch.tensor([[[2.0, 0.0]]])), task, x, towards(1, x)).all()
+    closest = Closest(make_query(task, x, class_goals(1, x)), l1)
+    assert run_dialogue(closest.offer(torch.tensor([[[2.0, 0.0]]])), task, x, class_goals(1, x)).all()
     assert closest.x_cf.tolist() == [[2.0, 0.0]]

@@ -12,7 +12,7 @@ from tdce._core.arguments import check_path as check_path
 from tdce._core.arguments import check_sequence as check_sequence
 from tdce._core.arguments import check_texts as check_texts
 from tdce._core.arguments import is_integer as is_integer
-from tdce._core.deterministic import nearest_rows_exact as nearest_rows_exact
+from tdce._core.deterministic import find_nearest as find_nearest
 from tdce._core.deterministic import pad_rows as pad_rows
 from tdce._core.errors import InputError as InputError
 from tdce._core.errors import NotFittedError as NotFittedError

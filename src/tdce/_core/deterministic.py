@@ -71,7 +71,7 @@ def squared_distances(rows: Tensor, others: Tensor) -> Tensor:
     return away.clamp_min_(0).div_(TIE).round_()
 
 
-def nearest_rows_exact(rows: Tensor, others: Tensor, count: int) -> Tensor:
+def find_nearest(rows: Tensor, others: Tensor, count: int) -> Tensor:
     """(n, count) positions of the nearest of the others, nearest first; of equally near ones the earlier."""
     unique = torch.arange(len(others), dtype=torch.double) / len(others)  # less than one unit of distance
     found = [

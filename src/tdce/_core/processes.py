@@ -14,6 +14,9 @@ from threading import Thread
 @contextmanager
 def ignore_sigint() -> Iterator[None]:
     """Ctrl-C goes to every process of a terminal; a worker started in here leaves it to its parent."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows, where Ctrl-C reaches the workers too
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

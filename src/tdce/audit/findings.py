@@ -1,4 +1,4 @@
-"""What was found when evidence was checked, for scripts and for people."""
+"""Findings: the result of checking evidence, for scripts and for people."""
 
 from __future__ import annotations
 
@@ -9,67 +9,74 @@ from typing import Any
 from tdce.audit.reading import Problem
 from tdce.explainer import machine
 
-MOST_PROBLEMS = 100_000  # problems that are kept
-CHAIN = ("", "hash", "previous", "number", "lines", "record")  # fields by which a line hangs in the chain
+MAX_PROBLEMS = 100_000  # that are kept
+CHAIN_FIELDS = ("", "hash", "previous", "number", "lines", "record")  # that link a line to the chain
 
 
 @dataclass
 class Findings:
-    """What was found; `problems` has all that does not hold."""
+    """The result of `verify`; `problems` lists what does not hold."""
 
     lines: int = 0
     answers: int = 0
-    rows: int = 0  # that these are about
-    written: str = ""  # when, as the first line says
+    rows: int = 0  # that were answered
+    written: str = ""  # when, according to the first line
     complete: bool = False  # whether there is a last line
     signed_by: str = ""  # the public key of the signature; empty: none
-    decisions: int | None = None  # answers of which the model says what is recorded; None: not checked
-    repeated: int | None = None  # answers that are the same to the bit; None: the question was not asked again
-    cells_off: int = 0  # cells that are not, in the others
-    largest_off: float = 0.0  # the largest difference of two numbers among them
-    elsewhere: list[dict[str, str]] = field(default_factory=list)  # machines of the record that differ from this one
+    decisions: int | None = None  # answers for which the model decides as recorded; None: not checked
+    replayed: int | None = None  # answers that are the same to the bit when replayed; None: not replayed
+    different_cells: int = 0  # in the other answers
+    largest_difference: float = 0.0  # of two numbers among these
+    other_machines: list[dict[str, str]] = field(
+        default_factory=list
+    )  # machines that answered and differ from this one
     notes: list[str] = field(default_factory=list)  # what could not be checked, and why
     problems: list[Problem] = field(default_factory=list)
     count: int = 0  # of all problems, also of those that are not kept
 
     @property
     def holds(self) -> bool:
+        """Whether there is no problem."""
         return self.count == 0
 
     def add(self, *problems: Problem) -> None:
         self.count += len(problems)
-        self.problems += problems[: max(0, MOST_PROBLEMS - len(self.problems))]
+        self.problems += problems[: max(0, MAX_PROBLEMS - len(self.problems))]
 
-    def summary(self, known: bool) -> list[tuple[str, str]]:
-        """For people, by subject; `known`: whether a public key was given."""
-        broken = sum(problem.field in CHAIN for problem in self.problems)
-        answers = f"{self.answers:,} answers to {self.rows:,} rows, written {self.written or 'nobody knows when'}"
+    def summary(self, has_public_key: bool) -> list[tuple[str, str]]:
+        """Pairs of a subject and a text for people; `has_public_key`: whether one was given."""
+        broken = sum(problem.field in CHAIN_FIELDS for problem in self.problems)
+        answers = f"{self.answers:,} answers to {self.rows:,} rows, written {self.written or 'at an unknown time'}"
         signature = f"by {self.signed_by[:16]}…" if self.signed_by else "none"
-        if self.signed_by and not known:
-            signature += "; whose key that is, only you can know: give it, --public-key FILE"
-        said = [
+        if self.signed_by and not has_public_key:
+            signature += "; to check whose key that is, give the signer's: --public-key FILE"
+        lines = [
             ("record", f"{answers}; {'complete' if self.complete else 'not complete'}"),
             ("chain", f"broken in {broken:,} places" if broken else f"intact over {self.lines:,} lines"),
             ("signature", signature),
-            ("verdicts", _of(self.decisions, self.answers, "reproduced")),
-            ("values", _of(self.repeated, self.answers, "reproduced to the bit") + self._off()),
+            ("decisions", _share(self.decisions, self.answers, "reproduced")),
+            ("values", _share(self.replayed, self.answers, "reproduced to the bit") + self._differences()),
         ]
-        said += [
-            ("elsewhere", f"answered on {_where(each)}; this is {_where(machine())}") for each in self.elsewhere[:3]
+        lines += [
+            ("machine", f"answered on {_describe_machine(each)}; this is {_describe_machine(machine())}")
+            for each in self.other_machines[:3]
         ]
-        return said + [("remark", note) for note in self.notes]
+        return lines + [("note", note) for note in self.notes]
 
-    def _off(self) -> str:
-        return f"; {self.cells_off:,} cells differ, by up to {self.largest_off:g}" if self.cells_off else ""
+    def _differences(self) -> str:
+        if not self.different_cells:
+            return ""
+        return f"; {self.different_cells:,} cells differ, by up to {self.largest_difference:g}"
 
     def to_json(self) -> dict[str, Any]:
+        """Values for JSON, as `tdce verify --json` prints them."""
         return {"holds": self.holds, **asdict(self), "problems": [each._asdict() for each in self.problems]}
 
 
-def _of(some: int | None, all_of: int, words: str) -> str:
-    return "not checked" if some is None else f"{some:,} of {all_of:,} {words}"
+def _share(part: int | None, whole: int, text: str) -> str:
+    return "not checked" if part is None else f"{part:,} of {whole:,} {text}"
 
 
-def _where(its: Mapping[str, str]) -> str:
+def _describe_machine(its: Mapping[str, str]) -> str:
     versions = ", ".join(f"{name} {its[name]}" for name in ("tdce", "torch", "numpy", "python"))
     return f"{its['instructions']} ({versions})"

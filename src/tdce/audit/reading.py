@@ -1,4 +1,4 @@
-"""Reading evidence that is not trusted: line by line, each of the right form, each hanging on the one before."""
+"""Reading evidence that is not trusted: line by line, each checked for its form and its link to the one before."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ from tdce._core import (
     or_null,
     strict_json,
 )
-from tdce.audit.chain import START, seal_line
-from tdce.audit.record import FORMAT, Record
+from tdce.audit.chain import GENESIS_HASH, seal_line
+from tdce.audit.record import EVIDENCE_FORMAT, Record
 from tdce.explainer import canonical
 from tdce.methods import MOST_OPTIONS, MOST_REASONS, Status
 
-LONGEST = 2**24  # bytes of a line
-MOST_LINES = 2**53
+MAX_LINE_BYTES = 2**24
+MAX_COUNT = 2**53
 
 HASH = Rule("64 hexadecimal digits", lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{64}", v) is not None)
-COUNT = integer_rule(0, MOST_LINES)
-BUDGET = integer_rule(1, MOST_LINES)
+COUNT = integer_rule(0, MAX_COUNT)
+BUDGET = integer_rule(1, MAX_COUNT)
 SCORE = number_rule(-LARGEST, LARGEST)
 SHARE = or_null(number_rule(0, 1))
+VERSION = Rule(str(EVIDENCE_FORMAT), lambda v: v is not True and v == EVIDENCE_FORMAT)
 VALUE = Rule("text, a number or true/false", is_value)
 STATUS = Rule(f"one of {listing(Status)}", lambda v: isinstance(v, str) and v in list(Status))
 TIME = Rule(
@@ -53,16 +54,16 @@ REASONS = Rule(
     lambda v: (
         isinstance(v, list)
         and len(v) <= MOST_REASONS
-        and all(_pair(each) and (each[1] is None or SCORE.holds(each[1])) for each in v)
+        and all(_is_pair(each) and (each[1] is None or SCORE.holds(each[1])) for each in v)
     ),
 )
 COSTS = Rule(
     "a list of pairs, a name and a number",
-    lambda v: isinstance(v, list) and all(_pair(each) and SCORE.holds(each[1]) for each in v),
+    lambda v: isinstance(v, list) and all(_is_pair(each) and SCORE.holds(each[1]) for each in v),
 )
 CHANGES = Rule(
     "a list of changes: a name, the value before and the value after",
-    lambda v: isinstance(v, list) and all(_named(each, 3) and CELLS.holds(each[1:]) for each in v),
+    lambda v: isinstance(v, list) and all(_is_named_list(each, 3) and CELLS.holds(each[1:]) for each in v),
 )
 SIGNATURE = {
     "algorithm": Rule("Ed25519", lambda v: v == "Ed25519"),
@@ -82,17 +83,16 @@ QUESTION = {
     "robust": or_null(OBJECT),
 }
 RETRAINING = {
-    "models": integer_rule(1, MOST_LINES),
+    "models": integer_rule(1, MAX_COUNT),
     "seed": or_null(integer_rule(0, LAST_SEED)),
     "table": or_null(HASH),
 }
 MODEL = {"output": TEXT, "kind": TEXT, "name": TEXT, "digest": TEXT, "versions": OBJECT}
-LINKS = {"previous": HASH, "hash": HASH}
-FORMS: dict[str, dict[str, Any]] = {
+LINK_FIELDS = {"previous": HASH, "hash": HASH}
+RECORD_FIELDS: dict[str, dict[str, Any]] = {
     "head": {
-        "number": COUNT, "format": Rule(str(FORMAT), lambda v: v is not True and v == FORMAT), "written": TIME,
-        "artefact": HASH, "model": LIST, "schema": HASH, "laws": HASH, "columns": NAMES,
-        "method": {"name": TEXT, "settings": OBJECT}, "question": QUESTION, "private": FLAG, "machine": MACHINE,
+        "number": COUNT, "format": VERSION, "written": TIME, "artefact": HASH, "model": LIST, "schema": HASH,
+        "laws": HASH, "columns": NAMES, "method": {"name": TEXT, "settings": OBJECT}, "question": QUESTION, "private": FLAG, "machine": MACHINE,
     },
     "machine": {"number": COUNT, "machine": MACHINE},
     "block": {"number": COUNT, "rows": COUNT, "max_model_rows": BUDGET},
@@ -103,9 +103,9 @@ FORMS: dict[str, dict[str, Any]] = {
     },
     "end": {"number": COUNT, "lines": COUNT, "signature": or_null(OBJECT)},
 }  # fmt: skip
-"""By the kind of record: exactly these names, each with such a value; schema.json says the same to others."""
+"""The fields of each kind of record, all of them required; schema.json says the same to other programs."""
 
-PRIVATE = {
+PRIVATE_FIELDS = {  # of an answer that holds hashes in place of values
     "row": HASH,
     "values": HASH,
     "changes": NAMES,
@@ -118,79 +118,84 @@ class Problem(NamedTuple):
 
     line: int  # from 1; 0: the file as a whole
     field: str  # empty: the line as a whole
-    words: str
+    message: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.words}" if self.line else self.words
+        return f"line {self.line}: {self.message}" if self.line else self.message
 
 
-class Read(NamedTuple):
-    """One line."""
+class LineRead(NamedTuple):
+    """One line of evidence, as it was read."""
 
     line: int
-    record: Record | None  # None: it cannot be used
+    record: Record | None  # None: it is not a record of evidence
     problems: list[Problem]
 
 
-def lines(path: Path) -> Iterator[Read]:
-    """Every line of a file, with what is wrong in its form and in its links. Memory does not grow with the file."""
-    previous, private, last, expected = START, False, "", 0
-    for place, whole in enumerate(_split(path)):
-        record, problems = _checked(whole, place, private)
+def read_lines(path: Path) -> Iterator[LineRead]:
+    """Every line of a file, with the problems of its form and of its links. Memory does not grow with the file."""
+    previous, private, last, expected = GENESIS_HASH, False, "", 0
+    for place, content in enumerate(_split(path)):
+        record, problems = _parse_line(content, place, private)
         if record is not None:
             kind = record["record"]
             if (place == 0) != (kind == "head"):
-                words = "it is not the first line of evidence" if place == 0 else "there is a second first line"
-                problems.append(Problem(place + 1, "record", words))
+                message = "it is not a first line of evidence" if place == 0 else "there is a second first line"
+                problems.append(Problem(place + 1, "record", message))
             if last == "end":
                 problems.append(Problem(place + 1, "record", "it comes after the last line"))
             if record["number"] != expected:
                 problems.append(Problem(place + 1, "number", f"its number is {record['number']}, not {expected}"))
             if record["previous"] != previous:
-                words = "it does not follow the line before: a line was altered, dropped, inserted or moved"
-                problems.append(Problem(place + 1, "previous", words))
+                message = "it does not follow the line before: a line was altered, dropped, inserted or moved"
+                problems.append(Problem(place + 1, "previous", message))
             if kind == "end" and record["lines"] != place:
-                words = f"it says that {record['lines']:,} lines are before it, but there are {place:,}"
-                problems.append(Problem(place + 1, "lines", words))
+                message = f"it says that there are {record['lines']:,} lines before it, but there are {place:,}"
+                problems.append(Problem(place + 1, "lines", message))
             private = record["private"] if kind == "head" else private
             previous, last, expected = record["hash"], kind, record["number"]
         expected += 1
-        yield Read(place + 1, record, problems)
+        yield LineRead(place + 1, record, problems)
 
 
 def _split(path: Path) -> Iterator[bytes]:
+    """The lines of a file, up to the first that is too long."""
     try:
         with path.open("rb") as file:
-            while whole := file.readline(LONGEST + 1):
-                yield whole
-                if len(whole) > LONGEST:
+            while content := file.readline(MAX_LINE_BYTES + 1):
+                yield content
+                if len(content) > MAX_LINE_BYTES:
                     return
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def _checked(whole: bytes, number: int, private: bool) -> tuple[Record | None, list[Problem]]:
-    """A line's record, if it has the form of one, and what is wrong with it."""
+def _parse_line(content: bytes, number: int, private: bool) -> tuple[Record | None, list[Problem]]:
+    """The record of a line, if it has the form of one, and the problems of the line."""
 
-    def wrong(words: str, field: str = "") -> tuple[None, list[Problem]]:
-        return None, [Problem(number + 1, field, words)]
+    def reject(message: str, field: str = "") -> tuple[None, list[Problem]]:
+        return None, [Problem(number + 1, field, message)]
 
-    if len(whole) > LONGEST:
-        return wrong(f"it is longer than {LONGEST:,} bytes; what follows is not read")
-    if not whole.endswith(b"\n"):
-        return wrong("the file ends within this line")
+    if len(content) > MAX_LINE_BYTES:
+        return reject(f"it is longer than {MAX_LINE_BYTES:,} bytes; what follows is not read")
+    if not content.endswith(b"\n"):
+        return reject("the file ends within this line")
     try:
-        record = strict_json(whole)
+        record = strict_json(content)
     except ValueError as error:
-        return wrong(f"it is not JSON as evidence has it ({error})")
-    if not isinstance(record, dict) or not isinstance(record.get("record"), str) or record["record"] not in FORMS:
-        return wrong(f"it is no record of evidence; known: {listing(FORMS)}", "record")
+        return reject(f"it is not strict JSON ({error})")
+    if (
+        not isinstance(record, dict)
+        or not isinstance(record.get("record"), str)
+        or record["record"] not in RECORD_FIELDS
+    ):
+        return reject(f"it is not a record of evidence; known: {listing(RECORD_FIELDS)}", "record")
     kind = record["record"]
-    form = {"record": TEXT, **FORMS[kind], **LINKS}
+    fields = {"record": TEXT, **RECORD_FIELDS[kind], **LINK_FIELDS}
     if private and kind == "answer":
-        form |= PRIVATE
+        fields |= PRIVATE_FIELDS
     try:
-        check_json(record, form, "")
+        check_json(record, fields, "")
         for model in record["model"] if kind == "head" else ():
             check_json(model, MODEL, "model")
         if kind == "head" and record["question"]["robust"] is not None:
@@ -198,23 +203,23 @@ def _checked(whole: bytes, number: int, private: bool) -> tuple[Record | None, l
         if kind == "end" and record["signature"] is not None:
             check_json(record["signature"], SIGNATURE, "signature")
     except InputError as error:
-        return wrong(str(error), _field(str(error), form))
-    line, own = seal_line(canonical({key: value for key, value in record.items() if key != "hash"}))
-    if line.replace(own, record["hash"]).encode() != whole:
-        return record, [Problem(number + 1, "", "it is not written the way tdce writes one")]
-    if record["hash"] != own:
+        return reject(str(error), _field(str(error), fields))
+    line, own_hash = seal_line(canonical({key: value for key, value in record.items() if key != "hash"}))
+    if line.replace(own_hash, record["hash"]).encode() != content:
+        return record, [Problem(number + 1, "", "it is not written as tdce writes a line")]
+    if record["hash"] != own_hash:
         return record, [Problem(number + 1, "hash", "it was altered: its content does not match its hash")]
     return record, []
 
 
-def _field(words: str, form: Record) -> str:
-    """Which field a message speaks of."""
-    return next((name for name in form if re.search(rf"\b{name}\b", words)), "")
+def _field(message: str, fields: Record) -> str:
+    """The field that a message is about."""
+    return next((name for name in fields if re.search(rf"\b{name}\b", message)), "")
 
 
-def _named(value: Any, size: int) -> bool:
+def _is_named_list(value: Any, size: int) -> bool:
     return isinstance(value, list) and len(value) == size and NAME.holds(value[0])
 
 
-def _pair(value: Any) -> bool:
-    return _named(value, 2)
+def _is_pair(value: Any) -> bool:
+    return _is_named_list(value, 2)

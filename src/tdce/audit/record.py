@@ -1,4 +1,4 @@
-"""One answer as records: what is in a line of evidence, and the one way to write and to hash it."""
+"""Records: what a line of evidence holds about an answer, and the one way to write it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from tdce._core import InputError, Name, plain, same, show
+from tdce._core import InputError, plain, same, show
 from tdce.explainer import Cell, Provenance, canonical, digest, json_cells, json_label, row_hashes
 from tdce.methods import MOST_REASONS, Explanation, Line, Question
 from tdce.schema import Schema
 
-FORMAT = 1
-ABOUT = '{"about":'  # how the first line of a piece begins
-ASKED = ',"asked":'  # what follows the label in the line of an answer
+EVIDENCE_FORMAT = 1
+BLOCK_PREFIX = '{"about":'  # how the head line of a block begins
+AFTER_LABEL = ',"asked":'  # what follows the label in the line of an answer
 
 Record = dict[str, Any]
 
 
-class Answered(Protocol):
-    """What evidence needs of an answer."""
+class AnswerLike(Protocol):
+    """What evidence needs to know of an answer."""
 
     @property
     def rows(self) -> pd.DataFrame: ...
@@ -39,63 +39,64 @@ class Answered(Protocol):
     def lines(self) -> list[list[Line]]: ...
 
 
-def block_lines(answer: Answered, secret: bytes | None = None, budget: int | None = None) -> Iterator[str]:
-    """One block of answers, not yet linked, so that blocks can be made in any order and by any process: a line about
-    question and machine, then one per answer. `budget`: of all blocks together, if each was given a share of it."""
-    came, share = origin(answer), answer.question.max_model_rows
-    first = {"about": about(answer, secret is not None, budget), "machine": dict(came.machine)}
+def block_lines(answer: AnswerLike, secret: bytes | None = None, budget: int | None = None) -> Iterator[str]:
+    """The lines of one block, not yet linked, so that any process can make blocks in any order: a head line about
+    question and machine, then one line per answer. `budget`: the query budget of all blocks, if each has a share."""
+    provenance, share = require_provenance(answer), answer.question.max_model_rows
+    head = {"about": describe_run(answer, secret is not None, budget), "machine": dict(provenance.machine)}
     if share is not None:
-        first["block"] = {"rows": len(answer.rows), "max_model_rows": share}
-    yield canonical(first) + "\n"
-    for record in records(answer, secret):
+        head["block"] = {"rows": len(answer.rows), "max_model_rows": share}
+    yield canonical(head) + "\n"
+    for record in answer_records(answer, secret):
         yield canonical(record) + "\n"
 
 
-def relabelled(line: str, label: Any, secret: bytes | None = None) -> str:
-    """A line of a piece about another row: whoever made it counted the rows of its block only."""
-    own = canonical(json_label(label) if secret is None else digest("label", json_label(label), secret))
-    _, asked, rest = line.partition(ASKED)
-    return f'{{"row":{own}{asked}{rest}'
+def relabel(line: str, label: Any, secret: bytes | None = None) -> str:
+    """The line of an answer with another row label: who made it knew only the rows of its block."""
+    text = canonical(json_label(label) if secret is None else digest("label", json_label(label), secret))
+    _, separator, rest = line.partition(AFTER_LABEL)
+    return f'{{"row":{text}{separator}{rest}'
 
 
-def about(answer: Answered, private: bool, budget: int | None = None) -> Record:
-    """What the first line says, besides when and where: what was asked of all rows, and what answered."""
+def describe_run(answer: AnswerLike, private: bool, budget: int | None = None) -> Record:
+    """What the first line says besides when and where: the question about all rows, and what answered it."""
     question = answer.question.to_json()
     del question["target"]  # each line has its own
     if budget is not None:
         question["max_model_rows"] = budget
-    return {**answerer(origin(answer), answer.schema), "question": question, "private": private}
+    return {**describe_explainer(require_provenance(answer), answer.schema), "question": question, "private": private}
 
 
-def answerer(came: Provenance, schema: Schema) -> Record:
-    """What answered: names and hashes of artefact, model, schema and method."""
+def describe_explainer(provenance: Provenance, schema: Schema) -> Record:
+    """Names and hashes of artefact, model, schema and method."""
     return {
-        "artefact": came.artefact,
-        "model": [dict(each) for each in came.models],
-        "schema": came.schema,
-        "laws": came.laws,
+        "artefact": provenance.artefact,
+        "model": [dict(each) for each in provenance.models],
+        "schema": provenance.schema,
+        "laws": provenance.laws,
         "columns": list(schema.names),
-        "method": {"name": came.method, "settings": dict(came.settings)},
+        "method": {"name": provenance.method, "settings": dict(provenance.settings)},
     }
 
 
-def origin(answer: Answered) -> Provenance:
-    came = answer.provenance
-    if came is None or not came.artefact:
-        raise InputError("this answer comes from an explainer that cannot be saved, so nobody could check its "
-                         "evidence; use a method of tdce.methods.METHODS")  # fmt: skip
-    return came
+def require_provenance(answer: AnswerLike) -> Provenance:
+    """The provenance of an answer, or an error if it has none that could be checked."""
+    provenance = answer.provenance
+    if provenance is None or not provenance.artefact:
+        raise InputError("this answer comes from an explainer that cannot be saved, so its evidence could not be "
+                         "checked; use a method of tdce.methods.METHODS")  # fmt: skip
+    return provenance
 
 
-def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
-    """One per line of the answer, without its place in a chain. With a secret, no value of the row or of the answer
-    is in them, only keyed hashes."""
-    schema, found = answer.schema, answer.explanation
-    rows, options, features = found.raw.shape
-    own = json_cells(schema, found.own)
-    asked = row_hashes(schema, own, secret)
-    after = json_cells(schema, found.raw.reshape(rows * options, features))
-    names, changed = schema.names, ~same(found.raw, found.own[:, None])
+def answer_records(answer: AnswerLike, secret: bytes | None = None) -> Iterator[Record]:
+    """One record per line of the answer, without its place in a chain. With a secret, they hold keyed hashes in place
+    of all values of the row and of the answer."""
+    schema, explanation = answer.schema, answer.explanation
+    rows, options, features = explanation.raw.shape
+    own = json_cells(schema, explanation.own)
+    hashes = row_hashes(schema, own, secret)
+    after = json_cells(schema, explanation.raw.reshape(rows * options, features))
+    names, changed = schema.names, ~same(explanation.raw, explanation.own[:, None])
     target = answer.question.to_json()["target"]
     private = secret is not None
     for r, (lines, label) in enumerate(zip(answer.lines, answer.rows.index, strict=True)):
@@ -104,7 +105,7 @@ def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
             changes = [[names[c], own[r][c], values[c]] for c in np.flatnonzero(changed[r, o]).tolist()]
             yield {
                 "row": digest("label", json_label(label), secret) if private else json_label(label),
-                "asked": asked[r],
+                "asked": hashes[r],
                 "option": o,
                 "target": target[r] if isinstance(target, list) else target,
                 "wanted": plain(line.target),
@@ -119,8 +120,8 @@ def records(answer: Answered, secret: bytes | None = None) -> Iterator[Record]:
             }
 
 
-def now() -> str:
-    """UTC; SOURCE_DATE_EPOCH, in seconds, sets it where the same bytes are wanted again."""
+def timestamp() -> str:
+    """The time in UTC; the environment variable SOURCE_DATE_EPOCH, in seconds, sets it for reproducible files."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         moment = datetime.now(UTC) if given is None else datetime.fromtimestamp(int(given), UTC)
@@ -132,13 +133,13 @@ def now() -> str:
 
 
 def differences(one: Sequence[Cell], other: Sequence[Cell]) -> tuple[int, float]:
-    """How many cells differ, and the largest difference of two numbers."""
+    """The number of cells that differ, and the largest difference of two numbers."""
     pairs = [(a, b) for a, b in zip(one, other, strict=True) if (type(a), a) != (type(b), b)]  # 1 is not True
-    gaps = [abs(a - b) for a, b in pairs if _counts(a) and _counts(b)]  # type: ignore[operator]
+    gaps = [abs(a - b) for a, b in pairs if _is_number(a) and _is_number(b)]  # type: ignore[operator]
     return len(pairs), max(gaps, default=0.0)
 
 
-def _counts(cell: Cell) -> bool:
+def _is_number(cell: Cell) -> bool:
     return isinstance(cell, int | float) and not isinstance(cell, bool)
 
 

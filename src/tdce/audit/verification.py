@@ -1,4 +1,4 @@
-"""Does evidence hold: is the record whole, does the model still say so, is the answer the same when asked again."""
+"""Verifying evidence: is the record whole, does the model still decide so, is the answer the same when replayed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pandas as pd
 
 from tdce._core import InputError, check_path, show
 from tdce.audit import keys
-from tdce.audit.chain import State, signed
+from tdce.audit.chain import ChainState, signed_bytes
 from tdce.audit.findings import Findings
-from tdce.audit.reading import Problem, Read, lines
+from tdce.audit.reading import LineRead, Problem, read_lines
 from tdce.audit.record import Record
-from tdce.audit.replay import Replay, ReplayInputs
+from tdce.audit.replay import Lines, Replay, ReplayInputs
 from tdce.explainer import Explainer, machine
 from tdce.methods import MOST_OPTIONS
 
-BLOCK = 4096  # answers that are checked at a time
+REPLAY_LINES = 4096  # that are replayed at a time
 
 
 def verify(
@@ -29,85 +29,84 @@ def verify(
     public_key: str | os.PathLike[str] | None = None,
     secret: str | os.PathLike[str] | None = None,
 ) -> Findings:
-    """Check a file of evidence, as `tdce verify` does; docs/evidence.md. What does not hold is in `problems` of what is
-    returned, and `holds` says whether there are none. Memory grows with `rows`, not with the file.
+    """Check a file of evidence, as `tdce verify` does; docs/evidence.md. `problems` of the result lists what does not
+    hold, and `holds` says whether there is nothing. Memory grows with `rows`, not with the file.
 
     - `explainer`: the one that answered, loaded from its file; None: only the record itself is checked.
-    - `rows`: as they were asked about; the question is asked again, and the answers are compared.
-    - `table`: with the label, on which models were trained again that were to accept the answers as well (`robust`).
+    - `rows`: the rows as they were explained; the question is replayed, and the answers are compared.
+    - `table`: with the label, the table on which the models of `robust` were retrained.
     - `public_key`: a file with the key of who must have signed it.
     - `secret`: a file with the secret of evidence that holds no values.
     """
-    public = None if public_key is None else keys.public(public_key)
-    hidden = None if secret is None else keys.secret(secret)
-    where = check_path("evidence", path)
+    signer = None if public_key is None else keys.load_public_key(public_key)
+    inputs = ReplayInputs(rows, table, None if secret is None else keys.load_secret(secret))
+    evidence = check_path("evidence", path)
     if not isinstance(explainer, Explainer | None):
         raise InputError(f"explainer is {show(explainer)}; load the one that answered: Explainer.load(path)")
-    if not where.is_file():
-        raise InputError(f"there is no file {where}; `tdce explain … --evidence {where.name}` writes one")
-    found = Findings()
-    _verify(found, lines(where), explainer, ReplayInputs(rows, table, hidden), public)
-    if found.lines == 0:
-        found.add(Problem(0, "", "the file is empty"))
-    elif not found.complete:
-        found.add(
-            Problem(0, "", "the record is not complete: it has no last line; lines may have been dropped at its end")
-        )
-    if public_key is not None and found.complete and not found.signed_by:
-        found.add(Problem(found.lines, "signature", "it is not signed, but a public key was given"))
-    return found
+    if not evidence.is_file():
+        raise InputError(f"there is no file {evidence}; `tdce explain … --evidence {evidence.name}` writes one")
+    findings = Findings()
+    _check_lines(findings, read_lines(evidence), explainer, inputs, signer)
+    if findings.lines == 0:
+        findings.add(Problem(0, "", "the file is empty"))
+    elif not findings.complete:
+        message = "the record is not complete: it has no last line; lines may have been dropped at its end"
+        findings.add(Problem(0, "", message))
+    if public_key is not None and findings.complete and not findings.signed_by:
+        findings.add(Problem(findings.lines, "signature", "it is not signed, but a public key was given"))
+    return findings
 
 
-def _verify(
-    found: Findings,
-    every: Iterable[Read],
+def _check_lines(
+    findings: Findings,
+    lines: Iterable[LineRead],
     explainer: Explainer | None,
-    given: ReplayInputs,
+    inputs: ReplayInputs,
     public_key: str | None,
 ) -> None:
-    check: Replay | None = None
-    block: list[tuple[int, Record]] = []
-    previous = State()
-    for line, record, problems in every:
-        found.lines = line
-        found.add(*problems)
+    replay: Replay | None = None
+    waiting: Lines = []  # answers that are not replayed yet
+    previous = ChainState()
+    for line, record, problems in lines:
+        findings.lines = line
+        findings.add(*problems)
         if problems and line == 1:
-            found.notes.append("verdicts and values were not checked, because the first line does not hold")
+            findings.notes.append("decisions and values were not checked, because the first line does not hold")
         if record is None:
             continue
         kind = record["record"]
         if kind == "head" and line == 1:
-            found.written = record["written"]
-            check = None if problems else Replay.of(found, record, explainer, given)
-        if kind in ("head", "machine") and record["machine"] != machine() and record["machine"] not in found.elsewhere:
-            found.elsewhere.append(record["machine"])
-        if kind == "block" and check is not None:
-            check.block(block)
-            block = []
-            check.begin(line, record)
+            findings.written = record["written"]
+            replay = None if problems else Replay.of(findings, record, explainer, inputs)
+        if kind in ("head", "machine") and record["machine"] not in (machine(), *findings.other_machines):
+            findings.other_machines.append(record["machine"])
+        if kind == "block" and replay is not None:
+            replay.check_block(waiting)
+            waiting = []
+            replay.begin_block(line, record)
         if kind == "answer":
-            full = len(block) >= (BLOCK if record["option"] == 0 else BLOCK + MOST_OPTIONS)
-            if check is not None and full and check.budget is None:
-                check.block(block)
-                block = []
-            found.answers += 1
-            found.rows += record["option"] == 0
-            block += [(line, record)] if check is not None else []
+            full = len(waiting) >= (REPLAY_LINES if record["option"] == 0 else REPLAY_LINES + MOST_OPTIONS)
+            if replay is not None and full and replay.budget is None:
+                replay.check_block(waiting)
+                waiting = []
+            findings.answers += 1
+            findings.rows += record["option"] == 0
+            waiting += [(line, record)] if replay is not None else []
         if kind == "end":
-            found.complete = True
-            _signature(found, line, record, previous, public_key)
-        previous = State(line, record["hash"])
-    if check is not None:
-        check.block(block)
-        check.end()
+            findings.complete = True
+            _check_signature(findings, line, record, previous, public_key)
+        previous = ChainState(line, record["hash"])
+    if replay is not None:
+        replay.check_block(waiting)
+        replay.finish()
 
 
-def _signature(found: Findings, line: int, end: Record, before: State, public_key: str | None) -> None:
+def _check_signature(findings: Findings, line: int, end: Record, before: ChainState, public_key: str | None) -> None:
     signature = end["signature"]
     if signature is None:
         return
-    found.signed_by = signature["key"]
-    if public_key not in (None, found.signed_by):
-        found.add(Problem(line, "signature", f"it is signed with another key, {found.signed_by[:16]}…"))
-    elif not keys.holds(found.signed_by, signature["value"], signed(before)):
-        found.add(Problem(line, "signature", "the signature does not match the lines"))
+    findings.signed_by = signature["key"]
+    if public_key not in (None, findings.signed_by):
+        findings.add(Problem(line, "signature", f"it is signed with another key, {findings.signed_by[:16]}…"))
+    elif not keys.signature_holds(findings.signed_by, signature["value"], signed_bytes(before)):
+        findings.add(Problem(line, "signature", "the signature does not match the lines"))

@@ -1,4 +1,4 @@
-"""The block function: some rows in, their answer out. The command line, its workers, Ray and Spark call it."""
+"""Answers to blocks of Arrow rows, as Ray and Spark exchange them, and an explainer loaded once per process."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from tdce.models import Ensemble
 def explain_arrow(
     explainer: Explainer, rows: pa.Table, question: Question, ensemble: Ensemble | None = None
 ) -> pa.Table:
-    """The answer to a block of an engine's table, which has no order: without the column `row`, in the rows' types."""
+    """The answer to a block of an engine's table, in the types of the rows. There is no column `row`: the table of an
+    engine has no order."""
     return answer_to_arrow(explainer.ask(block_frame(rows), question, ensemble), rows.schema)
 
 
 def block_frame(rows: pa.Table) -> pd.DataFrame:
-    """Rows of an engine, numbered from 0."""
+    """A block of an engine's table as a frame, its rows numbered from 0."""
     return arrow_to_frame(rows).reset_index(drop=True)
 
 
 def answer_to_arrow(answer: Answer, rows: pa.Schema) -> pa.Table:
-    """An answer to rows of these types, as an engine takes it."""
+    """An answer as Arrow, in the types of its rows, without the column `row`."""
     frame = answer.to_frame()
     kept = [name for i, name in enumerate(frame.columns) if i != len(frame.columns) - len(ANSWER_COLUMNS)]
-    return pa.Table.from_pandas(frame[kept], schema=answer_types(rows), preserve_index=False)
+    return pa.Table.from_pandas(frame[kept], schema=answer_schema(rows), preserve_index=False)
 
 
-def answer_types(rows: pa.Schema) -> pa.Schema:
-    """The types of what `answer_to_arrow` returns."""
+def answer_schema(rows: pa.Schema) -> pa.Schema:
+    """The Arrow schema of what `answer_to_arrow` returns."""
     types = (pa.int64(), pa.string(), pa.float64(), pa.float64(), pa.float64(), pa.string())
     columns = zip(ANSWER_COLUMNS[1:], types, strict=True)
     added = [pa.field(unused_name(name, rows.names), kind) for name, kind in columns]
@@ -44,11 +45,12 @@ def answer_types(rows: pa.Schema) -> pa.Schema:
 
 @lru_cache(maxsize=1)
 def load_explainer(content: bytes, model: str | None = None) -> Explainer:
-    """An artefact that came as bytes, loaded once per process; with one thread, because there are other processes."""
+    """An explainer from the bytes of its artefact, loaded once per process. It uses one thread, because other processes
+    use the other cores."""
     import torch
 
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "sent.tdce"
+        path = Path(folder) / "explainer.tdce"
         path.write_bytes(content)
         return Explainer.load(path, progress="silent", model=model)

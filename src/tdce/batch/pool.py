@@ -1,4 +1,5 @@
-"""Processes that each answer one block after the other. One that dies is replaced, and its block is given out again."""
+"""A pool of worker processes that each answer one block after the other. One that dies is replaced, and its block is
+retried."""
 
 from __future__ import annotations
 
@@ -11,9 +12,9 @@ from typing import Any
 
 from tdce._core import exit_with_parent, ignore_sigint
 
-TRIES = 3  # of a block, before it is blamed for the deaths of its workers
-PATIENCE = 10.0  # seconds that a worker has to end by itself
-LOOK = 0.2  # seconds after which a waiting thread looks whether all is over
+MAX_ATTEMPTS = 3  # at a block, before it is blamed for the deaths of its workers
+JOIN_SECONDS = 10.0  # that a worker has to end by itself
+POLL_SECONDS = 0.2  # after which a waiting thread looks whether the pool has stopped
 
 
 class WorkerPool:
@@ -23,35 +24,37 @@ class WorkerPool:
         self.make, self.settings, self.workers = make, settings, workers
         self._jobs: Queue[Any] = Queue(workers)  # bounded, like the results: memory does not grow with the work
         self._results: Queue[Any] = Queue(workers)
-        self._over = Event()
+        self._stopped = Event()
         self._processes: set[BaseProcess] = set()
 
     def results(self, jobs: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """Of all jobs, as they come. An error in a job ends all of them. A worker is given its next job when whoever
-        took its result has come back for another: so nobody is ahead of what has been dealt with."""
-        keepers = [Thread(target=self._keep, daemon=True) for _ in range(self.workers)]
-        reader = Thread(target=self._read, args=(jobs,), daemon=True)
+        """The results of all jobs, in the order in which they are ready. An error in a job ends all of them. A worker
+        gets its next job only when the caller has asked for the result after its last one, so no worker is ahead of
+        what the caller has dealt with."""
+        supervisors = [Thread(target=self._supervise, daemon=True) for _ in range(self.workers)]
+        feeder = Thread(target=self._feed, args=(jobs,), daemon=True)
         try:
-            for thread in (reader, *keepers):
+            for thread in (feeder, *supervisors):
                 thread.start()
             running = self.workers
             while running:
-                found, taken = self._results.get()
-                if isinstance(found, BaseException):
-                    raise found
-                if found is None:
+                result, consumed = self._results.get()
+                if isinstance(result, BaseException):
+                    raise result
+                if result is None:
                     running -= 1
                 else:
-                    yield found
-                taken.set()
+                    yield result
+                consumed.set()
         finally:
-            self._over.set()
+            self._stopped.set()
             for process in list(self._processes):
                 process.terminate()
-            for thread in (reader, *keepers):
-                thread.join(PATIENCE)
+            for thread in (feeder, *supervisors):
+                thread.join(JOIN_SECONDS)
 
-    def _read(self, jobs: Iterable[tuple[Any, ...]]) -> None:
+    def _feed(self, jobs: Iterable[tuple[Any, ...]]) -> None:
+        """Queue all jobs, then one None per worker."""
         try:
             for job in jobs:
                 if not self._put(self._jobs, job):
@@ -62,13 +65,13 @@ class WorkerPool:
         for _ in range(self.workers):
             self._put(self._jobs, None)
 
-    def _keep(self) -> None:
-        """One worker, from the side of this process."""
+    def _supervise(self) -> None:
+        """Run one worker process: send it jobs, pass on its results, replace it when it dies."""
         context = multiprocessing.get_context("spawn")
         process, pipe = None, None
         try:
             while (job := self._get()) is not None:
-                for tried in range(1, TRIES + 1):
+                for attempt in range(1, MAX_ATTEMPTS + 1):
                     if process is None:
                         pipe, theirs = context.Pipe()
                         process = context.Process(target=_work, args=(theirs, self.make, self.settings), daemon=True)
@@ -79,24 +82,24 @@ class WorkerPool:
                     try:
                         assert pipe is not None
                         pipe.send(job)
-                        while not pipe.poll(LOOK):
-                            if self._over.is_set():
+                        while not pipe.poll(POLL_SECONDS):
+                            if self._stopped.is_set():
                                 return
-                        found = pipe.recv()
+                        result = pipe.recv()
                         break
                     except (EOFError, OSError):  # it died
-                        process.join(PATIENCE)
-                        found = ChildProcessError(
-                            f"a worker process died {tried} times (exit code {process.exitcode}) over the same rows. "
-                            "What was finished is kept: run the command again to continue from there, with --workers 1 "
-                            "if memory is short"
+                        process.join(JOIN_SECONDS)
+                        result = ChildProcessError(
+                            f"a worker process died {attempt} times (exit code {process.exitcode}) on the same rows. "
+                            "What was finished is kept: run the command again to resume, with --workers 1 if memory is "
+                            "short"
                         )
                         self._processes.discard(process)
                         process = None
-                taken = Event()
-                self._put(self._results, (found, taken))
-                while not taken.wait(LOOK):
-                    if self._over.is_set():
+                consumed = Event()
+                self._put(self._results, (result, consumed))
+                while not consumed.wait(POLL_SECONDS):
+                    if self._stopped.is_set():
                         return
             self._put(self._results, (None, Event()))
         except BaseException as error:
@@ -104,21 +107,23 @@ class WorkerPool:
         finally:
             if process is not None:
                 process.terminate()
-                process.join(PATIENCE)
+                process.join(JOIN_SECONDS)
                 process.kill()
 
     def _get(self) -> Any:
-        while not self._over.is_set():
+        """The next job; None: there is none, or the pool has stopped."""
+        while not self._stopped.is_set():
             try:
-                return self._jobs.get(timeout=LOOK)
+                return self._jobs.get(timeout=POLL_SECONDS)
             except Empty:
                 continue
         return None
 
     def _put(self, queue: Queue[Any], item: Any) -> bool:
-        while not self._over.is_set():
+        """Put an item into a queue; False: the pool has stopped."""
+        while not self._stopped.is_set():
             try:
-                queue.put(item, timeout=LOOK)
+                queue.put(item, timeout=POLL_SECONDS)
                 return True
             except Full:
                 continue
@@ -126,7 +131,7 @@ class WorkerPool:
 
 
 def _work(pipe: Any, make: Callable[..., Callable[..., Any]], settings: tuple[Any, ...]) -> None:
-    """In the worker's own process."""
+    """The loop of a worker, in its own process."""
     exit_with_parent()
     try:
         work = make(*settings)
@@ -137,7 +142,7 @@ def _work(pipe: Any, make: Callable[..., Callable[..., Any]], settings: tuple[An
     while True:
         job = pipe.recv()
         try:
-            found = work(*job)
+            result = work(*job)
         except Exception as error:
-            found = error
-        pipe.send(found)
+            result = error
+        pipe.send(result)

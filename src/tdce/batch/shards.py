@@ -1,4 +1,4 @@
-"""Blocks of an answer as pieces of files, and pieces put together: one file, or a folder of parts."""
+"""Shards: each block of an answer as bytes, and shards joined into one file or a folder of parts."""
 
 from __future__ import annotations
 
@@ -16,42 +16,46 @@ import pyarrow.parquet as pq
 from tdce._core import InputError
 from tdce.datasets import WRITABLE, Dialect, encode_table, suffix_of
 
-GROUP = 8  # blocks in a row group of a parquet file
+ROW_GROUP_BLOCKS = 8  # blocks in a row group of a parquet file
 
 
 @dataclass(frozen=True)
 class ShardFormat:
-    """What files are written: equal blocks give equal bytes."""
+    """How blocks are written to files; equal blocks give equal bytes."""
 
     out: Path
     dialect: Dialect
-    quoted: bool  # every text in CSV, because some has a line end in it
-    types: pa.Schema | None  # of parquet
-    blocks: int | None  # in each part; None: one file has them all
+    quoted: bool  # whether CSV quotes every text, because some has a line end in it
+    types: pa.Schema | None  # of a parquet file; None: not parquet
+    blocks: int | None  # in each part; None: one file holds them all
 
     @property
     def suffix(self) -> str:
         return suffix_of(self.out, WRITABLE)
 
     def encode(self, number: int, frame: pd.DataFrame) -> bytes:
-        """A block as the content of its piece."""
+        """The content of a block's shard."""
         if self.types is not None:
             buffer = io.BytesIO()
-            with pa.ipc.new_file(buffer, self.types) as writer:  # not parquet, which forgets some types
+            with pa.ipc.new_file(buffer, self.types) as writer:  # not parquet, which loses some types
                 writer.write_table(self._table(frame))
             return buffer.getvalue()
         first = number % self.blocks == 0 if self.blocks else number == 0
         return encode_table(self.out, frame, self.dialect, header=first, quoted=self.quoted)
 
-    def join(self, pieces: Sequence[Path], file: BinaryIO) -> None:
+    def join(self, paths: Sequence[Path], file: BinaryIO) -> None:
+        """Write shards to one file, in their order."""
         if self.types is None:
-            for path in pieces:
-                with open(path, "rb") as piece:
-                    shutil.copyfileobj(piece, file, 1 << 20)
+            for path in paths:
+                with open(path, "rb") as shard:
+                    shutil.copyfileobj(shard, file, 1 << 20)
             return
         with pq.ParquetWriter(file, self.types) as writer:
-            for i in range(0, len(pieces), GROUP):
-                tables = [pa.ipc.open_file(io.BytesIO(path.read_bytes())).read_all() for path in pieces[i : i + GROUP]]
+            for i in range(0, len(paths), ROW_GROUP_BLOCKS):
+                tables = [
+                    pa.ipc.open_file(io.BytesIO(path.read_bytes())).read_all()
+                    for path in paths[i : i + ROW_GROUP_BLOCKS]
+                ]
                 whole = pa.concat_tables(tables).unify_dictionaries()
                 writer.write_table(whole, row_group_size=len(whole))
 
@@ -59,24 +63,25 @@ class ShardFormat:
         try:
             return pa.Table.from_pandas(frame, schema=self.types, preserve_index=False)
         except (ValueError, TypeError, OverflowError, NotImplementedError) as error:
-            raise unfit(self.out, error) from None
+            raise _parquet_error(self.out, error) from None
 
 
-def types_of(out: Path, frame: pd.DataFrame, known: dict[Any, pa.DataType]) -> pa.Schema:
-    """Of an answer in parquet, from one block of it; `known`: of the table's columns whose dtype does not tell."""
+def parquet_types(out: Path, frame: pd.DataFrame, known: dict[Any, pa.DataType]) -> pa.Schema:
+    """The types of an answer in a parquet file, from one block of it; `known`: those of columns whose dtype does not
+    tell."""
     try:
-        found = pa.Schema.from_pandas(frame, preserve_index=False)
-        for i, (name, field) in enumerate(zip(frame.columns, found, strict=True)):
+        types = pa.Schema.from_pandas(frame, preserve_index=False)
+        for i, (name, field) in enumerate(zip(frame.columns, types, strict=True)):
             if frame[name].dtype == object and name in known:
                 field = field.with_type(known[name])
-            if pa.types.is_dictionary(field.type):  # whose blocks may have different numbers of words
+            if pa.types.is_dictionary(field.type):  # its blocks may have different numbers of categories
                 field = field.with_type(pa.dictionary(pa.int32(), field.type.value_type, field.type.ordered))
-            found = found.set(i, field)
-        return found
-    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # words and numbers in one column, say
-        raise unfit(out, error) from None
+            types = types.set(i, field)
+        return types
+    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # text and numbers in one column, say
+        raise _parquet_error(out, error) from None
 
 
-def unfit(out: Path, error: Exception) -> InputError:
+def _parquet_error(out: Path, error: Exception) -> InputError:
     reason = "; ".join(map(str, error.args))
     return InputError(f"{out} cannot be written as parquet: {reason}; a .csv file can hold any table")

@@ -1,5 +1,4 @@
-"""Rows on a Spark cluster: the block function in Spark's Python workers, each of which loads the explainer once
-(`tdce[spark]`)."""
+"""Explaining on a Spark cluster, in Python workers that each load the explainer once (`tdce[spark]`)."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from tdce._core import require_extra
 from tdce.batch.blocks import explain_arrow, load_explainer
-from tdce.datasets import chunks as streams
+from tdce.datasets import arrow_to_frame, chunks
 from tdce.explainer import ANSWER_COLUMNS, unused_name
 from tdce.methods import Question
 from tdce.models import Ensemble
@@ -28,33 +27,33 @@ def explain(
     robust: Ensemble | None = None,
     **question: Any,
 ) -> DataFrame:
-    """A Spark table of answers, computed when it is consumed. `robust`: what `Explainer.retrain` made; `question`: as
-    for `Explainer.explain`.
+    """A Spark table of answers, computed when it is consumed. `robust`: what `Explainer.retrain` returned; `question`:
+    the other arguments of `Explainer.explain`.
 
-    An engine's table has no order, so there is no column `row`: the table's own columns say who is who.
+    An engine's table has no order, so there is no column `row`: the table's own columns identify the rows.
 
-    By way of Arrow, because in Spark's pandas frames a whole number beside a missing one becomes a float."""
+    Rows travel as Arrow, because in Spark's pandas frames a whole number beside a missing one becomes a float."""
     require_extra("explaining with Spark", "spark", "pyspark")
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
     content = Path(artefact).read_bytes()
-    asked = Question(**question, robust=None if robust is None else robust.retraining)
-    empty = streams.arrow_to_frame(to_arrow_schema(df.schema).empty_table())
+    whole_question = Question(**question, robust=None if robust is None else robust.retraining)
+    empty = arrow_to_frame(to_arrow_schema(df.schema).empty_table())
     explainer = load_explainer(content, model)
-    explainer.check(asked)
+    explainer.check(whole_question)
     explainer.fitted.encoder.read(empty)  # a missing column is named here
 
-    def answered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def answer_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         explainer = load_explainer(content, model)
         for batch in batches:
-            for start in range(0, batch.num_rows, streams.CHUNK_ROWS):
-                rows = pa.Table.from_batches([batch.slice(start, streams.CHUNK_ROWS)])
-                yield from explain_arrow(explainer, rows, asked, robust).to_batches()
+            for start in range(0, batch.num_rows, chunks.CHUNK_ROWS):
+                rows = pa.Table.from_batches([batch.slice(start, chunks.CHUNK_ROWS)])
+                yield from explain_arrow(explainer, rows, whole_question, robust).to_batches()
 
     double = DoubleType()
     kinds = (LongType(), StringType(), double, double, double, StringType())
     added = [
         StructField(unused_name(name, df.columns), kind) for name, kind in zip(ANSWER_COLUMNS[1:], kinds, strict=True)
     ]
-    return df.mapInArrow(answered, StructType([*df.schema.fields, *added]))
+    return df.mapInArrow(answer_batches, StructType([*df.schema.fields, *added]))

@@ -42,7 +42,7 @@ def verify(
     Exit code 0 only if all of it holds, 1 if something does not.
     """
     if record_only and (artefact or rows or secret):
-        raise InputError("--record-only checks neither verdicts nor values; leave --artefact, --rows and --secret out")
+        raise InputError("--record-only checks neither decisions nor values; leave --artefact, --rows and --secret out")
     if not record_only and artefact is None:
         raise InputError("--artefact names the explainer that answered; --record-only checks the record without it")
     if table is not None and rows is None:
@@ -65,9 +65,9 @@ def keys(
     name: Annotated[Path, typer.Argument(metavar="NAME", help="Of the files: NAME.key, NAME.pub and NAME.secret")],
 ) -> None:
     """Make keys for evidence: NAME.key signs it, NAME.pub checks it, NAME.secret hides its values."""
-    from tdce.audit import make
+    from tdce.audit import make_keys
 
-    key, pub, secret = make(name)
+    key, pub, secret = make_keys(name)
     Console().print(
         f"Written: {key} (signs: keep it to yourself), {pub} (checks: give it to whoever checks), {secret} (hides "
         "values: whoever has it can find out whose hash is whose).",

@@ -134,12 +134,12 @@ def _check_evidence(evidence: Path | None, out: Path, sign: Path | None, secret:
     if evidence.absolute() == out.absolute():
         raise InputError(f"--out and --evidence are both {out}; name two files")
     if sign is not None:
-        keys.signer(sign)
+        keys.load_signer(sign)
     if secret is not None:
-        keys.secret(secret)
+        keys.load_secret(secret)
 
 
 def _print_total(total: BlockRecord, verbose: bool, out: Path, evidence: Path | None = None) -> None:
-    asked = f" The model was queried {total.calls:,} times for {total.asked:,} rows." if verbose else ""
+    asked = f" The model was queried {total.model_calls:,} times for {total.model_rows:,} rows." if verbose else ""
     written = out if evidence is None else f"{out}, {evidence}"
     Console().print(f"{summary(total.rows, total.counts)}{asked} Written: {written}", highlight=False, soft_wrap=True)

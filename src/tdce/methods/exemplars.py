@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce._core import Noise, nearest_rows_exact, pad_rows
+from tdce._core import Noise, find_nearest, pad_rows
 from tdce.methods.objective import (
     DENOISE_BATCH_ROWS,
     NOISE_LENGTH,
@@ -55,7 +55,7 @@ class ExemplarPool:
     def nearest(self, x: Tensor, mutable: Tensor, count: int) -> Tensor:
         """(n, k) positions of the nearest exemplars, first those that agree on the immutable columns."""
         weight = torch.where(mutable, 1.0, IMMUTABLE_WEIGHT)
-        return nearest_rows_exact(x * weight, self.x * weight, min(count, len(self.x)))
+        return find_nearest(x * weight, self.x * weight, min(count, len(self.x)))
 
     def best(self, task: Task, objective: Objective, at: Tensor, count: int) -> Tensor:
         """(n, k) positions of the exemplars with the lowest objective for the rows at `at`, first those that agree on

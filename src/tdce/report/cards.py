@@ -62,8 +62,8 @@ def _features_and_changes(
     for position, (i, column) in enumerate(view.visible):
         feature, after, where = _feature(view, i, column, speaker)
         features.append(feature)
-        for line, code in zip(where, after, strict=True):
-            changes[line].append((position, code))
+        for i_line, code in zip(where, after, strict=True):
+            changes[i_line].append((position, code))
     positions = {column.name: position for position, (_, column) in enumerate(view.visible)}
     for line, line_changes in zip(lines, changes, strict=True):
         ranks = {positions[name]: rank for rank, (name, _) in enumerate(line.reasons) if name in positions}

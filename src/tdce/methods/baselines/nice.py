@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce._core import Noise, nearest_rows_exact, pad_rows, round_scores
+from tdce._core import Noise, find_nearest, pad_rows, round_scores
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
 from tdce.models import Goal, Goals
@@ -59,7 +59,7 @@ class NICE:
         rows = x[:, None].expand(-1, self.candidates, -1)
         for goal, belongs in goals.groups():
             pool = self.accepted(task, goal)
-            near = nearest_rows_exact(x * task.mutable, pool * task.mutable, min(self.candidates, len(pool)))
+            near = find_nearest(x * task.mutable, pool * task.mutable, min(self.candidates, len(pool)))
             near = torch.cat([near, near[:, -1:].expand(-1, self.candidates - near.shape[1])], dim=1)
             rows = torch.where(belongs[:, None, None], pool[near], rows)
         return rows
