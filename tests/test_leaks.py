@@ -61,12 +61,12 @@ def test_the_accuracy_is_measured_on_rows_that_nothing_was_trained_on(seen):
 
 
 def test_a_tiny_table_serves_for_all_three_and_a_large_one_holds_no_more_back_than_it_needs():
-    assert [len(part) for part in fitting.parts(49, 0)] == [49, 49, 49]
-    assert [len(part) for part in fitting.parts(50, 0)] == [40, 5, 5]
-    assert [len(part) for part in fitting.parts(100_000, 0)] == [96_000, 2_000, 2_000]
+    assert [len(part) for part in fitting.split_rows(49, 0)] == [49, 49, 49]
+    assert [len(part) for part in fitting.split_rows(50, 0)] == [40, 5, 5]
+    assert [len(part) for part in fitting.split_rows(100_000, 0)] == [96_000, 2_000, 2_000]
     for rows in (50, 1234, 100_000):
-        assert torch.cat(fitting.parts(rows, 3)).sort().values.equal(torch.arange(rows))
-    assert not torch.equal(fitting.parts(1234, 3)[2], fitting.parts(1234, 4)[2])
+        assert torch.cat(fitting.split_rows(rows, 3)).sort().values.equal(torch.arange(rows))
+    assert not torch.equal(fitting.split_rows(1234, 3)[2], fitting.split_rows(1234, 4)[2])
 
 
 @pytest.mark.parametrize("part", ["test", "validation"])

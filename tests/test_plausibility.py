@@ -15,7 +15,7 @@ from tdce._core.progress import Progress
 from tdce._core.values import Floats
 from tdce.diffusion import plausibility
 from tdce.diffusion import synthetic as people
-from tdce.explainer.fitting import parts
+from tdce.explainer.fitting import split_rows
 from tdce.methods.driver import explain
 from tdce.methods.question import Question
 from tdce.models.goals import AtLeast, Class, Goals, Not

@@ -1,4 +1,7 @@
+from tdce.explainer.answer import ANSWER_COLUMNS as ANSWER_COLUMNS
 from tdce.explainer.answer import Answer as Answer
+from tdce.explainer.answer import empty_frame as empty_frame
+from tdce.explainer.answer import unused_name as unused_name
 from tdce.explainer.digests import Cell as Cell
 from tdce.explainer.digests import canonical as canonical
 from tdce.explainer.digests import digest as digest
@@ -6,14 +9,11 @@ from tdce.explainer.digests import json_cells as json_cells
 from tdce.explainer.digests import json_label as json_label
 from tdce.explainer.digests import row_hashes as row_hashes
 from tdce.explainer.evaluation import PAPER as PAPER
-from tdce.explainer.metric_reference import MetricReference as MetricReference
 from tdce.explainer.evaluation import evaluate as evaluate
 from tdce.explainer.explainer import Explainer as Explainer
 from tdce.explainer.fitted import Fitted as Fitted
 from tdce.explainer.fitting import learned_diffusion as learned_diffusion
+from tdce.explainer.metric_reference import MetricReference as MetricReference
+from tdce.explainer.plans import TrainingPlans as TrainingPlans
 from tdce.explainer.provenance import Provenance as Provenance
 from tdce.explainer.provenance import machine as machine
-from tdce.explainer.answer import ANSWER_COLUMNS as ANSWER_COLUMNS
-from tdce.explainer.answer import empty_frame as empty_frame
-from tdce.explainer.answer import unused_name as unused_name
-from tdce.explainer.plans import TrainingPlans as TrainingPlans

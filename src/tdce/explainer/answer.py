@@ -22,7 +22,6 @@ from tdce.models import Goals, Usage, describe_goal, score_kind, target_parts
 from tdce.report import Audience, Context, PlainNames, Population, Speaker, View, load_catalogue, note_text, render_page
 from tdce.schema import Encoder, FeasibleSet, Schema
 
-
 NOTEBOOK_LINES = 20
 
 
@@ -128,7 +127,7 @@ class Answer:
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
     def to_frame(self) -> pd.DataFrame:
-        """Get the counterfactuals as a frame, one line per row and option, with the rows' own columns, dtypes and index.
+        """Get the counterfactuals as a frame, one line per row and option, with the rows' columns, dtypes, index.
 
         Returns
         -------
@@ -171,7 +170,7 @@ class Answer:
     @cached_property
     def lines(self) -> list[list[Line]]:
         """By row, then by option."""
-        found, n, names, notes = self.explanation, self.options, self.features, self._notes
+        explanation, n, names, notes = self.explanation, self.options, self.features, self._notes
         before, after = ({name: frame[name].array for name in names} for frame in (self.rows, self.written))
         changed: dict[tuple[int, int], list[tuple[Name, Any, Any]]] = {}
         for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):
@@ -180,10 +179,11 @@ class Answer:
         reasons = self._reasons
         return [
             [
-                Line(str(found.status[r, o]), self.target[r], float(found.score_before[r]),
-                     float(found.score_after[r, o]), float(found.plausibility[r, o]), changed.get((r, o), []),
+                Line(str(explanation.status[r, o]), self.target[r], float(explanation.score_before[r]),
+                     float(explanation.score_after[r, o]), float(explanation.plausibility[r, o]),
+                     changed.get((r, o), []),
                      notes[r, o], score_kind(self.goals.goal(r)) == "prediction", reasons.get((r, o), []),
-                     found.notes[r, o], self.wanted[r])
+                     explanation.notes[r, o], self.wanted[r])
                 for o in range(n)
             ]
             for r in range(len(self.rows))
@@ -349,7 +349,10 @@ class Answer:
 
         where = check_path("path", path)
         check_writable(where, endings=None)
-        signer, hidden = None if sign is None else keys.load_signer(sign), None if secret is None else keys.load_secret(secret)
+        signer, hidden = (
+            None if sign is None else keys.load_signer(sign),
+            None if secret is None else keys.load_secret(secret),
+        )
         write_evidence(where, [self], signer, hidden)
 
     @cached_property
@@ -369,12 +372,12 @@ class Answer:
     def _reasons(self) -> dict[tuple[int, int], list[tuple[Name, float]]]:
         """By row and option, where something that may be named has changed."""
         named = [column.words.named for column in self.schema]
-        found: dict[tuple[int, int], list[tuple[Name, float]]] = {}
+        reasons: dict[tuple[int, int], list[tuple[Name, float]]] = {}
         losses = np.full(self.explanation.raw.shape, np.nan) if self.explanation.loss is None else self.explanation.loss
         for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):
             if named[c]:
-                found.setdefault((r, o), []).append((self.features[c], float(losses[r, o, c])))
-        return {at: rank_reasons(some) for at, some in found.items()}
+                reasons.setdefault((r, o), []).append((self.features[c], float(losses[r, o, c])))
+        return {at: rank_reasons(some) for at, some in reasons.items()}
 
     @cached_property
     def _changed(self) -> tuple[Positions, ...]:

@@ -62,13 +62,13 @@ from tdce.models import (
 )
 from tdce.schema import LARGEST_SCORE, Encoder, Schema, Sizes, Space
 
-METHOD = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
-HIDDEN, BLOCKS, TIMES = integer_rule(1, WIDEST_LAYER), integer_rule(1, 64), integer_rule(1, 10_000)
-COLUMNS, ROWS, STEPS = integer_rule(1, 10**9), integer_rule(1, 10**12), integer_rule(0, LARGEST_COUNT)
-SHARE, LOSS = number_rule(0, 1), number_rule(-LARGEST, LARGEST)
-TOLD, TRAINED = integer_rule(0, MAX_CLASSES), integer_rule(1, LARGEST_COUNT)
-SEED = integer_rule(0, LAST_SEED)
-TAU = Rule(
+METHOD_RULE = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
+HIDDEN_RULE, BLOCKS_RULE, TIMES_RULE = integer_rule(1, WIDEST_LAYER), integer_rule(1, 64), integer_rule(1, 10_000)
+COLUMNS_RULE, ROWS_RULE, STEPS_RULE = integer_rule(1, 10**9), integer_rule(1, 10**12), integer_rule(0, LARGEST_COUNT)
+SHARE_RULE, LOSS_RULE = number_rule(0, 1), number_rule(-LARGEST, LARGEST)
+CLASSES_RULE, TRAINED_RULE = integer_rule(0, MAX_CLASSES), integer_rule(1, LARGEST_COUNT)
+SEED_RULE = integer_rule(0, LAST_SEED)
+TAU_RULE = Rule(
     f"two numbers from {TAU_RANGE[0]:g} to {TAU_RANGE[1]:g}",
     lambda v: isinstance(v, list) and len(v) == 2 and all(map(number_rule(*TAU_RANGE).holds, v)),
 )
@@ -78,28 +78,45 @@ CONTENT = {
     "label": or_null(NAME),
     "favourable": FAVOURABLE_RULE,
     "outputs": LIST,  # of kept.OUTPUT
-    "classifier": or_null(OBJECT),  # CLASSIFIER; null if the user brought a model
+    "classifier": or_null(OBJECT),  # CLASSIFIER_CONTENT; null if the user brought a model
     "model": or_null(OBJECT),  # kept.MODEL, if so
-    "diffusion": {"hidden": HIDDEN, "blocks": BLOCKS, "times": TIMES, "classes": TOLD, "tau": TAU},
-    "settings": {"hidden": HIDDEN, "tau": TAU, "steps": TRAINED, "seed": SEED, "keep_rows": FLAG},  # of Explainer(…)
-    "method": {"name": METHOD, "settings": OBJECT},  # all of them, so that other defaults change nothing
+    "diffusion": {
+        "hidden": HIDDEN_RULE,
+        "blocks": BLOCKS_RULE,
+        "times": TIMES_RULE,
+        "classes": CLASSES_RULE,
+        "tau": TAU_RULE,
+    },
+    "settings": {
+        "hidden": HIDDEN_RULE,
+        "tau": TAU_RULE,
+        "steps": TRAINED_RULE,
+        "seed": SEED_RULE,
+        "keep_rows": FLAG,
+    },  # of Explainer(…)
+    "method": {"name": METHOD_RULE, "settings": OBJECT},  # all of them, so that other defaults change nothing
     "report": {
-        "rows": ROWS,
-        "accuracy": or_null(SHARE),
-        "commonest_class": or_null(SHARE),
-        "calibration_error": or_null(SHARE),
-        "test_rows": ROWS,
-        "held_out_loss": {"classifier": or_null(LOSS), "diffusion": LOSS},
-        "steps": {"classifier": or_null(STEPS), "diffusion": STEPS},
-        "seed": SEED,
+        "rows": ROWS_RULE,
+        "accuracy": or_null(SHARE_RULE),
+        "commonest_class": or_null(SHARE_RULE),
+        "calibration_error": or_null(SHARE_RULE),
+        "test_rows": ROWS_RULE,
+        "held_out_loss": {"classifier": or_null(LOSS_RULE), "diffusion": LOSS_RULE},
+        "steps": {"classifier": or_null(STEPS_RULE), "diffusion": STEPS_RULE},
+        "seed": SEED_RULE,
         "versions": dict.fromkeys(("python", "tdce", "torch", "numpy", "pandas"), TEXT),
     },
 }
 """The JSON besides format and digest: exactly these names, each with such a value."""
 
-CLASSIFIER = {"width": COLUMNS, "classes": integer_rule(2, MAX_CLASSES), "hidden": HIDDEN, "blocks": BLOCKS}
+CLASSIFIER_CONTENT = {
+    "width": COLUMNS_RULE,
+    "classes": integer_rule(2, MAX_CLASSES),
+    "hidden": HIDDEN_RULE,
+    "blocks": BLOCKS_RULE,
+}
 
-NOT_KEPT = ("seconds", "fitted")  # of the report, so that two fits of the same table give the same bytes
+NOT_SAVED = ("seconds", "fitted")  # of the report, so that two fits of the same table give the same bytes
 
 LARGEST_WEIGHT = 1e3  # trained weights are some hundred times smaller
 
@@ -211,7 +228,7 @@ def _content(saved: Saved) -> Content:
         "diffusion": fitted.diffusion.settings,
         "settings": {name: getattr(saved, name) for name in ("hidden", "tau", "steps", "seed", "keep_rows")},
         "method": {"name": name, "settings": {key: getattr(method, key) for key in setting_types(METHODS[name])}},
-        "report": {key: value for key, value in fitted.report.items() if key not in NOT_KEPT},
+        "report": {key: value for key, value in fitted.report.items() if key not in NOT_SAVED},
     }
 
 
@@ -247,14 +264,14 @@ def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast:
         size, blocks = classifier["hidden"], classifier["blocks"]
         weights |= _weights("classifier.network", space.width, len(outputs[0].classes), size, blocks)
         weights["classifier.temperature"] = ()
-    told = space.width + diffusion["classes"]
-    weights |= _weights("diffusion.network", told, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
+    inputs = space.width + diffusion["classes"]
+    weights |= _weights("diffusion.network", inputs, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
     if fast:
         layout["proposer.closeness"] = "F64", ()
         weights["proposer.sets"] = "sets", len(schema)
         weights |= _weights("proposer.which", space.width, "sets", proposing.HIDDEN, proposing.BLOCKS)
-        told = space.width + len(schema)
-        weights |= _weights("proposer.what", told, space.width, proposing.HIDDEN, proposing.BLOCKS)
+        inputs = space.width + len(schema)
+        weights |= _weights("proposer.what", inputs, space.width, proposing.HIDDEN, proposing.BLOCKS)
     return layout | {name: ("F32", shape) for name, shape in weights.items()}
 
 
@@ -280,14 +297,14 @@ def _schema(content: Content) -> Schema:
 
 
 def _agree(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> None:
-    """What is said twice agrees."""
+    """Check that parts of the content that depend on each other agree."""
     classifier, classes = content["classifier"], outputs[0].classes
     if content["label"] is not None and content["label"] in schema.names:
         raise InputError(f"its label {content['label']!r} is also a feature of its schema")
     if (classifier is None) != (content["model"] is not None):
         raise InputError("it has a classifier as well as a model, or neither")
     if classifier is not None:
-        check_json(classifier, CLASSIFIER, "classifier")
+        check_json(classifier, CLASSIFIER_CONTENT, "classifier")
         if content["label"] is None:
             raise InputError("it has a classifier and no label")
         if outputs != (Output(classes=classes),):
@@ -311,12 +328,12 @@ def _compare(entries: dict[str, TensorHeader], layout: dict[str, tuple[str, Size
     same_names(entries, layout, "list of tensors")
     sizes: dict[str, int] = {}
     for name, (dtype, shape) in layout.items():
-        found = entries[name]
-        if len(shape) == len(found.shape):
-            pairs = zip(shape, found.shape, strict=True)
+        header = entries[name]
+        if len(shape) == len(header.shape):
+            pairs = zip(shape, header.shape, strict=True)
             shape = tuple(sizes.setdefault(size, its) if isinstance(size, str) else size for size, its in pairs)
-        if found != (dtype, shape):
-            raise InputError(f"its tensor {name!r} is {found.dtype} {list(found.shape)}, not {dtype} {list(shape)}")
+        if header != (dtype, shape):
+            raise InputError(f"its tensor {name!r} is {header.dtype} {list(header.shape)}, not {dtype} {list(shape)}")
 
 
 def _check_weights(tensors: Tensors) -> None:
@@ -327,9 +344,9 @@ def _check_weights(tensors: Tensors) -> None:
             raise InputError(f"its tensor {name!r} has a value that is not a number, or is too large")
     if not (low <= high).all():
         raise InputError("its diffusion model has a range whose low end is above its high end")
-    found = tensors["classifier.temperature"].item() if "classifier.temperature" in tensors else 1.0
-    if not 0.01 <= found <= 100:
-        raise InputError(f"its classifier has the temperature {found:g}, not one from 0.01 to 100")
+    temperature = tensors["classifier.temperature"].item() if "classifier.temperature" in tensors else 1.0
+    if not 0.01 <= temperature <= 100:
+        raise InputError(f"its classifier has the temperature {temperature:g}, not one from 0.01 to 100")
 
 
 def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
@@ -347,8 +364,8 @@ def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor, clas
     if not ((y >= 0) & (y < classes)).all():
         raise InputError("its training rows have a class that is not in its list")
     if (len(raw) > 0) != content["settings"]["keep_rows"]:
-        said, has = ("keeps", "has none") if len(raw) == 0 else ("does not keep", "has some")
-        raise InputError(f"it says that it {said} its training rows, but {has}")
+        claim, has = ("keeps", "has none") if len(raw) == 0 else ("does not keep", "has some")
+        raise InputError(f"it says that it {claim} its training rows, but {has}")
     if len(raw) > content["report"]["rows"]:
         raise InputError(f"it has {len(raw)} training rows, more than the {content['report']['rows']} of its table")
 

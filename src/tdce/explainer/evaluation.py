@@ -13,7 +13,7 @@ import torch
 from tdce._core import Floats, InputError, Positions, check_integer, listing
 from tdce.explainer.answer import Answer
 from tdce.explainer.fitted import Fitted
-from tdce.explainer.fitting import parts
+from tdce.explainer.fitting import split_rows
 from tdce.explainer.metric_reference import MetricReference
 from tdce.explainer.plans import TrainingPlans
 from tdce.methods import Explanation, Method, Status, explain
@@ -115,7 +115,7 @@ def _rows_of(explainer: Evaluated, table: pd.DataFrame | None) -> Rows:
     y = Oracle(fitted.model).predict(raw).numpy() if fitted.classifier is None else fitted.class_numbers(table)
     if len(raw) != fitted.report["rows"]:
         return Rows(raw, y, raw, y)
-    learned, stopping, test = (part.numpy() for part in parts(len(raw), fitted.report["seed"]))
+    learned, stopping, test = (part.numpy() for part in split_rows(len(raw), fitted.report["seed"]))
     held = np.union1d(stopping, test)
     return Rows(raw[learned], y[learned], raw[held], y[held])
 
@@ -138,12 +138,14 @@ def _together(groups: list[tuple[Explanation, dict[str, float]]]) -> dict[str, f
     """The metrics of all rows from those of each target class, by the number of rows that each was taken over."""
     out = {}
     for name in MEANING:
-        parts = [(_counted(found, name), values[name]) for found, values in groups if name in values]
+        parts = [(_count(explanation, name), values[name]) for explanation, values in groups if name in values]
         if parts:
             out[name] = sum(rows * value for rows, value in parts) / sum(rows for rows, _ in parts)
     return out
 
 
-def _counted(found: Explanation, metric: str) -> int:
-    asked = found.status[:, 0] != Status.ALREADY if metric in OVER_ALL else found.status[:, 0] == Status.VALID
-    return int(asked.sum())
+def _count(explanation: Explanation, metric: str) -> int:
+    searched = (
+        explanation.status[:, 0] != Status.ALREADY if metric in OVER_ALL else explanation.status[:, 0] == Status.VALID
+    )
+    return int(searched.sum())

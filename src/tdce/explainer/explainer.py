@@ -34,6 +34,7 @@ from tdce._core import (
     check_texts,
     listing,
     show,
+    suggest,
 )
 from tdce.diffusion import rate_plausibility
 from tdce.explainer import artefact
@@ -229,8 +230,8 @@ class Explainer:
             The rows to explain, with the features of the table that was learned. They are not modified.
         target : optional
             The wanted label (default: the favourable one, or the other of two classes), or a goal: `AtLeast("good",
-            0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`. For a predicted number: `Range(620, 680)`, `Range(high=8)`,
-            `Change(500)`, `Change(share=-0.1)`. For a model with several outputs: a mapping, `{"approve": "yes",
+            0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`. For a predicted number: `Range(620, 680)`,
+            `Range(high=8)`, `Change(500)`, `Change(share=-0.1)`. For a model with several outputs: a mapping, `{"approve": "yes",
             "rate": Range(high=8)}`. Or a list with one of these per row.
         n : int, default 1
             Number of options per row, at most 100.
@@ -276,8 +277,8 @@ class Explainer:
         """
         ensemble = self._ensemble(robust)
         question = Question(
-            target, n, check_names("immutable", immutable), check_texts("rules", rules), {} if costs is None else costs, seed, closeness,
-            threshold, max_model_rows, None if ensemble is None else ensemble.retraining,
+            target, n, check_names("immutable", immutable), check_texts("rules", rules), {} if costs is None else costs,
+            seed, closeness, threshold, max_model_rows, None if ensemble is None else ensemble.retraining,
         )  # fmt: skip
         self.check(question)
         return self.ask(rows, question, ensemble)
@@ -630,7 +631,8 @@ class Explainer:
         known = _parameters(type(self))
         for name, value in params.items():
             if name not in known:
-                raise InputError(f"there is no setting {show(name)}; known: {listing(known, len(known))}")
+                meant = suggest(name, known)
+                raise InputError(f"there is no setting {show(name)}; {meant}known: {listing(known, len(known))}")
             setattr(self, name, value)
         return self
 

@@ -21,6 +21,7 @@ from tdce._core import (
     plain,
     round_scores,
     show,
+    suggest,
 )
 from tdce.diffusion import TabularDiffusion
 from tdce.methods import Guide, Proposals, Proposer, Task, amortised_pass
@@ -127,7 +128,8 @@ class Fitted:
     def class_numbers(self, table: pd.DataFrame) -> Positions:
         """(rows,) of the table's label column."""
         if self.label not in table.columns:
-            raise InputError(f"there is no label column {show(self.label)}; the table has: {listing(table.columns)}")
+            known = f"{suggest(self.label, table.columns)}the table has: {listing(table.columns)}"
+            raise InputError(f"there is no label column {show(self.label)}; {known}")
         cells = [plain(cell) for cell in table[self.label]]
         known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is another class
         for cell in cells:

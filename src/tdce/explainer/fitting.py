@@ -29,6 +29,7 @@ from tdce._core import (
     plain,
     readable,
     show,
+    suggest,
 )
 from tdce.diffusion import TabularDiffusion, classes_to_draw, draw_synthetic, measure_energy_quantiles
 from tdce.explainer.fitted import Fitted
@@ -68,7 +69,7 @@ def fit(
     categorical: Iterable[Name] = (),
     models: Mapping[str, ModelAdapter] | None = None,  # by their outputs; None: a classifier is trained
 ) -> Fitted:
-    """Check the table, encode it, train the networks, draw synthetic rows, and report the model's quality on unseen rows.
+    """Check the table, encode it, train the networks, draw synthetic rows, and rate the model on unseen rows.
 
     Without a model of the user's, a classifier of the label is trained as well.
     """
@@ -90,7 +91,7 @@ def fit(
     encoder = Encoder.fit(frame, schema)
     raw = encoder.read(frame)
     x = encoder.embed(raw).float()
-    train, held_out, test = parts(len(x), seed)
+    train, held_out, test = split_rows(len(x), seed)
 
     decides: Model
     if models is None:
@@ -103,8 +104,8 @@ def fit(
         decides = NetworkModel(classifier, encoder.embed, classes)
     else:
         classifier, history = None, None
-        decides, said = probe(models, frame, encoder, label, classes)
-        score = torch.from_numpy(said)
+        decides, answers = probe(models, frame, encoder, label, classes)
+        score = torch.from_numpy(answers)
         y = decides.outputs[0].group(score)
         favourable = check_favourable(favourable, decides.outputs)
         right = None if labels is None else (y == labels).float().mean().item()
@@ -184,7 +185,7 @@ def learned_diffusion(
     classes: int | None = None,  # None: as many as there are in y
 ) -> tuple[TabularDiffusion, History]:
     """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
-    train, held_out, _ = parts(len(x), seed)
+    train, held_out, _ = split_rows(len(x), seed)
     diffusion = TabularDiffusion(space, hidden, classes=classes or int(y.max()) + 1, tau=tau, seed=seed)
     fewer = plan_for(plan, len(train))
     return diffusion, diffusion.fit(x[train], x[held_out], fewer, seed, progress, (y[train], y[held_out]))
@@ -193,7 +194,8 @@ def learned_diffusion(
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
     """Class numbers (n,) and the classes that they mean."""
     if not isinstance(label, Hashable) or label not in frame.columns:
-        raise InputError(f"there is no label column {show(label)}; the table has: {listing(frame.columns)}")
+        known = f"{suggest(label, frame.columns)}the table has: {listing(frame.columns)}"
+        raise InputError(f"there is no label column {show(label)}; {known}")
     column = frame[label]
     if isinstance(column, pd.DataFrame):
         raise InputError(f"the label column {label!r} appears twice; rename or drop one of them")
@@ -234,7 +236,7 @@ def _any_classes(frame: pd.DataFrame, label: Name | None) -> tuple[Tensor | None
     return _classes(frame, label)
 
 
-def parts(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def split_rows(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     """Row numbers for training, for early stopping and for the report; a tiny table serves for all three."""
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     size = min(int(rows * HELD_OUT), MOST_HELD_OUT)

@@ -93,36 +93,36 @@ class MetricReference:
         points, rows = self.whole(raw), self.whole(self.raw)
         near = np.empty_like(raw)
         for k in np.unique(own):  # a loop over classes
-            asked, among = own == k, np.flatnonzero(theirs == k)
+            searched, among = own == k, np.flatnonzero(theirs == k)
             if len(among) == 0:
-                near[asked] = raw[asked]
+                near[searched] = raw[searched]
                 continue
-            index = among[metrics.nearest_rows(points[asked], rows[among], k=2)[1].numpy()]
-            itself = (rows[index[:, 0]] == points[asked]).all(dim=1).numpy()
-            near[asked] = self.raw[np.where(itself, index[:, -1], index[:, 0])]
+            index = among[metrics.nearest_rows(points[searched], rows[among], k=2)[1].numpy()]
+            itself = (rows[index[:, 0]] == points[searched]).all(dim=1).numpy()
+            near[searched] = self.raw[np.where(itself, index[:, -1], index[:, 0])]
         return near
 
     def frame(self, raw: Floats) -> pd.DataFrame:
         return self.encoder.write(raw, pd.DataFrame(index=range(len(raw))))
 
     def measure(
-        self, feasible: FeasibleSet, found: Explanation, near: Floats, found_near: Explanation
+        self, feasible: FeasibleSet, explanation: Explanation, near: Floats, near_cf: Explanation
     ) -> dict[str, float]:
         """All metrics of the first option of each row that was not in the target class already: `validity` and
         `violations` of all of them, the others of those that became valid."""
-        status = found.status[:, 0]
-        asked, valid = status != Status.ALREADY, status == Status.VALID
-        if not asked.any():
+        status = explanation.status[:, 0]
+        searched, valid = status != Status.ALREADY, status == Status.VALID
+        if not searched.any():
             return {}
         values = {
-            "validity": metrics.validity(valid[asked]),
-            "violations": float((~feasible.kept(found.raw[:, 0]))[asked].mean()),
+            "validity": metrics.validity(valid[searched]),
+            "violations": float((~feasible.kept(explanation.raw[:, 0]))[searched].mean()),
         }
-        plausible = found.plausibility[valid, 0]
+        plausible = explanation.plausibility[valid, 0]
         if valid.any() and not np.isnan(plausible).any():
             values["plausibility"] = float(plausible.mean())
         if valid.any():
-            values |= self._quality(feasible.own[valid], found.raw[valid], near[valid], found_near.raw[valid, 0])
+            values |= self._quality(feasible.own[valid], explanation.raw[valid], near[valid], near_cf.raw[valid, 0])
         return {name: values[name] for name in MEANING if name in values}
 
     def _quality(self, raw: Floats, options: Floats, near: Floats, near_cf: Floats) -> dict[str, float]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from tdce._core import Plan
 from tdce.diffusion import SamplingPlan
 
-
 CLASSIFIER = Plan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8)
 DIFFUSION = Plan()
 AUTOENCODER = Plan(steps=600, batch=256, rate=3e-3, check_every=50)
