@@ -54,7 +54,7 @@ def energies(explainer: tdce.Explainer, raw: Floats, k: int = YES) -> Floats:
 def test_it_is_uniform_on_real_people_of_the_class(explainer, k, label):
     """The Kolmogorov-Smirnov distance of 300 people, beside that of the reference, exceeds this once in a thousand."""
     fresh, fitted = real(explainer, label, 300, seed=21), explainer.fitted
-    _, held_out, _ = parts(1200, 0)
+    _, held_out, _ = split_rows(1200, 0)
     used = int((lending.table()["decision"].iloc[held_out.numpy()] == label).sum())
     assert kstest(plausible(explainer, fresh, k), "uniform").statistic < 1.95 * (1 / 300 + 1 / used) ** 0.5
     others = real(explainer, label, 1500, seed=22)
@@ -122,7 +122,7 @@ def test_of_people_with_the_same_energy_half_count_as_less_typical():
 
 def test_the_reference_is_the_quantiles_of_the_held_out_people(explainer):
     fitted, frame = explainer.fitted, lending.table()
-    held = frame.iloc[parts(1200, 0)[1].numpy()]
+    held = frame.iloc[split_rows(1200, 0)[1].numpy()]
     for k, label in ((NO, "no"), (YES, "yes")):
         energy = energies(explainer, fitted.encoder.read(held[held["decision"] == label]), k)
         np.testing.assert_array_equal(fitted.energy_quantiles[k], np.quantile(energy, np.linspace(0, 1, 129)))
