@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce._core import NUMBER, PADDED, Positions
+from tdce._core import NUMBER_TEXT, ZERO_PADDED, Positions
 from tdce.schema import Categorical, Column, Numeric
 
 MISSING_NUMBERS = {"", "na", "n/a", "nan", "null", "none"}  # cells that are missing, in a column of numbers
@@ -108,4 +108,4 @@ def _distinct_cells(column: pd.Series[Any]) -> tuple[Positions, list[str]]:
 
 
 def _is_number(cell: str) -> bool:
-    return bool(NUMBER.fullmatch(cell)) and not PADDED.match(cell)
+    return bool(NUMBER_TEXT.fullmatch(cell)) and not ZERO_PADDED.match(cell)

@@ -174,57 +174,10 @@ def make_folder(path: Path) -> None:
     _try_folder(path, path)
 
 
-def _check_target(path: Path) -> None:
-    """Check that the folder exists, and that nothing stands in the file's place that must not be replaced."""
-    if not os.path.isdir(path.parent):
-        raise InputError(f"there is no folder {path.parent} to write {path.name} into")
-    try:
-        mode = path.stat().st_mode
-    except FileNotFoundError:
-        return
-    except OSError as error:  # the name is too long, for instance
-        raise write_error(path, error) from None
-    if stat.S_ISDIR(mode):
-        raise InputError(f"{path} is a folder; name a file")
-    if not stat.S_ISREG(mode):
-        raise InputError(f"{path} is a device or a pipe; name a file")
-    if not os.access(path, os.W_OK):
-        raise InputError(f"{path} is read-only; name another file, or make it writable")
-
-
-def _try_folder(folder: Path, path: Path) -> None:
-    """Create a file and remove it, because permission bits do not tell everything."""
-    try:
-        with _draft(folder) as file:
-            _close_on_windows(file)
-            os.unlink(file.name)
-    except OSError as error:
-        raise write_error(path, error) from None
-
-
 def write_error(path: Path, error: OSError) -> InputError:
     """The error that a file cannot be written."""
     way_out = "make room, or name another folder" if error.errno in DISK_FULL else "name another folder"
     return InputError(f"{path} cannot be written: {error.strerror}; {way_out}")
-
-
-def _draft(folder: Path) -> BinaryIO:
-    """A new file, locked as long as its writer has it open, so that the sweep of another process leaves it alone."""
-    while True:
-        file = open(folder / f"{DRAFT_PREFIX}{secrets.token_hex(DRAFT_DIGITS // 2)}", "xb")  # noqa: SIM115
-        with suppress(OSError):  # without locks nothing is ever swept
-            lock_file(file)
-        if os.path.exists(file.name):
-            return file
-        file.close()  # swept in the moment before it was locked
-
-
-def _sweep(folder: Path) -> None:
-    """Remove the drafts of writers that were killed."""
-    for path in folder.glob(DRAFT_PREFIX + DRAFT_DIGITS * "[0-9a-f]"):
-        with suppress(OSError), open(path, "r+b") as file:
-            lock_file(file, wait=False)  # an error while its writer lives
-            path.unlink()
 
 
 def lock_file(file: IO[Any], wait: bool = True) -> None:
@@ -235,12 +188,6 @@ def lock_file(file: IO[Any], wait: bool = True) -> None:
     except ImportError:
         raise OSError(errno.ENOTSUP, "this system cannot lock files") from None
     fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _close_on_windows(file: BinaryIO) -> None:
-    """Windows neither renames nor removes an open file; elsewhere it stays open, because closing it would unlock it."""
-    if os.name == "nt":
-        file.close()
 
 
 def sync_folder(folder: Path) -> None:
@@ -285,6 +232,59 @@ def widen(column: pd.Series[Any], feature: Column | None) -> pd.Series[Any]:
     """A column of whole numbers as floats, if its feature may have decimals."""
     fractional = isinstance(feature, Numeric) and (feature.step is None or not feature.step.is_integer())
     return column.astype("Float64") if fractional and pd.api.types.is_integer_dtype(column.dtype) else column
+
+
+def _check_target(path: Path) -> None:
+    """Check that the folder exists, and that nothing stands in the file's place that must not be replaced."""
+    if not os.path.isdir(path.parent):
+        raise InputError(f"there is no folder {path.parent} to write {path.name} into")
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:  # the name is too long, for instance
+        raise write_error(path, error) from None
+    if stat.S_ISDIR(mode):
+        raise InputError(f"{path} is a folder; name a file")
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{path} is a device or a pipe; name a file")
+    if not os.access(path, os.W_OK):
+        raise InputError(f"{path} is read-only; name another file, or make it writable")
+
+
+def _try_folder(folder: Path, path: Path) -> None:
+    """Create a file and remove it, because permission bits do not tell everything."""
+    try:
+        with _draft(folder) as file:
+            _close_on_windows(file)
+            os.unlink(file.name)
+    except OSError as error:
+        raise write_error(path, error) from None
+
+
+def _draft(folder: Path) -> BinaryIO:
+    """A new file, locked as long as its writer has it open, so that the sweep of another process leaves it alone."""
+    while True:
+        file = open(folder / f"{DRAFT_PREFIX}{secrets.token_hex(DRAFT_DIGITS // 2)}", "xb")  # noqa: SIM115
+        with suppress(OSError):  # without locks nothing is ever swept
+            lock_file(file)
+        if os.path.exists(file.name):
+            return file
+        file.close()  # swept in the moment before it was locked
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the drafts of writers that were killed."""
+    for path in folder.glob(DRAFT_PREFIX + DRAFT_DIGITS * "[0-9a-f]"):
+        with suppress(OSError), open(path, "r+b") as file:
+            lock_file(file, wait=False)  # an error while its writer lives
+            path.unlink()
+
+
+def _close_on_windows(file: BinaryIO) -> None:
+    """Windows neither renames nor removes an open file; elsewhere it stays open, because closing it would unlock it."""
+    if os.name == "nt":
+        file.close()
 
 
 def _csv(frame: pd.DataFrame, dialect: Dialect, header: bool, quoted: bool) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core import InputError, listing
+from tdce._core import InputError, listing, suggest
 from tdce.datasets.sampling import random_order
 from tdce.datasets.sources import find, read
 from tdce.datasets.tables import PUBLISHED_TABLES, Preset, PublishedTable
@@ -45,7 +45,8 @@ class Dataset:
     def part(self, name: Part) -> pd.DataFrame:
         """The rows of one part; their index is the position in `frame`."""
         if name not in Splits._fields:
-            raise InputError(f"there is no part {name!r}; known: {listing(Splits._fields)}")
+            meant = suggest(name, Splits._fields)
+            raise InputError(f"there is no part {name!r}; {meant}known: {listing(Splits._fields)}")
         positions: NDArray[np.int64] = getattr(self.splits, name)
         return self.frame.iloc[positions]
 
@@ -98,13 +99,15 @@ def catalogue() -> list[CatalogueEntry]:
 
 def _choose(name: str, preset: str) -> tuple[PublishedTable, Preset]:
     if name not in PUBLISHED_TABLES:
-        raise InputError(f"there is no data set {name!r}; known: {listing(PUBLISHED_TABLES)}")
+        meant = suggest(name, PUBLISHED_TABLES)
+        raise InputError(f"there is no data set {name!r}; {meant}known: {listing(PUBLISHED_TABLES)}")
     table = PUBLISHED_TABLES[name]
     if preset in table.presets:
         return table, table.presets[preset]
     if preset == "paper":
         raise InputError(f"{name!r} has no preset 'paper', because the paper does not use it; use preset 'full'")
-    raise InputError(f"{name!r} has no preset {preset!r}; known: {listing(table.presets)}")
+    meant = suggest(preset, table.presets)
+    raise InputError(f"{name!r} has no preset {preset!r}; {meant}known: {listing(table.presets)}")
 
 
 def _whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor, nn
 
-from tdce._core import Backbone, Draws, History, Plan, Progress, pad_rows, train
+from tdce._core import Backbone, Draws, Progress, TrainingHistory, TrainingPlan, pad_rows, train
 from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.schedule import Schedule
 from tdce.schema import Space
@@ -145,7 +145,7 @@ class TabularDiffusion(nn.Module):
         for i, (normal, _) in enumerate(noise):
             eps, logits = self.space.split(out[i * rows + whole])
             of_weights = self.space.join((eps - normal).square_(), -cat * self.space.log_softmax(logits))
-            errors.append(self.space.gathered(of_weights))
+            errors.append(self.space.sum_by_feature(of_weights))
         return errors
 
     @torch.no_grad()
@@ -206,11 +206,11 @@ class TabularDiffusion(nn.Module):
         self,
         x: Tensor,  # (n, width)
         held_out: Tensor,  # (m, width)
-        plan: Plan,
+        plan: TrainingPlan,
         seed: int,
         progress: Progress,
         y: tuple[Tensor, Tensor] | None = None,  # (n,) and (m,) the class numbers of both; None: without classes
-    ) -> History:
+    ) -> TrainingHistory:
         """Train on encoded rows."""
         num, times = self.space.split(x)[0], -(-2048 // len(held_out))
         checked = held_out.repeat(times, 1)[:8192]

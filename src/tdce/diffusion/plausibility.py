@@ -53,16 +53,6 @@ def energies(encoder: Encoder, diffusion: TabularDiffusion, raw: Floats, y: Tens
     return torch.cat(batches)
 
 
-def _energies(double: TabularDiffusion, x: Tensor, y: Tensor, rows: int) -> Tensor:
-    """(n,) energies; the rows after the first `rows` are copies of the first row."""
-    stream, space, total = Noise(x, NOISE_SEED), double.space, torch.zeros(len(x), dtype=torch.double)
-    times = [max(1, round(level * double.schedule.times)) for level in NOISE_LEVELS for _ in range(DRAWS_PER_LEVEL)]
-    noise = [(stream.normal(space.num).double(), stream.gumbel(space.cat).double()) for _ in times]
-    for errors in double.errors_at(x.double(), times, noise, y, rows):
-        total += errors.sum(dim=1)
-    return total / len(times)
-
-
 def measure_energy_quantiles(
     encoder: Encoder,
     diffusion: TabularDiffusion,
@@ -82,6 +72,16 @@ def measure_energy_quantiles(
         energy = energies(encoder, diffusion, reference, torch.full((len(reference),), k))
         quantiles.append(np.quantile(energy.numpy(), np.linspace(0, 1, ENERGY_QUANTILES)))
     return torch.from_numpy(np.maximum.accumulate(np.stack(quantiles), axis=1))
+
+
+def _energies(double: TabularDiffusion, x: Tensor, y: Tensor, rows: int) -> Tensor:
+    """(n,) energies; the rows after the first `rows` are copies of the first row."""
+    stream, space, total = Noise(x, NOISE_SEED), double.space, torch.zeros(len(x), dtype=torch.double)
+    times = [max(1, round(level * double.schedule.times)) for level in NOISE_LEVELS for _ in range(DRAWS_PER_LEVEL)]
+    noise = [(stream.normal(space.num).double(), stream.gumbel(space.cat).double()) for _ in times]
+    for errors in double.errors_at(x.double(), times, noise, y, rows):
+        total += errors.sum(dim=1)
+    return total / len(times)
 
 
 def _distribution(quantiles: Floats, energy: Floats) -> Floats:

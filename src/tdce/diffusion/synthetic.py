@@ -51,6 +51,6 @@ def draw_synthetic(
             bar.advance()
     columns = zip(encoder.columns, np.concatenate(batches).T, strict=True)
     raw = np.stack([learned.nearest_known(values) for learned, values in columns], axis=1)
-    return ConstraintSet.hard(encoder.schema.laws, encoder.schema.features).lawful(
+    return ConstraintSet.hard(encoder.schema.laws, encoder.schema.features).repair_synthetic(
         raw, lambda i, values: encoder.columns[i].knows(values)
     )

@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from tdce._core import Backbone, History, Plan, Progress, train
+from tdce._core import Backbone, Progress, TrainingHistory, TrainingPlan, train
 
 
 class Classifier(nn.Module):
@@ -25,8 +25,8 @@ class Classifier(nn.Module):
         return out
 
     def fit(
-        self, x: Tensor, y: Tensor, held_out_x: Tensor, held_out_y: Tensor, plan: Plan, seed: int, progress: Progress
-    ) -> History:
+        self, x: Tensor, y: Tensor, held_out_x: Tensor, held_out_y: Tensor, plan: TrainingPlan, seed: int, progress: Progress
+    ) -> TrainingHistory:
         """Train on rows and class numbers, then calibrate by one temperature (Guo et al. 2017)."""
         from scipy.optimize import minimize_scalar  # only here: explaining does not wait for it
 

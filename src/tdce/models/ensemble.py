@@ -11,7 +11,7 @@ import pandas as pd
 import torch
 from torch import Generator, Tensor
 
-from tdce._core import Floats, InputError, Name, Plan, Progress
+from tdce._core import Floats, InputError, Name, Progress, TrainingPlan
 from tdce.models.adapters import ModelAdapter, adapt, array, check_columns
 from tdce.models.classifier import Classifier
 from tdce.models.goals import Goals
@@ -78,7 +78,7 @@ def retrain_ensemble(
     class_numbers: Callable[[], Tensor],  # (rows,) of the table's label
     count: int,
     seed: int,
-    plan: Plan,  # of our own classifier
+    plan: TrainingPlan,  # of our own classifier
     progress: Progress,
 ) -> Ensemble:
     """Models of the same kind, each trained from another seed on a bootstrap sample of the table."""

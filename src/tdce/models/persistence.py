@@ -12,19 +12,19 @@ import numpy as np
 from torch import Tensor
 
 from tdce._core import (
-    FLAG,
-    LARGEST,
-    LIST,
-    TEXT,
+    JSON_FLAG,
+    JSON_LIST,
+    JSON_TEXT,
+    LARGEST_VALUE,
     Floats,
     InputError,
-    Rule,
+    JsonRule,
     check_json,
+    check_json_names,
     is_number,
     is_value,
+    json_number,
     listing,
-    number_rule,
-    same_names,
 )
 from tdce.models.adapters import ModelAdapter
 from tdce.models.frames import FrameBuilder
@@ -37,32 +37,32 @@ from tdce.schema import Encoder
 
 MAX_CLASSES = 50
 COMPARED_ROWS = 256  # synthetic rows on which a model is recognised by its scores
-CLASSES_RULE = Rule(
+CLASSES_RULE = JsonRule(
     f"a list of 2 to {MAX_CLASSES} different words, numbers or true/false, or an empty one",
     lambda v: isinstance(v, list) and (not v or 2 <= len(v) <= MAX_CLASSES) and all(map(is_value, v)) and _differ(v),
 )
 OUTPUT_RULES = {
-    "name": TEXT,
+    "name": JSON_TEXT,
     "classes": CLASSES_RULE,
-    "decides": FLAG,
-    "border": number_rule(0, 1),
-    "spread": Rule("a number above 0", lambda v: is_number(v) and 0 < v <= LARGEST),
-    "edges": Rule("a list of numbers in order", lambda v: isinstance(v, list) and _increases(v)),
+    "decides": JSON_FLAG,
+    "border": json_number(0, 1),
+    "spread": JsonRule("a number above 0", lambda v: is_number(v) and 0 < v <= LARGEST_VALUE),
+    "edges": JsonRule("a list of numbers in order", lambda v: isinstance(v, list) and _increases(v)),
 }
-MODEL_RULES = {"models": LIST, "readings": LIST, "dtypes": LIST}  # one of each per output, and a dtype per feature
+MODEL_RULES = {"models": JSON_LIST, "readings": JSON_LIST, "dtypes": JSON_LIST}  # one of each per output, and a dtype per feature
 ADAPTER_RULES = {
-    "kind": TEXT,
-    "name": TEXT,
-    "digest": TEXT,
-    "versions": Rule(
+    "kind": JSON_TEXT,
+    "name": JSON_TEXT,
+    "digest": JSON_TEXT,
+    "versions": JsonRule(
         "an object of texts", lambda v: isinstance(v, dict) and all(isinstance(t, str) for t in v.values())
     ),
 }
 READER_RULES = {
-    "form": Rule(f"one of {listing(get_args(Form))}", lambda v: v in get_args(Form)),
+    "form": JsonRule(f"one of {listing(get_args(Form))}", lambda v: v in get_args(Form)),
     "spoken": CLASSES_RULE,
 }
-FAVOURABLE_RULE = Rule(
+FAVOURABLE_RULE = JsonRule(
     "a class, a range or null, or one of these for each output",
     lambda v: _is_favourable(v) or (isinstance(v, dict) and all(map(_is_favourable, v.values()))),
 )
@@ -129,7 +129,7 @@ def reattach(
     known: MissingModel, models: Mapping[str, ModelAdapter], encoder: Encoder, synthetic: Floats, scored: Tensor
 ) -> AdaptedModel:
     """The model that the user supplies, if it is the one that the file describes."""
-    same_names(models, {output.name: None for output in known.outputs}, "model")
+    check_json_names(models, {output.name: None for output in known.outputs}, "model")
     for given, named in zip(models.values(), known.entry["models"], strict=True):
         if given.kind != named["kind"] or (given.digest and given.digest != named["digest"]):
             made_for = f"{named['name']} ({named['kind']}, {named['digest'][:12]})"
@@ -175,7 +175,7 @@ def _is_favourable(value: Any) -> bool:
 
 
 def _increases(values: list[Any]) -> bool:
-    numbers = all(is_number(v) and abs(v) <= LARGEST for v in values)
+    numbers = all(is_number(v) and abs(v) <= LARGEST_VALUE for v in values)
     return numbers and all(a < b for a, b in pairwise(values))
 
 

@@ -70,6 +70,11 @@ def rebuild(
     return AdaptedModel(adapters, tuple(readers), FrameBuilder.from_json(encoder.schema.features, dtypes))
 
 
+def score_tolerance(model: AdaptedModel) -> Floats:
+    """(columns,) the difference up to which two scores are the same."""
+    return np.concatenate([np.full(output.columns, SCORE_TOLERANCE * output.spread) for output in model.outputs])
+
+
 def _on_encoded_rows(model: ModelAdapter, encoder: Encoder) -> ModelAdapter:
     """A torch module gets encoded rows; every other model stays as it is."""
     if not isinstance(model.model, nn.Module):
@@ -81,11 +86,6 @@ def _on_encoded_rows(model: ModelAdapter, encoder: Encoder) -> ModelAdapter:
         return logits.softmax(dim=1).numpy() if logits.dim() == 2 and logits.shape[1] > 1 else logits.numpy()
 
     return replace(model, scores=scores)
-
-
-def score_tolerance(model: AdaptedModel) -> Floats:
-    """(columns,) the difference up to which two scores are the same."""
-    return np.concatenate([np.full(output.columns, SCORE_TOLERANCE * output.spread) for output in model.outputs])
 
 
 def _check_pure(model: AdaptedModel, frame: pd.DataFrame, score: Floats) -> None:

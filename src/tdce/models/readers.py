@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from tdce._core import Floats, InputError, Positions, Value, listing, ordered, plain, show
+from tdce._core import Floats, InputError, Positions, Value, listing, plain, show, sort_values
 from tdce.models.adapters import ModelAdapter
 from tdce.models.outputs import NUMBER_GROUPS, Output
 
@@ -80,6 +80,27 @@ def detect_reader(
     return replace(reader, output=output), np.column_stack([score, chosen])
 
 
+def find_impurity(score: Callable[[pd.DataFrame], Floats], frame: pd.DataFrame, whole: Floats, alike: Floats) -> str:
+    """Why a model is not a function of the row alone, if that shows when it is queried again, in another order, or on
+    fewer rows; else an empty text. `whole` are its scores of these rows among others; scores that differ by no more
+    than `alike` are the same."""
+    everything = np.arange(len(frame))
+    trials: dict[str, list[Positions]] = {
+        "when it is queried again": [everything],
+        "when the rows come in another order": [everything[::-1]],
+        "when it is queried for a part of the rows": np.array_split(everything, 3),
+    }
+    first, others = score(frame), dict[str, Floats]()
+    for when, parts in trials.items():
+        scores = [score(frame.iloc[part].reset_index(drop=True)) for part in parts if len(part)]
+        others[when] = np.concatenate(scores)[np.concatenate(parts).argsort()]
+    for when, other in (others | {"when there are more rows": whole}).items():
+        off = np.flatnonzero((np.abs(other - first) > alike).any(axis=1))
+        if len(off):
+            return f"{first[off[0]].tolist()} becomes {other[off[0]].tolist()} for row {off[0]} {when}"
+    return ""
+
+
 def _detect_form(model: ModelAdapter, answer: Any, classes: tuple[Value, ...]) -> tuple[Form, tuple[Value, ...]]:
     """What a model returns, and its classes."""
     values = np.asarray(answer)
@@ -100,7 +121,7 @@ def _detect_form(model: ModelAdapter, answer: Any, classes: tuple[Value, ...]) -
         return "probabilities", named
     labels = [plain(v) for v in values.reshape(-1).tolist()]
     if model.classes or any(isinstance(v, str | bool) for v in labels) or (classes and set(labels) <= set(classes)):
-        return "labels", model.classes or (ordered({*labels, *classes}) if not set(labels) <= set(classes) else classes)
+        return "labels", model.classes or (sort_values({*labels, *classes}) if not set(labels) <= set(classes) else classes)
     chances = all(isinstance(v, int | float) and 0 <= v <= 1 for v in labels)
     return ("second", classes) if len(classes) == 2 and chances else ("number", ())
 
@@ -140,24 +161,3 @@ def _check_scores(model: ModelAdapter, answer: Any, rows: int) -> Floats:
         row = int(np.isfinite(values).reshape(rows, -1).all(axis=1).argmin())
         raise InputError(f"the model {model.name} returns {values[row]} for a row, which is not finite")
     return values
-
-
-def find_impurity(score: Callable[[pd.DataFrame], Floats], frame: pd.DataFrame, whole: Floats, alike: Floats) -> str:
-    """Why a model is not a function of the row alone, if that shows when it is queried again, in another order, or on
-    fewer rows; else an empty text. `whole` are its scores of these rows among others; scores that differ by no more
-    than `alike` are the same."""
-    everything = np.arange(len(frame))
-    trials: dict[str, list[Positions]] = {
-        "when it is queried again": [everything],
-        "when the rows come in another order": [everything[::-1]],
-        "when it is queried for a part of the rows": np.array_split(everything, 3),
-    }
-    first, others = score(frame), dict[str, Floats]()
-    for when, parts in trials.items():
-        scores = [score(frame.iloc[part].reset_index(drop=True)) for part in parts if len(part)]
-        others[when] = np.concatenate(scores)[np.concatenate(parts).argsort()]
-    for when, other in (others | {"when there are more rows": whole}).items():
-        off = np.flatnonzero((np.abs(other - first) > alike).any(axis=1))
-        if len(off):
-            return f"{first[off[0]].tolist()} becomes {other[off[0]].tolist()} for row {off[0]} {when}"
-    return ""

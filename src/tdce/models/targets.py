@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tdce._core import InputError, Value, listing, plain, show
+from tdce._core import InputError, Value, listing, plain, show, suggest
 from tdce.models.goals import AtLeast, Between, Class, Goal, Goals, Not
 from tdce.models.output_goals import AllGoals, Change, ModelDecides, Range
 from tdce.models.outputs import Output
@@ -142,7 +142,8 @@ def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
             matches = [i for i, known in enumerate(classes) if means(known)]
             if matches:
                 return matches[0]
-    raise InputError(f"{what} {show(value)} is not a value of the label; known: {listing(classes)}")
+    meant = suggest(value, classes)
+    raise InputError(f"{what} {show(value)} is not a value of the label; {meant}known: {listing(classes)}")
 
 
 def _goal_for_output(wanted: Any, output: Output, threshold: float | None, now: Tensor | None) -> Goal:
