@@ -13,7 +13,7 @@ from torch.nn.functional import cross_entropy
 
 import tdce
 from tdce._core.progress import Progress
-from tdce._core.training import Plan
+from tdce._core.training import TrainingPlan
 from tdce.explainer import amortise as distilling
 from tdce.explainer import artefact
 from tdce.explainer.sealed_file import open_sealed, seal, tensors_of
@@ -191,7 +191,7 @@ def test_the_same_seed_trains_the_same_network():
     x = torch.randn(80, space.width, generator=torch.Generator().manual_seed(0))
     x_cf = x.clone()
     x_cf[:, 0] += 1
-    one, other = (Proposer.fit(space, x, x_cf, 0.75, 4, Progress("silent"), Plan(steps=20)) for _ in range(2))
+    one, other = (Proposer.fit(space, x, x_cf, 0.75, 4, Progress("silent"), TrainingPlan(steps=20)) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
 
 

@@ -74,7 +74,7 @@ def test_a_place_in_the_range_by_the_raw_values(scene):
         low, high = table[name].min(), table[name].max()
         share = (raw[:, column].clip(low, high) - low) / (high - low)
         step = 20 / (high - low)  # values are rounded to the grid when they are decoded
-        np.testing.assert_allclose(task.encoder.of_range(x[:, : task.space.num])[:, i], share, atol=step)
+        np.testing.assert_allclose(task.encoder.range_share(x[:, : task.space.num])[:, i], share, atol=step)
 
 
 def test_a_missing_number_is_as_far_as_can_be_from_any_other():
@@ -415,7 +415,7 @@ def test_what_a_persons_values_gain_and_cost():
     task = five()
     gain, cost = ExemplarPool.of(task, Class(1)).compare(task, torch.tensor([ROW]), torch.tensor([[0]]))
     assert gain[0, 0].tolist() == pytest.approx([4, 2, 1, -torch.inf, 0], abs=1e-4)
-    of_range = task.encoder.of_range(torch.tensor([[0.0] * 5, [1.0] * 5])).diff(dim=0)[0, 0].item()
+    of_range = task.encoder.range_share(torch.tensor([[0.0] * 5, [1.0] * 5])).diff(dim=0)[0, 0].item()
     passed = (erf(1 / sqrt(2)) / 2 + of_range) / 2
     change = FIXED_COST + (1 - FIXED_COST) * passed
     assert cost[0, 0].tolist() == pytest.approx([change, change, change, 0, change])
