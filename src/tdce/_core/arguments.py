@@ -1,4 +1,4 @@
-"""Checks of arguments: each returns the plain value, or says what is wrong and what is expected."""
+"""Argument checks: each returns the plain value, or raises an error that says what is expected."""
 
 from __future__ import annotations
 
@@ -10,42 +10,38 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tdce._core.errors import InputError, listing, show
+from tdce._core.errors import InputError, listing, show, suggest
 
 LARGEST_COUNT = 1_000_000
-"""A count or a weight beyond this is a slip."""
-
+"""A larger count or weight is taken for a mistake."""
 
 WIDEST_LAYER = 16_384
-"""No layer of a network is wider."""
-
+"""The maximum width of a network's layer."""
 
 LAST_SEED = 2**64 - 1
 
-
 TAU_RANGE = (0.01, 100.0)
-"""For a temperature of the relaxed categories."""
-
+"""The temperatures of the relaxed categories."""
 
 Choice = TypeVar("Choice", bound=str)
 
 
 def check_integer(name: str, value: Any, low: int, high: int = LARGEST_COUNT) -> int:
-    """The argument as a whole number from `low` to `high`; flags and text are not numbers."""
+    """The argument as a whole number from `low` to `high`; flags and text do not count as numbers."""
     if is_integer(value) and low <= value <= high:
         return int(value)
     raise InputError(f"{name} is {show(value)}; it must be a whole number from {low} to {high}")
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is a whole number; flags are not numbers."""
+    """Whether a value is a whole number; flags do not count as numbers."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def check_number(
     name: str, value: Any, low: float, high: float = LARGEST_COUNT, above: bool = False, below: bool = False
 ) -> float:
-    """The argument as a finite number from `low` to `high`; `above` and `below` leave the ends themselves out."""
+    """The argument as a finite number from `low` to `high`; `above` and `below` exclude the ends."""
     if isinstance(value, Real) and not isinstance(value, bool) and bool(low <= value <= high):  # type: ignore[operator]
         plain = float(value)
         if not (above and plain == low) and not (below and plain == high):
@@ -59,7 +55,7 @@ def check_choice(name: str, value: Choice, choices: Iterable[str]) -> Choice:
     known = tuple(choices)
     if isinstance(value, str) and value in known:
         return value
-    raise InputError(f"{name} is {show(value)}; it must be one of {listing(known)}")
+    raise InputError(f"{name} is {show(value)}; {suggest(value, known)}it must be one of {listing(known)}")
 
 
 def check_flag(name: str, value: Any) -> bool:
@@ -69,35 +65,35 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def check_sequence(
-    name: str, value: Any, size: int | None, check: Callable[..., Any], *feasible: Any, **more: Any
+    name: str, value: Any, size: int | None, check: Callable[..., Any], *bounds: Any, **options: Any
 ) -> tuple[Any, ...]:
-    """A list or tuple of values that each pass the check: `size` of them, or one or more (None)."""
+    """A list or tuple of `size` values (None: one or more) that each pass the check."""
     if not isinstance(value, list | tuple) or (len(value) != size if size else not value):
         raise InputError(f"{name} is {show(value)}; it must be a list of {size or 'one or more'} values")
-    return tuple(check(name, each, *feasible, **more) for each in value)
+    return tuple(check(name, each, *bounds, **options) for each in value)
 
 
-def check_optional(name: str, value: Any, check: Callable[..., Any], *feasible: Any, **more: Any) -> Any:
+def check_optional(name: str, value: Any, check: Callable[..., Any], *bounds: Any, **options: Any) -> Any:
     """None, or a value that passes the check."""
-    return None if value is None else check(name, value, *feasible, **more)
+    return None if value is None else check(name, value, *bounds, **options)
 
 
 def check_names(what: str, value: Any) -> tuple[Hashable, ...]:
     """A list of column names; a single name is not a list."""
-    found = _list_of("names", what, value)
-    for name in found:
+    names = _list_of("names", what, value)
+    for name in names:
         if not isinstance(name, Hashable):
             raise InputError(f"{what} has {show(name)}, which is not a column name; give a list of names")
-    return found
+    return names
 
 
 def check_texts(what: str, value: Any) -> tuple[str, ...]:
     """A list of texts; a single text is not a list."""
-    found = _list_of("texts", what, value)
-    for text in found:
+    texts = _list_of("texts", what, value)
+    for text in texts:
         if not isinstance(text, str):
             raise InputError(f"{what} has {show(text)}; each must be text, such as 'loan <= 5 * income'")
-    return found
+    return texts
 
 
 def _list_of(kind: str, what: str, value: Any) -> tuple[Any, ...]:

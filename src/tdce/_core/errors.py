@@ -1,15 +1,17 @@
-"""The one error that speaks to the user, naming the column, the value and the remedy, and checks of arguments."""
+"""The error for wrong input, which names the column, the value and the remedy, and values as its text shows them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
-import numpy as np
+LONGEST_TYPO, MOST_COMPARED = 100, 2_000  # letters and names; with more, an error would wait for its suggestion
 
 
 class InputError(ValueError):
-    """Something in the user's table, file or arguments is wrong; the command line exits with 2."""
+    """Wrong input from the user: a table, a file or an argument. The command line exits with 2."""
 
 
 class NotFittedError(InputError, AttributeError):
@@ -17,16 +19,32 @@ class NotFittedError(InputError, AttributeError):
 
 
 def show(value: Any, most: int = 80, spell: Callable[[Any], str] = repr) -> str:
-    """Any value for a message, on one line and cut short."""
+    """Any value for a message, on one line of at most `most` characters."""
+    import numpy as np  # here: whoever only catches errors need not wait for it
+
     try:
         text = " ".join(spell(value.item() if isinstance(value, np.generic) else value).splitlines())
-    except Exception:  # a number of 5,000 digits, lists a thousand deep, a class of someone's own
+    except Exception:  # a number of 5,000 digits, lists nested too deep, a user's class
         text = f"<{type(value).__name__}>"
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def closest(value: Any, known: Iterable[Any], cutoff: float = 0.6) -> Any:
+    """The known name or value that looks most like this one, upper case or lower, or None."""
+    text = show(value, LONGEST_TYPO, str).casefold()
+    by_text = {str(each).casefold(): each for each in islice(known, MOST_COMPARED)}
+    matches = get_close_matches(text, by_text, n=1, cutoff=cutoff)
+    return by_text[matches[0]] if matches else None
+
+
+def suggest(value: Any, known: Iterable[Any], spell: Callable[[Any], str] = show, cutoff: float = 0.6) -> str:
+    """`did you mean 'income'? ` for an error about a name that is not known, before the list of those that are."""
+    match = closest(value, known, cutoff)
+    return "" if match is None else f"did you mean {spell(match)}? "
+
+
 def listing(values: object, most: int = 12) -> str:
-    """A short list of values for an error message, e.g. `own, rent, free`."""
-    words = [str(v) for v in values]  # type: ignore[attr-defined]
-    more = f", … ({len(words) - most} more)" if len(words) > most else ""
-    return ", ".join(words[:most]) + more
+    """The first `most` values for a message, e.g. `own, rent, free`."""
+    texts = [str(v) for v in values]  # type: ignore[attr-defined]
+    more = f", … ({len(texts) - most} more)" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more

@@ -18,6 +18,7 @@ from tdce._core import (
     check_optional,
     check_texts,
     show,
+    suggest,
 )
 from tdce.methods.protocol import Method
 from tdce.methods.selection import MOST_OPTIONS
@@ -79,7 +80,7 @@ class Question:
             raise InputError(f"{type(method).__name__} has no closeness to set; leave it out")
         schema.check_immutable(self.immutable)
         schema.check_rules(self.rules)
-        schema.checked_costs(self.costs)
+        schema.check_costs(self.costs)
         if isinstance(self.target, tuple):
             for each in self.target:
                 resolve_goal(each, outputs, self.threshold)
@@ -105,10 +106,10 @@ class Question:
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """A question from what `to_json` returned; what is missing has its default."""
-        known = {each.name for each in fields(cls)}
+        known = sorted(each.name for each in fields(cls))
         for name in values:
             if name not in known:
-                raise InputError(f"a question has no {show(name)}; known: {', '.join(sorted(known))}")
+                raise InputError(f"a question has no {show(name)}; {suggest(name, known)}known: {', '.join(known)}")
         given = dict(values)
         if "target" in given:
             target = given["target"]

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from tdce._core import InputError, Progress, is_integer, listing, one_thread
+from tdce._core import InputError, Progress, is_integer, listing, one_thread, suggest
 from tdce.datasets import PUBLISHED_TABLES, check_writable, make_folder, read_table, write_whole
 from tdce.methods import METHODS
 from tdce_reproduction.benchmark.cell import Bench, Cell, Measurement, measure_cells
@@ -60,7 +60,8 @@ class BenchmarkSettings:
                 if known is METHODS:
                     tuned_method(word, self.data[0])
                 elif word not in known:
-                    raise InputError(f"there is no {what} {word!r}; known: {listing(known)}")
+                    meant = suggest(word, known)
+                    raise InputError(f"there is no {what} {word!r}; {meant}known: {listing(known)}")
         for what, count in (("seeds", self.seeds), ("rows", self.rows), ("workers", self.workers)):
             if not is_integer(count) or count < 1:
                 raise InputError(f"{what} is {count!r}; it must be a whole number, at least 1")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from tdce._core import InputError, listing
+from tdce._core import InputError, listing, suggest
 from tdce.datasets import load
 from tdce.methods import METHODS, Method, Refined
 from tdce.schema import Schema
@@ -71,7 +71,7 @@ TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
 def plain_schema(data: str) -> Schema:
     """The schema of a data set as in the paper: no laws, no restrictions on values, and no immutable feature (the mask
     is a property of the cell)."""
-    return Schema(tuple(column.plain() for column in load(data, PRESETS.get(data, "full")).schema))
+    return Schema(tuple(column.unrestricted() for column in load(data, PRESETS.get(data, "full")).schema))
 
 
 def tuned_method(method: str, data: str) -> Method:
@@ -80,7 +80,7 @@ def tuned_method(method: str, data: str) -> Method:
         return Refined(tuned_method(method[:-1], data))
     name, at, closeness = method.partition("@")
     if name not in METHODS:
-        raise InputError(f"there is no method {method!r}; known: {listing(METHODS)}")
+        raise InputError(f"there is no method {method!r}; {suggest(name, METHODS)}known: {listing(METHODS)}")
     settings = TUNED_SETTINGS.get(name, {}).get(data, {})
     return METHODS[name](**settings, **_closeness(name, closeness)) if at else METHODS[name](**settings)
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pandas as pd
 from matplotlib.figure import Figure
 
-from tdce._core import InputError, listing, one_thread
+from tdce._core import InputError, listing, one_thread, suggest
 from tdce.datasets import check_writable, make_folder
 from tdce_reproduction.figures import correlations, kl, person, pipeline, simplex, tau
 from tdce_reproduction.figures.style import save, styled
@@ -42,7 +42,8 @@ def make_figures(names: Sequence[str], workspace: Workspace) -> list[Path]:
     """Write NAME.png, NAME.svg and, for figures with data, NAME.csv to the folder `workspace.out`; return the paths."""
     for name in names:
         if name not in FIGURES:
-            raise InputError(f"there is no figure {name!r}; known: {listing(FIGURES)}")
+            meant = suggest(name, FIGURES)
+            raise InputError(f"there is no figure {name!r}; {meant}known: {listing(FIGURES)}")
     if any(recipe.todo is not None and recipe.todo(workspace) for recipe in map(FIGURES.__getitem__, names)):
         _check_data(workspace)
     make_folder(workspace.out)

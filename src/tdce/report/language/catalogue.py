@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from tdce._core import InputError, listing, show
+from tdce._core import InputError, listing, show, suggest
 
 if TYPE_CHECKING:
     from babel import Locale
@@ -66,7 +66,7 @@ def load_catalogue(language: str) -> Catalogue:
     """The messages of a language, such as `de`, optionally with a region for numbers and dates: `de-CH`."""
     known, match = languages(), LANGUAGE.fullmatch(language) if isinstance(language, str) else None
     if match is None or match[1] not in known:
-        raise InputError(f"language is {show(language)}; known: {listing(known)}")
+        raise InputError(f"language is {show(language)}; {suggest(language, known)}known: {listing(known)}")
     loaded = _read(language, match[1])
     loaded.locale  # noqa: B018  # raises now if the region is unknown
     return loaded
