@@ -1,6 +1,5 @@
 """Foundations that know nothing of counterfactuals: errors and argument checks, plain values of data frames, notes,
-progress, threads and processes, deterministic matrix products, noise, networks and their training.
-"""
+progress, threads and processes, deterministic matrix products, noise, networks and their training."""
 
 from tdce._core.lazy import attach
 

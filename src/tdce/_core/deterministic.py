@@ -1,10 +1,10 @@
-"""Rows times a matrix, with the same bits for a row in any batch: only this module multiplies rows by a matrix.
+"""Deterministic matrix products: a row's result has the same bits in any batch. All rows are multiplied here.
 
-A matrix product may give a row different last bits at another position in the batch, or in a batch of another size:
-other code computes its edges. There are two ways to avoid that. `product`, for the networks, pads rows and widths so
-that there are no odd edges; each process tests once per shape in use whether that is enough on this machine. `exact`
-rounds both sides so far that no sum ever has to round: then no order matters, on any machine. It is slower; it is used
-where the last bits decide (noise, neighbours), and where padding is not enough.
+A matrix product may give a row different last bits at another position in the batch, or in a batch of another size,
+because its edges are computed by other code. There are two remedies. `product`, for the networks, pads rows and widths
+so that there are no odd edges; each process tests once per shape in use whether that is enough on this machine.
+`exact_product` rounds both factors so far that no sum ever has to round: then the order of summation does not matter,
+on any machine. It is slower; it is used where the last bits decide (noise, neighbours) and where padding is not enough.
 """
 
 from __future__ import annotations
@@ -17,47 +17,50 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import pad
 
-WIDTH = 16  # both widths become a multiple of this: every row starts on a new cache line
-ROWS = 64  # the number of rows becomes a multiple of this
-BLOCK = 1024  # rows that are multiplied at a time, so that there are few shapes to test
-TRIED = (64, 128, 320, 704)  # numbers of rows that are compared with a whole block
-DIGITS = 53  # binary ones of a float64
-TIE = 2.0**-16  # squared distances that differ by less are the same
+PADDED_WIDTH = 16  # both widths are padded to a multiple of this: every row starts on a new cache line
+PADDED_ROWS = 64  # the number of rows is padded to a multiple of this
+BLOCK_ROWS = 1024  # rows multiplied at a time, so that there are few shapes to test
+TRIAL_ROWS = (64, 128, 320, 704)  # numbers of rows whose products are compared with those of a whole block
+MANTISSA_BITS = 53  # of a float64
+DISTANCE_UNIT = 2.0**-16  # squared distances that differ by less are equal
+CACHE_LINE = 64  # bytes
+NEIGHBOUR_ROWS = 128  # rows whose distances to all others are held in memory at a time
 
 
 def pad_rows(at: Tensor) -> Tensor:
-    """Row numbers filled up to a multiple of 64 by repeating the first: code that works on one row, or on a few, may
+    """Row numbers padded to a multiple of 64 by repeating the first: code that works on one row, or on a few, may
     add up its columns in another order than code that works on many."""
-    return torch.cat([at, at[:1].expand(-len(at) % ROWS)])
+    return torch.cat([at, at[:1].expand(-len(at) % PADDED_ROWS)])
 
 
 def product(rows: Tensor, matrix: Tensor) -> Tensor:
-    """(n, inner) @ (inner, outer), as precise as the dtype."""
+    """(n, inner) @ (inner, outer) in the precision of the dtype."""
     (n, inner), outer = rows.shape, matrix.shape[1]
     if not (n and inner and outer):
         return rows.new_zeros(n, outer)
-    turned = matrix.T.is_contiguous()  # then it is quicker to pad the other way round
-    full, square = _padded(rows, ROWS), _padded(matrix.T, WIDTH).T if turned else _padded(matrix, WIDTH)
-    if not independent(*square.shape, square.dtype, square.is_contiguous()):
+    transposed = matrix.T.is_contiguous()  # then it is quicker to pad the transpose
+    left = _pad(rows, PADDED_ROWS)
+    right = _pad(matrix.T, PADDED_WIDTH).T if transposed else _pad(matrix, PADDED_WIDTH)
+    if not is_batch_independent(*right.shape, right.dtype, right.is_contiguous()):
         return exact_product(rows, matrix, parts=2 if rows.dtype == torch.float64 else 1)
-    if len(full) <= BLOCK:
-        out = full @ square
+    if len(left) <= BLOCK_ROWS:
+        out = left @ right
     else:
-        out = full.new_empty(len(full), square.shape[1])
-        for i in range(0, len(full), BLOCK):
-            torch.mm(full[i : i + BLOCK], square, out=out[i : i + BLOCK])
+        out = left.new_empty(len(left), right.shape[1])
+        for i in range(0, len(left), BLOCK_ROWS):
+            torch.mm(left[i : i + BLOCK_ROWS], right, out=out[i : i + BLOCK_ROWS])
     return out if out.shape == (n, outer) else out[:n, :outer].clone()
 
 
 def exact_product(rows: Tensor, matrix: Tensor, parts: int = 1) -> Tensor:
-    """(n, inner) @ (inner, outer) of rounded numbers, six or seven digits of each (`parts` times as many), without any
-    further error that could depend on an order.
+    """(n, inner) @ (inner, outer) of numbers rounded to six or seven digits (`parts` times as many), without any
+    further error that could depend on the order of summation.
 
     Each row and each column is written in whole multiples of a power of two, so few that their products and all
-    partial sums are whole numbers below 2^53, which a float64 holds; what is left over makes the next part.
+    partial sums are whole numbers below 2^53, which a float64 holds; the remainder makes the next part.
     """
-    bits = (DIGITS - matrix.shape[0].bit_length()) // 2
-    lefts, rights = _whole(rows.double(), bits, 1, parts), _whole(matrix.double(), bits, 0, parts)
+    bits = (MANTISSA_BITS - matrix.shape[0].bit_length()) // 2
+    lefts, rights = _split_whole(rows.double(), bits, 1, parts), _split_whole(matrix.double(), bits, 0, parts)
     total, *others = [(left @ right).mul_(a).mul_(b) for left, a in lefts for right, b in rights]
     for other in others:
         total += other
@@ -65,24 +68,24 @@ def exact_product(rows: Tensor, matrix: Tensor, parts: int = 1) -> Tensor:
 
 
 def squared_distances(rows: Tensor, others: Tensor) -> Tensor:
-    """(n, m) between all pairs, float64, in whole multiples of `TIE`: then equal distances tie on every machine."""
+    """(n, m) between all pairs, float64, in whole multiples of `DISTANCE_UNIT`: equal ones are equal on any machine."""
     x, y = rows.double(), others.double()
-    away = exact_product(x, y.T).mul_(-2).add_(x.square().sum(dim=1, keepdim=True)).add_(y.square().sum(dim=1))
-    return away.clamp_min_(0).div_(TIE).round_()
+    distance = exact_product(x, y.T).mul_(-2).add_(x.square().sum(dim=1, keepdim=True)).add_(y.square().sum(dim=1))
+    return distance.clamp_min_(0).div_(DISTANCE_UNIT).round_()
 
 
 def find_nearest(rows: Tensor, others: Tensor, count: int) -> Tensor:
-    """(n, count) positions of the nearest of the others, nearest first; of equally near ones the earlier."""
-    unique = torch.arange(len(others), dtype=torch.double) / len(others)  # less than one unit of distance
-    found = [
-        squared_distances(some, others).add_(unique).topk(count, largest=False).indices
-        for some in torch.split(rows, 128)
+    """(n, count) positions of the nearest of the others, nearest first; ties go to the earlier one."""
+    tie_break = torch.arange(len(others), dtype=torch.double) / len(others)  # less than one unit of distance
+    nearest = [
+        squared_distances(some, others).add_(tie_break).topk(count, largest=False).indices
+        for some in torch.split(rows, NEIGHBOUR_ROWS)
     ]
-    return torch.cat(found) if found else torch.zeros(0, count, dtype=torch.long)
+    return torch.cat(nearest) if nearest else torch.zeros(0, count, dtype=torch.long)
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x W' + b for a layer that is no longer trained: the gradient goes to x alone, by the same products."""
+    """x W' + b for a layer that is no longer trained: only x has a gradient, computed by the same products."""
     if not torch.is_grad_enabled():
         return product(x, weight.T).add_(bias)
     out: Tensor = _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
@@ -102,35 +105,35 @@ class _Affine(torch.autograd.Function):
 
 
 @cache
-def independent(inner: int, outer: int, dtype: torch.dtype, contiguous: bool) -> bool:
-    """Whether on this machine the bits of a row depend neither on its place nor on the number of rows: by trying."""
-    draw = Generator().manual_seed(0)
-    rows = torch.randn(BLOCK, inner, generator=draw, dtype=dtype)
-    matrix = torch.randn(inner, outer, generator=draw, dtype=dtype)
+def is_batch_independent(inner: int, outer: int, dtype: torch.dtype, contiguous: bool) -> bool:
+    """Whether on this machine the bits of a row depend neither on its position nor on the number of rows, by trial."""
+    generator = Generator().manual_seed(0)
+    rows = torch.randn(BLOCK_ROWS, inner, generator=generator, dtype=dtype)
+    matrix = torch.randn(inner, outer, generator=generator, dtype=dtype)
     matrix = matrix if contiguous else matrix.T.contiguous().T
     whole = rows @ matrix
-    turned = torch.equal((rows.flip(0) @ matrix).flip(0), whole)
-    return turned and all(torch.equal(rows[-n:] @ matrix, whole[-n:]) for n in TRIED)
+    same_reversed = torch.equal((rows.flip(0) @ matrix).flip(0), whole)
+    return same_reversed and all(torch.equal(rows[-n:] @ matrix, whole[-n:]) for n in TRIAL_ROWS)
 
 
-def _padded(x: Tensor, rows: int) -> Tensor:
-    """With zeros up to full multiples, one row after another, beginning on a cache line."""
-    more = (0, -x.shape[1] % WIDTH, 0, -len(x) % rows)
-    if any(more):
-        return pad(x, more)
+def _pad(x: Tensor, rows: int) -> Tensor:
+    """x with zeros up to full multiples, contiguous, aligned to a cache line."""
+    padding = (0, -x.shape[1] % PADDED_WIDTH, 0, -len(x) % rows)
+    if any(padding):
+        return pad(x, padding)
     x = x.contiguous()
-    return x.clone() if x.data_ptr() % 64 else x
+    return x.clone() if x.data_ptr() % CACHE_LINE else x
 
 
-def _whole(x: Tensor, bits: int, dim: int, parts: int) -> list[tuple[Tensor, Tensor]]:
-    """As whole numbers up to 2^bits, and what one of them means in each row (dim 1) or column (dim 0); then the
-    same for what is left over."""
-    found: list[tuple[Tensor, Tensor]] = []
+def _split_whole(x: Tensor, bits: int, dim: int, parts: int) -> list[tuple[Tensor, Tensor]]:
+    """x as whole numbers up to 2^bits and their unit in each row (dim 1) or column (dim 0); then the same for the
+    remainder, `parts` times in all."""
+    split: list[tuple[Tensor, Tensor]] = []
     while True:
         exponent = np.frexp(x.abs().amax(dim=dim, keepdim=True).numpy())[1] - bits
         unit = torch.from_numpy(np.ldexp(1.0, exponent))
         whole = (x * torch.from_numpy(np.ldexp(1.0, -exponent))).round_()
-        found.append((whole, unit))
-        if len(found) == parts:
-            return found
+        split.append((whole, unit))
+        if len(split) == parts:
+            return split
         x = x - whole * unit

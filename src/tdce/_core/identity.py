@@ -1,21 +1,21 @@
-"""An object as a key of a cache: the same as itself alone, whatever it holds."""
+"""An object as a key of a cache, compared by identity."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-Held = TypeVar("Held")
+Object = TypeVar("Object")
 
 
 @dataclass(frozen=True, eq=False)
-class ByIdentity(Generic[Held]):
-    """It is held as long as the key is, so that no other object can come to its place in memory."""
+class ByIdentity(Generic[Object]):
+    """Equal only to a key of the same object. It keeps the object alive, so that no other can take its address."""
 
-    held: Held
+    value: Object
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ByIdentity) and self.held is other.held
+        return isinstance(other, ByIdentity) and self.value is other.value
 
     def __hash__(self) -> int:
-        return id(self.held)
+        return id(self.value)

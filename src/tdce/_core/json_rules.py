@@ -1,4 +1,4 @@
-"""Rules for JSON that is not trusted: exactly these names, each with such a value."""
+"""Rules for untrusted JSON: exactly these names, each with a value of this form."""
 
 from __future__ import annotations
 
@@ -13,59 +13,60 @@ from tdce._core.errors import InputError
 from tdce._core.values import is_number
 
 
-class Rule(NamedTuple):
-    """What a value must be, in words and as a test."""
+class JsonRule(NamedTuple):
+    """What a value must be, in words and as a predicate."""
 
     words: str
     holds: Callable[[Any], bool]
 
 
-def integer_rule(low: int, high: int) -> Rule:
-    return Rule(f"a whole number from {low} to {high}", lambda v: is_integer(v) and low <= v <= high)
+def json_integer(low: int, high: int) -> JsonRule:
+    return JsonRule(f"a whole number from {low} to {high}", lambda v: is_integer(v) and low <= v <= high)
 
 
-def or_null(rule: Rule) -> Rule:
-    return Rule(f"{rule.words}, or null", lambda v: v is None or rule.holds(v))
+def json_number(low: float, high: float) -> JsonRule:
+    return JsonRule(f"a number from {low:g} to {high:g}", lambda v: is_number(v) and low <= v <= high)
 
 
-def number_rule(low: float, high: float) -> Rule:
-    return Rule(f"a number from {low:g} to {high:g}", lambda v: is_number(v) and low <= v <= high)
+def json_or_null(rule: JsonRule) -> JsonRule:
+    return JsonRule(f"{rule.words}, or null", lambda v: v is None or rule.holds(v))
 
 
-TEXT = Rule("text", lambda v: isinstance(v, str))
-FLAG = Rule("true or false", lambda v: isinstance(v, bool))
-OBJECT = Rule("an object", lambda v: isinstance(v, dict))
-NAME = Rule("text or a whole number", lambda v: isinstance(v, str) or is_integer(v))
-LIST = Rule("a list", lambda v: isinstance(v, list))
+JSON_TEXT = JsonRule("text", lambda v: isinstance(v, str))
+JSON_FLAG = JsonRule("true or false", lambda v: isinstance(v, bool))
+JSON_OBJECT = JsonRule("an object", lambda v: isinstance(v, dict))
+JSON_NAME = JsonRule("text or a whole number", lambda v: isinstance(v, str) or is_integer(v))
+JSON_LIST = JsonRule("a list", lambda v: isinstance(v, list))
 
 
-def check_json(value: Any, rules: Mapping[str, Any] | Rule, where: str) -> None:
-    """The JSON against its rules, from the outside in."""
-    if isinstance(rules, Rule):
+def check_json(value: Any, rules: Mapping[str, Any] | JsonRule, where: str) -> None:
+    """Check a JSON value against its rules, from the outside in."""
+    if isinstance(rules, JsonRule):
         if not rules.holds(value):
             raise InputError(f"its {where} is {reprlib.repr(value)}, not {rules.words}")
         return
     if not isinstance(value, dict):
         raise InputError(f"its {where} is {reprlib.repr(value)}, not an object")
-    same_names(value, rules, f"value of {where}" if where else "content")
+    check_json_names(value, rules, f"value of {where}" if where else "content")
     for name, inner in rules.items():
         check_json(value[name], inner, f"{where} {name}".strip())
 
 
-def same_names(found: Mapping[str, Any], wanted: Mapping[str, Any], what: str) -> None:
-    for name in wanted:
-        if name not in found:
+def check_json_names(entry: Mapping[str, Any], expected: Mapping[str, Any], what: str) -> None:
+    """Check that an object has exactly the expected names."""
+    for name in expected:
+        if name not in entry:
             raise InputError(f"its {what} has no {name!r}")
-    for name in found:
-        if name not in wanted:
+    for name in entry:
+        if name not in expected:
             raise InputError(f"its {what} has {reprlib.repr(name)}, which is not known")
 
 
-def strict_json(text: bytes) -> Any:
-    """JSON as tdce writes it, else a ValueError: no name twice in an object, nothing infinite, text that is text."""
+def parse_strict_json(text: bytes) -> Any:
+    """JSON as tdce writes it, else a ValueError: no duplicate names, nothing infinite, only valid Unicode."""
     try:
         value = json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_number, parse_float=_number)
-        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be encoded
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return value

@@ -1,4 +1,4 @@
-"""Exports of a package that are imported on first use (PEP 562), so that nobody waits for what they do not need."""
+"""Exports of a package that are imported on first use (PEP 562), so that `import tdce` is quick."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def attach(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, own = homes[name]
-        return getattr(import_module(module), own)
+        module, original = homes[name]
+        return getattr(import_module(module), original)
 
     names = sorted(homes)
     return load, lambda: list(names), names

@@ -14,7 +14,7 @@ from tdce._core.deterministic import affine
 class Backbone(nn.Module):
     """(n, width) -> (n, outputs). The first half of the blocks feeds the second half, mirrored, by addition.
 
-    With `timed`, a time embedding enters every block; it is computed once per time in `t`, not per row.
+    With `timed`, a time embedding is added; it is computed once per time in `t`, not per row.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Backbone(nn.Module):
             elif skips and i >= len(self.blocks) - len(skips):
                 h += skips.pop()
             h = block(h)
-        out: Tensor = self.outputs(activated(self.norm(h)))
+        out: Tensor = self.outputs(activate(self.norm(h)))
         return out
 
 
@@ -54,7 +54,7 @@ class Block(nn.Module):
         self.second = linear(hidden, hidden, generator)
 
     def forward(self, h: Tensor) -> Tensor:
-        out: Tensor = self.second(activated(self.first(self.norm(h))))
+        out: Tensor = self.second(activate(self.first(self.norm(h))))
         out += h
         return out
 
@@ -75,19 +75,19 @@ class TimeEmbedding(nn.Module):
         return out
 
 
-def activated(h: Tensor) -> Tensor:
-    """silu(h), in h's own memory where no gradient needs it."""
+def activate(h: Tensor) -> Tensor:
+    """silu(h), in place where no gradient needs h."""
     return silu(h, inplace=not torch.is_grad_enabled())
 
 
 class Linear(nn.Linear):
-    """Once it is trained, a row's outputs have the same bits in any batch."""
+    """A linear layer: once it is trained, a row's outputs have the same bits in any batch."""
 
     def reset_parameters(self) -> None:
-        """Nothing: `linear` does it, with a generator of its own."""
+        """Does nothing: `linear` initialises the weights from its generator."""
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.weight.requires_grad:  # in training a batch is one whole
+        if self.weight.requires_grad:  # in training only the whole batch matters
             return super().forward(x)
         return affine(x, self.weight, self.bias)
 

@@ -1,7 +1,7 @@
-"""Randomness as a seeded function of the query row: the same row gets the same noise in any batch.
+"""Noise as a seeded function of the row: the same row gets the same noise in any batch.
 
 The stream is built on the raw bits of NumPy's Philox, which stay the same between versions, and on the normal
-quantile function; nothing here touches a global generator.
+quantile function. No global generator is used.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from torch import Generator, Tensor
 from tdce._core.deterministic import exact_product
 from tdce._core.values import Floats
 
-FREQUENCIES = 128
-WORDS = 4  # of 64 bits, in one step of Philox
+FREQUENCIES = 128  # of the random Fourier features
+WORDS_PER_STEP = 4  # of 64 bits, of Philox
 
 
 class Draws(Protocol):
-    """Random numbers, one row for each of some rows."""
+    """Random numbers for some rows, drawn one tensor after another."""
 
     def normal(self, width: int) -> Tensor:
         """(n, width) the next draw."""
@@ -33,7 +33,7 @@ class Draws(Protocol):
 
 
 class GeneratorDraws:
-    """Plain draws for rows that nobody has asked about: the next ones of a generator."""
+    """Draws from a generator, for rows that belong to no query."""
 
     def __init__(self, rows: int, generator: Generator) -> None:
         self.rows, self.generator = rows, generator
@@ -56,7 +56,7 @@ class Noise:
 
     def __init__(self, x: Tensor, seed: int, part: int = 0, length: float = 1e-3) -> None:
         self.x, self.seed, self.part, self.length = x, seed, part, length
-        self._read = 0
+        self._position = 0  # in the stream
         omega = self._normals(x.shape[1], FREQUENCIES) / length
         phase = exact_product(x.double(), omega)  # double: at a tiny length the phases are large
         self._features = torch.cat([phase.cos(), phase.sin()], dim=1).float() / math.sqrt(FREQUENCIES)
@@ -75,19 +75,19 @@ class Noise:
         return (-torch.log(-torch.log(self.uniform(width)))).float()
 
     def _normals(self, rows: int, columns: int) -> Tensor:
-        """The next numbers of the stream."""
-        first, self._read = self._read, self._read + rows * columns
+        """(rows, columns) the next numbers of the stream."""
+        first, self._position = self._position, self._position + rows * columns
         return _normals((self.seed, self.part), first, rows * columns).view(rows, columns)
 
 
 @lru_cache(maxsize=256)  # every block of rows reads the same stream
 def _normals(key: tuple[int, int], first: int, count: int) -> Tensor:
-    """Numbers `first` to `first + count` of a stream of standard normal ones."""
+    """(count,) standard normal numbers of a stream, from number `first` on."""
     return torch.from_numpy(ndtri(uniforms(key, first, count)))
 
 
 def uniforms(key: tuple[int, int], first: int, count: int) -> Floats:
-    """(count,) the numbers from `first` on of a stream of uniform ones in (0, 1)."""
-    bits = np.random.Philox(key=np.array(key, dtype=np.uint64)).advance(first // WORDS)
-    words = bits.random_raw(first % WORDS + count)[first % WORDS :]
+    """(count,) uniform numbers in (0, 1) of a stream, from number `first` on."""
+    bits = np.random.Philox(key=np.array(key, dtype=np.uint64)).advance(first // WORDS_PER_STEP)
+    words = bits.random_raw(first % WORDS_PER_STEP + count)[first % WORDS_PER_STEP :]
     return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)

@@ -1,4 +1,4 @@
-"""Remarks about a line of an answer, before anybody has put them into words."""
+"""Notes about a line of an answer, structured until a report puts them into words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tdce._core.values import Name
 
 
 class Note(NamedTuple):
-    key: str  # of a message in the catalogues of `words`
-    columns: tuple[Name, ...] = ()  # that it speaks of
+    key: str  # of a message in the catalogues, report/language/*.toml
+    columns: tuple[Name, ...] = ()  # that it names
     rules: tuple[str, ...] = ()  # that it quotes
-    values: Mapping[str, Any] = {}  # for the message's places
+    values: Mapping[str, Any] = {}  # for the message's placeholders

@@ -1,4 +1,4 @@
-"""Processes that work for another one: they leave Ctrl-C to it, and end when it ends."""
+"""Worker processes: they leave Ctrl-C to their parent, and exit when it does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from threading import Thread
 
 @contextmanager
 def ignore_sigint() -> Iterator[None]:
-    """Ctrl-C goes to every process of a terminal; a worker started in here leaves it to its parent."""
+    """Ctrl-C goes to every process of a terminal; workers started within this context leave it to their parent."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows, where Ctrl-C reaches the workers too
         yield
         return
@@ -25,13 +25,13 @@ def ignore_sigint() -> Iterator[None]:
 
 
 def exit_with_parent() -> None:
-    """End this process, by way of every `finally`, when it is asked to and when the one that started it is gone."""
-    signal.signal(signal.SIGTERM, _end)
+    """Exit this process on SIGTERM, and when its parent is gone, running every `finally`."""
+    signal.signal(signal.SIGTERM, _exit)
     Thread(target=_wait_for_parent, daemon=True).start()
 
 
-def _end(*_: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second request must not disturb the end
+def _exit(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second signal must not interrupt the clean-up
     sys.exit(1)
 
 

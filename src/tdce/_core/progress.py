@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, plain lines in a log, nothing when nobody asked."""
+"""Progress of long work: a bar on a terminal, plain lines in a log, or nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tdce._core.arguments import check_choice
 Mode = Literal["auto", "bar", "lines", "silent"]
 
 
-EVERY = 10.0  # seconds between two lines about rows
+SECONDS_BETWEEN_LINES = 10.0
 
 
 class Bar(Protocol):
@@ -37,22 +37,22 @@ class Progress:
         if self.mode != "silent":
             print(text, file=sys.stderr, flush=True)
 
-    def now_and_then(self, text: str) -> Callable[[int], None]:
-        """Say a number in a sentence, at most once in a while."""
-        said = time.monotonic()
+    def throttled(self, text: str) -> Callable[[int], None]:
+        """A function that prints this text with a number in it, at most once every ten seconds."""
+        last = time.monotonic()
 
-        def tell(number: int) -> None:
-            nonlocal said
-            if time.monotonic() - said >= EVERY:
-                said = time.monotonic()
+        def say_number(number: int) -> None:
+            nonlocal last
+            if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+                last = time.monotonic()
                 self.say(text.format(number))
 
-        return tell
+        return say_number
 
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Bar]:
         if self.mode == "bar":
-            from rich import console, progress  # only here: only a bar needs them
+            from rich import console, progress  # here: only a bar needs them
 
             text = progress.TextColumn
             with progress.Progress(
@@ -71,7 +71,7 @@ class Progress:
 
     @contextmanager
     def rows(self, title: str, total: int, done: int = 0) -> Iterator[RowBar]:
-        """Of long work that is counted in rows, some of which may be done already: how fast, how long."""
+        """For long work counted in rows, some of which may be done already: the rate and the time left."""
         rate = Rate(total, done)
         if self.mode == "bar":
             from rich import console, progress
@@ -84,14 +84,14 @@ class Progress:
                 task = rich.add_task(title, total=total, completed=done, text="")
                 yield _RowBar(rate, lambda: rich.update(task, completed=rate.done, text=str(rate)))
         elif self.mode == "lines":
-            yield _RowBar(rate, lambda: self.say(f"{title}: {rate}"), EVERY)
+            yield _RowBar(rate, lambda: self.say(f"{title}: {rate}"), SECONDS_BETWEEN_LINES)
             self.say(f"{title}: done ({rate})")
         else:
             yield _RowBar(rate, lambda: None)
 
 
 class Rate:
-    """Rows per second of this run, and the time that is left at this rate."""
+    """Rows per second of this run, and the time left at this rate."""
 
     def __init__(self, total: int, done: int) -> None:
         self.total, self.done, self.first = total, done, done
@@ -109,7 +109,7 @@ class Rate:
 
 
 def duration(seconds: float) -> str:
-    """In the two largest units: 2 h 5 min."""
+    """A duration in its two largest units: 2 h 5 min."""
     whole = max(0, round(seconds))
     for unit, size, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
         if whole >= size:

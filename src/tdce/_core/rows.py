@@ -10,12 +10,12 @@ from tdce._core.values import Floats, Positions
 
 
 def round_scores(p: Tensor) -> Tensor:
-    """Probabilities as they are shown: six decimals, which do not depend on the machine."""
+    """Probabilities rounded to six decimals, which do not depend on the machine."""
     return p.mul(1e6).round_().div_(1e6)
 
 
 def unique_rows(raw: Floats) -> tuple[Positions, Positions]:
-    """Where each different row appears first, and for each row which of them it is."""
+    """Where each distinct row appears first, and for each row which of them it equals."""
     whole = (np.where(np.isnan(raw), np.nan, raw) + 0.0).tobytes()  # one kind of NaN, no -0.0
     width, numbers = raw.shape[1] * raw.itemsize, dict[bytes, int]()
     place = [numbers.setdefault(whole[i : i + width], len(numbers)) for i in range(0, len(whole), width)]

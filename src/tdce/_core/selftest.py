@@ -1,4 +1,4 @@
-"""Whether a row's bits depend on its batch in this machine's matrix products: what `tdce check` shows."""
+"""The self-test behind `tdce check`: whether a row's bits depend on its batch in this machine's matrix products."""
 
 from __future__ import annotations
 
@@ -8,52 +8,62 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from tdce._core.deterministic import WIDTH, independent
+from tdce._core.deterministic import PADDED_WIDTH, is_batch_independent
 
-USUAL = (16, 32, 48, 64, 96, 128, 192, 256)  # widths of networks, where no explainer says which are in use
+USUAL_WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256)  # of layers, if no explainer is given
+DEFAULT_HIDDEN = 256
 
-OTHERS = (
+OTHER_PROCESSORS = (
     "ATEN_CPU_CAPABILITY=default",
     "ATEN_CPU_CAPABILITY=avx2",
     "MKL_ENABLE_INSTRUCTIONS=SSE4_2",
     "MKL_ENABLE_INSTRUCTIONS=AVX2",
     "MKL_CBWR=COMPATIBLE",
 )
-"""In a process's environment: it then leaves some of this processor's instructions unused, as on another one."""
+"""Environment variables with which a process behaves as on a processor with fewer instructions."""
 
 
 class Trial(NamedTuple):
-    """One shape of a product, as it is multiplied: both widths padded."""
+    """The result for one shape of a product, both widths padded."""
 
     inner: int
     outer: int
     numbers: str  # float32 or float64
-    independent: bool  # a row has the same bits at every place; if not, the exact way is taken, which is slower
+    independent: bool  # a row has the same bits at every position; otherwise the exact product is used, which is slower
 
 
-def usual_widths() -> set[tuple[int, int]]:
-    """From and to a network of 256, the default."""
-    return {pair for width in USUAL for pair in ((width, 256), (256, width))}
+def default_layer_shapes() -> set[tuple[int, int]]:
+    """(inputs, outputs) of layers into and out of a network of the default width."""
+    return {pair for width in USUAL_WIDTHS for pair in ((width, DEFAULT_HIDDEN), (DEFAULT_HIDDEN, width))}
 
 
-def widths_of(modules: Iterable[nn.Module]) -> set[tuple[int, int]]:
-    """Inputs and outputs of every layer."""
+def layer_shapes(modules: Iterable[nn.Module]) -> set[tuple[int, int]]:
+    """(inputs, outputs) of every linear layer."""
     layers = [layer for module in modules for layer in module.modules() if isinstance(layer, nn.Linear)]
     return {(layer.in_features, layer.out_features) for layer in layers}
 
 
-def trials(widths: set[tuple[int, int]]) -> list[Trial]:
-    """Layers of these widths and their gradients, in both layouts of the matrix."""
-    padded = {(-(-a // WIDTH) * WIDTH, -(-b // WIDTH) * WIDTH) for a, b in widths}
+def run_trials(shapes: set[tuple[int, int]]) -> list[Trial]:
+    """Trials of layers of these shapes and their gradients, in both memory layouts of the matrix."""
+    padded = {(_round_up(a), _round_up(b)) for a, b in shapes}
     return [
-        Trial(a, b, str(dtype).removeprefix("torch."), all(independent(a, b, dtype, way) for way in (False, True)))
+        Trial(
+            a,
+            b,
+            str(dtype).removeprefix("torch."),
+            all(is_batch_independent(a, b, dtype, contiguous) for contiguous in (False, True)),
+        )
         for dtype in (torch.float32, torch.float64)
         for a, b in sorted(padded | {(b, a) for a, b in padded})
     ]
 
 
-def description() -> str:
-    """The processor's instructions as torch uses them, the library of products, the threads."""
+def describe_machine() -> str:
+    """The processor's instructions that torch uses, the matrix library, torch's version and the number of threads."""
     library = "MKL" if torch.backends.mkl.is_available() else "no MKL"  # type: ignore[no-untyped-call]
     instructions = torch.backends.cpu.get_cpu_capability()
     return f"{instructions} instructions, {library}, torch {torch.__version__}, {torch.get_num_threads()} thread(s)"
+
+
+def _round_up(width: int) -> int:
+    return -(-width // PADDED_WIDTH) * PADDED_WIDTH

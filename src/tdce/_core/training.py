@@ -1,4 +1,4 @@
-"""One training loop for every network: Adam, clipping, averaged weights, early stopping on held-out rows."""
+"""The training loop of every network: Adam, clipping, averaged weights, early stopping on held-out rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tdce._core.threads import one_thread
 
 
 @dataclass(frozen=True)
-class Plan:
-    """How long and how fast to train."""
+class TrainingPlan:
+    """The hyper-parameters of one training."""
 
     steps: int = 1500
     batch: int = 1024
@@ -29,7 +29,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class History:
+class TrainingHistory:
     """The held-out loss at each check, and the step whose weights were kept."""
 
     checks: tuple[tuple[int, float], ...]
@@ -39,18 +39,18 @@ class History:
 
 def train(
     module: nn.Module,
-    loss: Callable[[nn.Module, Tensor, Generator], Tensor],  # of these row numbers; the mean over them
+    loss: Callable[[nn.Module, Tensor, Generator], Tensor],  # the mean over these row numbers
     held_out: Callable[[nn.Module], Tensor],
     rows: int,
-    plan: Plan,
+    plan: TrainingPlan,
     seed: int,
     progress: Progress,
     title: str,
-) -> History:
+) -> TrainingHistory:
     """Train in place; at the end the module holds the averaged weights of the best check.
 
-    The same seed gives the same batches and noise, and any number of threads the same weights. A loss that is no longer
-    finite stops with an error.
+    The same seed gives the same batches and noise, and with any number of threads the same weights. A loss that is not
+    finite is an error.
     """
     generator = Generator().manual_seed(seed)
     averaged = copy.deepcopy(module).requires_grad_(False)
@@ -73,8 +73,8 @@ def train(
                     f"values, or try a learning rate below {plan.rate}"
                 )
             gradients = torch.autograd.grad(value, weights)
-            adam.step(_clipped(gradients, plan.clip), plan.rate * _rate(step - 1, plan.steps))
-            _average(means, weights, min(plan.average, step / (step + 10)))
+            adam.step(_clip(gradients, plan.clip), plan.rate * _rate(step - 1, plan.steps))
+            _update_average(means, weights, min(plan.average, step / (step + 10)))
             if step % plan.check_every == 0 or step == plan.steps:
                 with torch.no_grad():
                     checks.append((step, held_out(averaged).item()))
@@ -86,7 +86,7 @@ def train(
             bar.advance(f"held-out loss {best_loss:.3f}" if checks else "")
     module.load_state_dict(best)
     module.eval().requires_grad_(False)
-    return History(tuple(checks), best_step, best_loss)
+    return TrainingHistory(tuple(checks), best_step, best_loss)
 
 
 class Adam:
@@ -114,18 +114,18 @@ class Adam:
         torch._foreach_addcdiv_(self.weights, self.mean, scale, -rate / (1 - first**self.steps))
 
 
-def _clipped(gradients: tuple[Tensor, ...], most: float) -> tuple[Tensor, ...]:
-    """Scaled down together where their norm is more than this."""
+def _clip(gradients: tuple[Tensor, ...], max_norm: float) -> tuple[Tensor, ...]:
+    """The gradients, scaled down together if their norm is above the maximum."""
     norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
-    return torch._foreach_mul(gradients, (most / (norm + 1e-6)).clamp(max=1.0))
+    return torch._foreach_mul(gradients, (max_norm / (norm + 1e-6)).clamp(max=1.0))
 
 
 def _rate(step: int, steps: int) -> float:
-    """Warm up over 50 steps, then a cosine down to nearly nothing."""
-    warm = min(1.0, (step + 1) / 50)
-    return warm * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(step / steps, 1.0))))
+    """The share of the learning rate: a warm-up of 50 steps, then a cosine down to nearly nothing."""
+    warm_up = min(1.0, (step + 1) / 50)
+    return warm_up * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(step / steps, 1.0))))
 
 
 @torch.no_grad()
-def _average(means: tuple[Tensor, ...], weights: tuple[Tensor, ...], keep: float) -> None:
+def _update_average(means: tuple[Tensor, ...], weights: tuple[Tensor, ...], keep: float) -> None:
     torch._foreach_lerp_(means, weights, 1 - keep)

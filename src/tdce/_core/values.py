@@ -1,4 +1,4 @@
-"""The cells of a data frame as plain values."""
+"""The cells of a data frame as plain values: checks, numbers, categories."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 
 from tdce._core.errors import InputError, show
 
-Name = Hashable  # in practice str or int: what a data frame calls a column
+Name = Hashable  # of a column; in practice str or int
 Value = str | bool | int | float
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Positions = NDArray[np.int64]
 
-LARGEST = 1e150  # a number beyond means no real one (a largest float as a mark of missing, say)
+LARGEST_VALUE = 1e150  # a larger number is not a measurement (but perhaps the largest float, as a code for missing)
 
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-PADDED = re.compile(r"[+-]?0[0-9]")  # 007 is a code, not the number 7
+NUMBER_TEXT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+ZERO_PADDED = re.compile(r"[+-]?0[0-9]")  # 007 is a code, not the number 7
 
 
 def check_table(frame: Any) -> None:
-    """That it is a data frame whose columns have one name each."""
+    """Check that it is a data frame whose columns have one name each."""
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"the table must be a data frame, not {type(frame).__name__}")
     if isinstance(frame.columns, pd.MultiIndex):
@@ -38,12 +38,12 @@ def check_table(frame: Any) -> None:
         )
 
 
-def readable(series: pd.Series[Any]) -> pd.Series[Any]:
-    """The column as pandas can compare its cells: dense, numbers of 64 bits at most; others are named."""
+def normalise_column(series: pd.Series[Any]) -> pd.Series[Any]:
+    """The column in a dtype whose cells pandas can compare: dense, numbers of 64 bits at most; else an error."""
     dtype = series.dtype
     if isinstance(dtype, pd.SparseDtype):
         return series.astype(dtype.subtype)
-    if str(dtype) == "null[pyarrow]":  # whose missing cells pandas 2 takes for a value
+    if str(dtype) == "null[pyarrow]":  # pandas 2 takes its missing cells for a value
         return series.astype(object)
     if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize > 8:
         with np.errstate(over="ignore"):
@@ -52,21 +52,21 @@ def readable(series: pd.Series[Any]) -> pd.Series[Any]:
         raise InputError(f"{series.name!r} holds nested values ({dtype.pyarrow_dtype}); only text, numbers and yes/no "
                          "are supported: give each part a column of its own, or drop the column")  # fmt: skip
     if pd.api.types.is_object_dtype(dtype):
-        signals = [isinstance(cell, Decimal) and cell.is_snan() for cell in series]
-        if any(signals):
-            raise InputError(f"{series.name!r} has Decimal('sNaN') in row {row_of(series, signals)}; "
+        signalling = [isinstance(cell, Decimal) and cell.is_snan() for cell in series]
+        if any(signalling):
+            raise InputError(f"{series.name!r} has Decimal('sNaN') in row {first_row(series, signalling)}; "
                              "give a number, or leave the cell empty if the value is not known")  # fmt: skip
     return series
 
 
-def row_of(series: pd.Series[Any], flags: Any) -> str:
+def first_row(series: pd.Series[Any], flags: Any) -> str:
     """The index label of the first flagged row, for a message."""
     return show(series.index[np.asarray(flags, dtype=bool)].tolist()[0])
 
 
 def as_numbers(series: pd.Series[Any]) -> Floats:
-    """A numeric column as float64, missing as NaN. Narrow floats are read by their shortest decimal text:
-    a float32 that shows as 0.1 is 0.1, so that decimals stay decimals."""
+    """A numeric column as float64, missing as NaN. Narrow floats are read by their shortest decimal text: a float32
+    that prints as 0.1 becomes 0.1."""
     if pd.api.types.is_object_dtype(series.dtype):
         return np.array([_float(v) for v in series.to_numpy(dtype=object, na_value=np.nan)], dtype=np.float64)
     if pd.api.types.is_float_dtype(series.dtype) and getattr(series.dtype, "itemsize", 8) < 8:
@@ -76,22 +76,22 @@ def as_numbers(series: pd.Series[Any]) -> Floats:
 
 
 def check_finite(series: pd.Series[Any], values: Floats, most: float = np.inf) -> None:
-    """Name the first cell of a numeric column that is infinite, or beyond `most`."""
+    """Check that no cell of a numeric column is infinite, or beyond `most`."""
     wrong = np.isinf(values) | (np.abs(values) > most)
     if wrong.any():
         raise InputError(
             f"{series.name!r} is infinite or too large ({show(series[wrong].iloc[0], 30, str)}) in row "
-            f"{row_of(series, wrong)}; give a number, or leave the cell empty if the value is not known"
+            f"{first_row(series, wrong)}; give a number, or leave the cell empty if the value is not known"
         )
 
 
 def same(values: Floats, others: Floats) -> Flags:
-    """Where two arrays of cells say the same; missing is the same as missing."""
+    """Where two arrays of cells are equal; missing equals missing."""
     return np.asarray((values == others) | (np.isnan(values) & np.isnan(others)))
 
 
 def holds_numbers(series: pd.Series[Any]) -> bool:
-    """Whether a column holds numbers (flags are not numbers)."""
+    """Whether a column holds numbers; flags do not count as numbers."""
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_bool_dtype(dtype):
         return False
@@ -112,19 +112,19 @@ def is_number(cell: Any) -> bool:
 
 
 def is_value(cell: Any) -> bool:
-    """Whether a cell can be a category or a class: a flag, a finite number, text that a file can hold."""
+    """Whether a cell can be a category or a class: a flag, a finite number, valid Unicode text."""
     if isinstance(cell, str):
         return cell.encode(errors="replace").decode() == cell  # no half of a surrogate pair
-    return isinstance(cell, bool | int | float) and -LARGEST <= cell <= LARGEST
+    return isinstance(cell, bool | int | float) and -LARGEST_VALUE <= cell <= LARGEST_VALUE
 
 
-def ordered(values: Iterable[Value]) -> tuple[Value, ...]:
-    """Numbers and flags by size, then words."""
+def sort_values(values: Iterable[Value]) -> tuple[Value, ...]:
+    """The values in order: numbers and flags by size, then text."""
     return tuple(sorted(values, key=lambda v: (isinstance(v, str), v)))
 
 
 def plain(value: Any) -> Value:
-    """A cell as a plain Python value: numpy scalars unwrapped."""
+    """A cell as a plain Python value: NumPy scalars are unwrapped."""
     return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
 
 

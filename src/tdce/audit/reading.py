@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tdce._core import (
-    FLAG,
-    LARGEST,
+    JSON_FLAG,
+    JSON_LIST,
+    JSON_NAME,
+    JSON_OBJECT,
+    JSON_TEXT,
+    LARGEST_VALUE,
     LAST_SEED,
-    LIST,
-    NAME,
-    OBJECT,
-    TEXT,
     InputError,
-    Rule,
+    JsonRule,
     check_json,
-    integer_rule,
     is_value,
+    json_integer,
+    json_number,
+    json_or_null,
     listing,
-    number_rule,
-    or_null,
-    strict_json,
+    parse_strict_json,
 )
 from tdce.audit.chain import GENESIS_HASH, seal_line
 from tdce.audit.record import EVIDENCE_FORMAT, Record
@@ -33,23 +33,25 @@ from tdce.methods import MOST_OPTIONS, MOST_REASONS, Status
 MAX_LINE_BYTES = 2**24
 MAX_COUNT = 2**53
 
-HASH = Rule("64 hexadecimal digits", lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{64}", v) is not None)
-COUNT = integer_rule(0, MAX_COUNT)
-BUDGET = integer_rule(1, MAX_COUNT)
-SCORE = number_rule(-LARGEST, LARGEST)
-SHARE = or_null(number_rule(0, 1))
-VERSION = Rule(str(EVIDENCE_FORMAT), lambda v: v is not True and v == EVIDENCE_FORMAT)
-VALUE = Rule("text, a number or true/false", is_value)
-STATUS = Rule(f"one of {listing(Status)}", lambda v: isinstance(v, str) and v in list(Status))
-TIME = Rule(
+HASH = JsonRule("64 hexadecimal digits", lambda v: isinstance(v, str) and re.fullmatch("[0-9a-f]{64}", v) is not None)
+COUNT = json_integer(0, MAX_COUNT)
+BUDGET = json_integer(1, MAX_COUNT)
+SCORE = json_number(-LARGEST_VALUE, LARGEST_VALUE)
+SHARE = json_or_null(json_number(0, 1))
+VERSION = JsonRule(str(EVIDENCE_FORMAT), lambda v: v is not True and v == EVIDENCE_FORMAT)
+VALUE = JsonRule("text, a number or true/false", is_value)
+STATUS = JsonRule(f"one of {listing(Status)}", lambda v: isinstance(v, str) and v in list(Status))
+TIME = JsonRule(
     "a time such as 2026-01-31T09:30:00Z",
     lambda v: isinstance(v, str) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", v) is not None,
 )
-TEXTS = Rule("a list of texts", lambda v: isinstance(v, list) and all(isinstance(each, str) for each in v))
-NAMES = Rule("a list of names", lambda v: isinstance(v, list) and all(map(NAME.holds, v)))
-TARGET = Rule("a class, a goal or null", lambda v: v is None or is_value(v) or isinstance(v, dict))
-CELLS = Rule("a list of values", lambda v: isinstance(v, list) and all(each is None or is_value(each) for each in v))
-REASONS = Rule(
+TEXTS = JsonRule("a list of texts", lambda v: isinstance(v, list) and all(isinstance(each, str) for each in v))
+NAMES = JsonRule("a list of names", lambda v: isinstance(v, list) and all(map(JSON_NAME.holds, v)))
+TARGET = JsonRule("a class, a goal or null", lambda v: v is None or is_value(v) or isinstance(v, dict))
+CELLS = JsonRule(
+    "a list of values", lambda v: isinstance(v, list) and all(each is None or is_value(each) for each in v)
+)
+REASONS = JsonRule(
     f"a list of at most {MOST_REASONS} pairs, a name and a number or null",
     lambda v: (
         isinstance(v, list)
@@ -57,51 +59,54 @@ REASONS = Rule(
         and all(_is_pair(each) and (each[1] is None or SCORE.holds(each[1])) for each in v)
     ),
 )
-COSTS = Rule(
+COSTS = JsonRule(
     "a list of pairs, a name and a number",
     lambda v: isinstance(v, list) and all(_is_pair(each) and SCORE.holds(each[1]) for each in v),
 )
-CHANGES = Rule(
+CHANGES = JsonRule(
     "a list of changes: a name, the value before and the value after",
     lambda v: isinstance(v, list) and all(_is_named_list(each, 3) and CELLS.holds(each[1:]) for each in v),
 )
 SIGNATURE = {
-    "algorithm": Rule("Ed25519", lambda v: v == "Ed25519"),
+    "algorithm": JsonRule("Ed25519", lambda v: v == "Ed25519"),
     "key": HASH,
-    "value": Rule("128 hexadecimal digits", lambda v: isinstance(v, str) and bool(re.fullmatch("[0-9a-f]{128}", v))),
+    "value": JsonRule(
+        "128 hexadecimal digits", lambda v: isinstance(v, str) and bool(re.fullmatch("[0-9a-f]{128}", v))
+    ),
 }
-MACHINE = dict.fromkeys(("tdce", "python", "torch", "numpy", "instructions"), TEXT)
+MACHINE = dict.fromkeys(("tdce", "python", "torch", "numpy", "instructions"), JSON_TEXT)
 QUESTION = {
-    "n": integer_rule(1, MOST_OPTIONS),
+    "n": json_integer(1, MOST_OPTIONS),
     "immutable": NAMES,
     "rules": TEXTS,
     "costs": COSTS,
-    "seed": integer_rule(0, LAST_SEED),
+    "seed": json_integer(0, LAST_SEED),
     "closeness": SHARE,
     "threshold": SHARE,
-    "max_model_rows": or_null(BUDGET),
-    "robust": or_null(OBJECT),
+    "max_model_rows": json_or_null(BUDGET),
+    "robust": json_or_null(JSON_OBJECT),
 }
 RETRAINING = {
-    "models": integer_rule(1, MAX_COUNT),
-    "seed": or_null(integer_rule(0, LAST_SEED)),
-    "table": or_null(HASH),
+    "models": json_integer(1, MAX_COUNT),
+    "seed": json_or_null(json_integer(0, LAST_SEED)),
+    "table": json_or_null(HASH),
 }
-MODEL = {"output": TEXT, "kind": TEXT, "name": TEXT, "digest": TEXT, "versions": OBJECT}
+MODEL = {"output": JSON_TEXT, "kind": JSON_TEXT, "name": JSON_TEXT, "digest": JSON_TEXT, "versions": JSON_OBJECT}
 LINK_FIELDS = {"previous": HASH, "hash": HASH}
 RECORD_FIELDS: dict[str, dict[str, Any]] = {
     "head": {
-        "number": COUNT, "format": VERSION, "written": TIME, "artefact": HASH, "model": LIST, "schema": HASH,
-        "laws": HASH, "columns": NAMES, "method": {"name": TEXT, "settings": OBJECT}, "question": QUESTION, "private": FLAG, "machine": MACHINE,
+        "number": COUNT, "format": VERSION, "written": TIME, "artefact": HASH, "model": JSON_LIST, "schema": HASH,
+        "laws": HASH, "columns": NAMES, "method": {"name": JSON_TEXT, "settings": JSON_OBJECT},
+        "question": QUESTION, "private": JSON_FLAG, "machine": MACHINE,
     },
     "machine": {"number": COUNT, "machine": MACHINE},
     "block": {"number": COUNT, "rows": COUNT, "max_model_rows": BUDGET},
     "answer": {
-        "number": COUNT, "row": VALUE, "asked": HASH, "option": integer_rule(0, MOST_OPTIONS - 1), "target": TARGET,
+        "number": COUNT, "row": VALUE, "asked": HASH, "option": json_integer(0, MOST_OPTIONS - 1), "target": TARGET,
         "wanted": VALUE, "status": STATUS, "score_before": SCORE, "score_after": SCORE, "plausibility": SHARE,
-        "values": CELLS, "changes": CHANGES, "reasons": REASONS, "note": TEXT,
+        "values": CELLS, "changes": CHANGES, "reasons": REASONS, "note": JSON_TEXT,
     },
-    "end": {"number": COUNT, "lines": COUNT, "signature": or_null(OBJECT)},
+    "end": {"number": COUNT, "lines": COUNT, "signature": json_or_null(JSON_OBJECT)},
 }  # fmt: skip
 """The fields of each kind of record, all of them required; schema.json says the same to other programs."""
 
@@ -109,7 +114,7 @@ PRIVATE_FIELDS = {  # of an answer that holds hashes in place of values
     "row": HASH,
     "values": HASH,
     "changes": NAMES,
-    "note": Rule("a hash, or empty", lambda v: v == "" or HASH.holds(v)),
+    "note": JsonRule("a hash, or empty", lambda v: v == "" or HASH.holds(v)),
 }
 
 
@@ -181,7 +186,7 @@ def _parse_line(content: bytes, number: int, private: bool) -> tuple[Record | No
     if not content.endswith(b"\n"):
         return reject("the file ends within this line")
     try:
-        record = strict_json(content)
+        record = parse_strict_json(content)
     except ValueError as error:
         return reject(f"it is not strict JSON ({error})")
     if (
@@ -191,7 +196,7 @@ def _parse_line(content: bytes, number: int, private: bool) -> tuple[Record | No
     ):
         return reject(f"it is not a record of evidence; known: {listing(RECORD_FIELDS)}", "record")
     kind = record["record"]
-    fields = {"record": TEXT, **RECORD_FIELDS[kind], **LINK_FIELDS}
+    fields = {"record": JSON_TEXT, **RECORD_FIELDS[kind], **LINK_FIELDS}
     if private and kind == "answer":
         fields |= PRIVATE_FIELDS
     try:
@@ -218,7 +223,7 @@ def _field(message: str, fields: Record) -> str:
 
 
 def _is_named_list(value: Any, size: int) -> bool:
-    return isinstance(value, list) and len(value) == size and NAME.holds(value[0])
+    return isinstance(value, list) and len(value) == size and JSON_NAME.holds(value[0])
 
 
 def _is_pair(value: Any) -> bool:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from json import dumps
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 import tdce
 from tdce._core import InputError
 from tdce.cli.question import QuestionFlags, with_question
 from tdce.cli.shared import (
-    Decider,
+    ArtefactPath,
     Decimal,
-    ModelPath,
+    JsonFlag,
+    ModelSource,
     Robust,
     RowsPath,
     Sep,
@@ -26,55 +26,63 @@ from tdce.cli.shared import (
     summary,
     wide_console,
 )
-from tdce.datasets import Dialect, read_table
+from tdce.cli.streams import input_file
 
 
 @with_question
 def evaluate(
-    artefact: ModelPath,
+    artefact: ArtefactPath,
     rows: RowsPath,
-    table: Annotated[Path | None, typer.Option(help="The table that was learned, to measure against its rows")] = None,
+    table: Annotated[
+        Path | None, typer.Option(metavar="TABLE", help="The table that was learned, to measure against its rows")
+    ] = None,
     *,
-    asked: QuestionFlags,
-    model: Decider = None,
+    flags: QuestionFlags,
+    model: ModelSource = None,
     robust: Robust = 0,
     retrain: Annotated[
-        int, typer.Option(min=0, help="Retrain this many models on --table: do they accept the answers?")
-    ] = 0,
+        int,
+        typer.Option(
+            min=0, metavar="N", show_default=False,
+            help="Measure how many of N models, retrained on --table, accept the answers",
+        ),
+    ] = 0,  # fmt: skip
     sep: Sep = ",",
     decimal: Decimal = ".",
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
+    json: JsonFlag = False,
 ) -> None:
-    """Measure the explanations of ROWS by the paper's metrics and some more.
+    """Measure the answers by the paper's metrics, and more.
 
-    With --table, some of these compare them with rows of it that were held out from training. Without, and if NAME.tdce
-    holds no training row, they are measured against its synthetic people.
+    With --table, some metrics compare the answers with rows of the table that were held out from training. Without it,
+    and if NAME.tdce holds no training rows, they are measured against its synthetic rows.
     """
+    from tdce.datasets import Dialect, read_table
     from tdce.metrics import MEANING
 
     require_table(table, {"--robust": robust, "--retrain": retrain})
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model)
-    frame = read_table(rows, explainer.schema, dialect)
-    real = None if table is None else read_table(table, explainer.schema, dialect)
-    question, ensemble = retrained_ensemble(explainer, asked.question(explainer, robust), table, dialect)
-    answer = explainer.ask(frame, question, ensemble)
-    found = explainer.evaluate(answer, real, retrain=retrain)
-    if not found:
+    question = flags.question(explainer, robust)
+    with input_file(rows) as source:
+        frame = read_table(source, explainer.schema, dialect)
+        real = None if table is None else read_table(table, explainer.schema, dialect)
+        question, ensemble = retrained_ensemble(explainer, question, table, dialect)
+        answer = explainer.ask(frame, question, ensemble)
+    measured = explainer.evaluate(answer, real, retrain=retrain)
+    if not measured:
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
     fitted = explainer.fitted
     if real is None and len(fitted.raw) == 0:
-        Console(stderr=json).print(
-            f"{artefact} holds no training row: measured against its {len(fitted.synthetic):,} synthetic people; "
-            "--table FILE measures against real ones.",
-            highlight=False, soft_wrap=True,
-        )  # fmt: skip
+        print(f"{artefact} holds no training rows: measured against its {len(fitted.synthetic):,} synthetic rows; "
+              "--table FILE measures against real ones.", file=sys.stderr if json else sys.stdout)  # fmt: skip
     if json:
-        print(dumps(found, indent=2))
+        print(dumps(measured, indent=2))
         return
+    from rich.table import Table
+
     shown = Table("metric", "value", "good", "meaning", box=None, pad_edge=False)
-    for name, value in found.items():
+    for name, value in measured.items():
         good, meaning = MEANING[name]
         shown.add_row(name, f"{value:.4g}", good, meaning)
     wide_console().print(shown)
-    Console().print(summary(len(frame), answer.counts()), highlight=False, soft_wrap=True)
+    print(summary(len(frame), answer.counts()))

@@ -1,137 +1,186 @@
-"""`tdce explain`: any number of rows, here or on Ray, as a table or as a page."""
+"""`tdce explain`: any number of rows, here or on Ray, to a table, a page, standard output or the terminal."""
 
 from __future__ import annotations
 
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 
 import tdce
-from tdce._core import InputError, Progress, require_extra
-from tdce.batch import BlockRecord, check_folder
+from tdce._core import InputError, require_extra
 from tdce.cli.question import QuestionFlags, with_question
 from tdce.cli.shared import (
     PAGE,
-    Decider,
+    ArtefactPath,
+    AudienceOption,
     Decimal,
     Language,
-    ModelPath,
-    RealTable,
+    ModelSource,
     Robust,
     Sep,
-    Whom,
+    TrainingTable,
     progress_mode,
     require_table,
     retrained_ensemble,
     summary,
 )
-from tdce.datasets import WRITABLE, Dialect, check_writable, suffix_of
-from tdce.report import load_catalogue
+from tdce.cli.streams import DASH, input_file, output_file
 
-PAGE_ROWS = 10_000  # at most, on a page
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tdce.batch import BlockRecord
+    from tdce.datasets import ChunkedTable
+    from tdce.explainer import Answer, Explainer
+    from tdce.methods import Question
+    from tdce.models import Ensemble
+
+MAX_PAGE_ROWS = 10_000
+MAX_SHOWN_LINES = 200  # on the terminal
 
 
 @with_question
 def explain(
-    artefact: ModelPath,
+    artefact: ArtefactPath,
     rows: Annotated[
         str,
         typer.Argument(
             metavar="ROWS",
-            help="The rows: .csv, .csv.gz, .parquet, a folder of them, or a pattern such as '2024/*.csv'",
+            help="Rows to explain: .csv, .csv.gz, .parquet, a folder of them, a pattern such as '2024/*.csv', or - for "
+            "standard input",
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Where to write: .csv, .csv.gz, .parquet, .jsonl or .html")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Output file: .csv, .csv.gz, .parquet, .jsonl or .html, or - for CSV on standard output (default: "
+            "show the first 200 lines)",
+        ),
+    ] = None,
     *,
-    asked: QuestionFlags,
-    model: Decider = None,
+    flags: QuestionFlags,
+    model: ModelSource = None,
     robust: Robust = 0,
-    table: RealTable = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say how often the model was queried")] = False,
+    table: TrainingTable = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print how often the model was queried")] = False,
     language: Language = "en",
-    audience: Whom = "applicant",
-    evidence: Annotated[Path | None, typer.Option(help="Also write a record that `tdce verify` checks")] = None,
-    sign: Annotated[Path | None, typer.Option(help="Sign it: a private key made by `tdce keys`")] = None,
-    secret: Annotated[Path | None, typer.Option(help="Hold no values in it, only hashes made with this secret")] = None,
+    audience: AudienceOption = "applicant",
+    evidence: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write evidence that `tdce verify` checks")
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option(metavar="KEY", help="Sign the evidence with a private key from `tdce keys`")
+    ] = None,
+    secret: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Keep values out of the evidence: hash them with a secret from `tdce keys`"),
+    ] = None,
     sep: Sep = ",",
     decimal: Decimal = ".",
-    workers: Annotated[int, typer.Option(min=1, help="Number of processes, one thread each")] = 1,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Number of processes, one thread each")] = 1,
     part_rows: Annotated[
-        int | None, typer.Option(min=1, help="Write a folder of files with about so many of the rows each")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Write a folder of files, each with the answers to about N rows"),
     ] = None,
     engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="Who runs the workers: this machine, or a Ray cluster (tdce[ray])")
+        Literal["local", "ray"], typer.Option(help="Run the workers on this machine or on a Ray cluster (tdce[ray])")
     ] = "local",
 ) -> None:
-    """Say for each row what would have to be different.
+    """Find what would have to be different, for each row.
 
-    Any number of rows, in constant memory. A run that was stopped goes on when the same command is given again.
+    Takes any number of rows in constant memory. A file appears under its name only when it is complete; run the same
+    command again to resume a run that was stopped. Neither holds for --out -: the answers are sent when all of them are
+    there, but the reader may get only a part.
     """
-    page = out.name.lower().endswith(PAGE)
-    if part_rows is None:
-        check_writable(out, (*WRITABLE, PAGE))
-    elif page:
-        raise InputError("--part-rows goes with tables, not with a page; name a file that ends with .csv, for instance")
-    else:
-        suffix_of(out, WRITABLE)
-        check_folder(out)
+    from tdce._core import Progress
+    from tdce.batch import EvidenceOptions, RunOptions, explain_table
+    from tdce.datasets import ChunkedTable, Dialect, find_tables
+    from tdce.report import load_catalogue
+
+    page = out is not None and out.name.lower().endswith(PAGE)
+    _check_out(out, page, part_rows)
     _check_evidence(evidence, out, sign, secret)
+    if out is None:
+        needed = {"--evidence": evidence, "--workers": workers > 1, "--engine ray": engine == "ray"}
+        for option, given in needed.items():
+            if given:
+                raise InputError(f"{option} needs a file for the answers: --out FILE")
     require_table(table, {"--robust": robust})
     if table is not None and not robust:
-        raise InputError("--table is for models that are trained again; say how many: --robust 10")
+        raise InputError("--table is for retrained models; say how many: --robust 10")
     load_catalogue(language)  # an unknown one is named before the work
-    from tdce.batch import EvidenceOptions, RunOptions, explain_table
-    from tdce.datasets import ChunkedTable, find_tables
-
     progress, dialect = Progress(progress_mode()), Dialect(sep, decimal)
-    explainer = tdce.Explainer.load(artefact, progress=progress.mode if page else "silent", model=model)
-    question = asked.question(explainer, robust)
+    whole = page or out is None  # answered at once
+    explainer = tdce.Explainer.load(artefact, progress=progress.mode if whole else "silent", model=model)
+    question = flags.question(explainer, robust)
     if engine == "ray":
-        require_extra("--engine ray", "ray", "ray")
-        if page:
-            raise InputError("--engine ray writes tables, not a page; name a file that ends with .csv, for instance")
-        if question.max_model_rows is not None:
-            raise InputError(
-                "--max-model-rows needs to know the number of rows, which --engine ray does not count first"
-            )
+        _check_ray(page, rows, question)
     question, ensemble = retrained_ensemble(explainer, question, table, dialect)
     recorded = None if evidence is None else EvidenceOptions(evidence, sign, secret)
-    run = RunOptions(artefact, out, question, dialect, model, workers, part_rows, recorded)
-    if engine == "ray":
-        from tdce.batch import explain_parquet
+    with ExitStack() as files:
+        target = None if out is None else files.enter_context(output_file(out, ".csv"))
+        if engine == "ray" and target is not None:
+            from tdce.batch import explain_parquet
 
-        _print_total(explain_parquet(run, rows, progress, ensemble), False, out, evidence)
-        return
-    chunks = ChunkedTable(find_tables(Path(rows)), explainer.schema, dialect)
-    tell = progress.now_and_then("checked {:,} rows")
-    chunks.survey(lambda frame: (explainer.fitted.encoder.read(frame), tell(chunks.rows + len(frame))))
-    if page:
-        if chunks.rows > PAGE_ROWS:
-            raise InputError(f"{chunks.rows:,} rows are too many for a page, which has at most {PAGE_ROWS:,}; name a "
-                             "file that ends with .csv or .parquet, or explain some of the rows")  # fmt: skip
-        frame = next(chunks.chunks(size=chunks.rows))[1]
-        answer = explainer.ask(frame, question, ensemble)
-        answer.to_html(out, language=language, audience=audience)
-        if evidence is not None:
-            answer.to_evidence(evidence, sign=sign, secret=secret)
-        total = BlockRecord(1, 0, chunks.rows, answer.counts(), answer.model_calls, answer.model_rows)
-    else:
-        total = explain_table(run, explainer, chunks, progress, ensemble)
-    _print_total(total, verbose, out, evidence)
+            run = RunOptions(artefact, target, question, dialect, model, workers, part_rows, recorded)
+            total = explain_parquet(run, rows, progress, ensemble)
+        else:
+            source = files.enter_context(input_file(Path(rows)))
+            chunks = ChunkedTable(find_tables(source), explainer.schema, dialect)
+            tell = progress.throttled("checked {:,} rows")
+            chunks.survey(lambda frame: (explainer.fitted.encoder.read(frame), tell(chunks.rows + len(frame))))
+            if target is None:
+                _show(explainer, question, ensemble, chunks, verbose)
+                return
+            if page:
+                answer = explainer.ask(_page_rows(chunks), question, ensemble)
+                answer.to_html(target, language=language, audience=audience)
+                if evidence is not None:
+                    answer.to_evidence(evidence, sign=sign, secret=secret)
+                total = _record(chunks.rows, answer)
+            else:
+                run = RunOptions(artefact, target, question, dialect, model, workers, part_rows, recorded)
+                total = explain_table(run, explainer, chunks, progress, ensemble)
+    written = ", ".join(str(path) for path in (out, evidence) if path is not None and path != DASH)
+    text = f"{_total(total, verbose)}{f' Written: {written}' if written else ''}"
+    print(text, file=sys.stderr if out == DASH else sys.stdout)
 
 
-def _check_evidence(evidence: Path | None, out: Path, sign: Path | None, secret: Path | None) -> None:
-    """Before the work: whether the evidence can be written, and its keys be read."""
+def _check_out(out: Path | None, page: bool, part_rows: int | None) -> None:
+    """Raise an error, before any work is done, if the answers cannot be written there."""
+    from tdce.batch import check_folder
+    from tdce.datasets import WRITABLE, check_writable, suffix_of
+
+    if part_rows is not None:
+        if out is None or out == DASH:
+            raise InputError("--part-rows writes a folder; name it: --out FOLDER.csv")
+        if page:
+            raise InputError("--part-rows goes with tables, not with a page; name a file that ends with .csv, "
+                             "for instance")  # fmt: skip
+        suffix_of(out, WRITABLE)
+        check_folder(out)
+    elif out is not None and out != DASH:
+        check_writable(out, (*WRITABLE, PAGE))
+
+
+def _check_evidence(evidence: Path | None, out: Path | None, sign: Path | None, secret: Path | None) -> None:
+    """Raise an error, before any work is done, if the evidence cannot be written or its keys cannot be read."""
     from tdce.audit import keys
+    from tdce.datasets import check_writable
 
     if evidence is None:
         if sign is not None or secret is not None:
             raise InputError("--sign and --secret are about evidence; name its file too: --evidence FILE")
         return
+    if evidence == DASH:
+        raise InputError("--evidence cannot be -; name a file")
     check_writable(evidence, endings=None)
-    if evidence.absolute() == out.absolute():
+    if out is not None and evidence.absolute() == out.absolute():
         raise InputError(f"--out and --evidence are both {out}; name two files")
     if sign is not None:
         keys.load_signer(sign)
@@ -139,7 +188,47 @@ def _check_evidence(evidence: Path | None, out: Path, sign: Path | None, secret:
         keys.load_secret(secret)
 
 
-def _print_total(total: BlockRecord, verbose: bool, out: Path, evidence: Path | None = None) -> None:
-    asked = f" The model was queried {total.model_calls:,} times for {total.model_rows:,} rows." if verbose else ""
-    written = out if evidence is None else f"{out}, {evidence}"
-    Console().print(f"{summary(total.rows, total.counts)}{asked} Written: {written}", highlight=False, soft_wrap=True)
+def _check_ray(page: bool, rows: str, question: Question) -> None:
+    require_extra("--engine ray", "ray", "ray")
+    if page:
+        raise InputError("--engine ray writes tables, not a page; name a file that ends with .csv, for instance")
+    if Path(rows) == DASH:
+        raise InputError("--engine ray reads files, not standard input; name them")
+    if question.max_model_rows is not None:
+        raise InputError("--max-model-rows needs to know the number of rows, which --engine ray does not count first")
+
+
+def _page_rows(chunks: ChunkedTable) -> pd.DataFrame:
+    if chunks.rows > MAX_PAGE_ROWS:
+        raise InputError(f"{chunks.rows:,} rows are too many for a page, which has at most {MAX_PAGE_ROWS:,}; name a "
+                         "file that ends with .csv or .parquet, or explain some of the rows")  # fmt: skip
+    return next(chunks.chunks(size=chunks.rows))[1]
+
+
+def _show(
+    explainer: Explainer, question: Question, ensemble: Ensemble | None, chunks: ChunkedTable, verbose: bool
+) -> None:
+    """Answer the first rows and show them on the terminal."""
+    from tdce.cli.lines import print_lines
+
+    question.check_budget(chunks.rows)
+    frame = next(chunks.chunks(size=max(1, MAX_SHOWN_LINES // question.n)))[1]
+    if question.max_model_rows is not None:
+        share = question.max_model_rows * len(frame) // chunks.rows
+        question = replace(question, max_model_rows=share)
+    answer = explainer.ask(frame, question, ensemble)
+    print_lines(answer)
+    more = chunks.rows - len(frame)
+    rest = f" {more:,} more rows are not shown; --out FILE explains all {chunks.rows:,}." if more else ""
+    print(f"{_total(_record(len(frame), answer), verbose)}{rest}")
+
+
+def _record(rows: int, answer: Answer) -> BlockRecord:
+    from tdce.batch import BlockRecord
+
+    return BlockRecord(1, 0, rows, answer.counts(), answer.model_calls, answer.model_rows)
+
+
+def _total(total: BlockRecord, verbose: bool) -> str:
+    queries = f" The model was queried {total.model_calls:,} times for {total.model_rows:,} rows." if verbose else ""
+    return f"{summary(total.rows, total.counts)}{queries}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from tdce.cli.shared import costs_of, names_of
+from tdce.cli.shared import Immutable, SeedOption, costs_of, names_of
 
 if TYPE_CHECKING:
     from tdce.explainer import Explainer
@@ -23,21 +23,30 @@ class QuestionFlags:
 
     target: Annotated[
         str | None,
-        typer.Option(help="The wanted label (default: the favourable one), or 'at least 620', '+500', 'not bad'"),
+        typer.Option(
+            metavar="LABEL", help="The wanted label (default: the favourable one), or 'at least 620', '+500', 'not bad'"
+        ),
     ] = None
-    n: Annotated[int, typer.Option("-n", "--options", min=1, help="Counterfactuals per row")] = 1
-    immutable: Annotated[str, typer.Option(help="Columns that never change, separated by commas")] = ""
+    n: Annotated[int, typer.Option("-n", "--options", min=1, metavar="K", help="Counterfactuals per row")] = 1
+    immutable: Immutable = ""
     rule: Annotated[
-        list[str] | None, typer.Option("--rule", help="A constraint, as 'loan <= 5 * income'; may be repeated")
+        list[str] | None,
+        typer.Option("--rule", metavar="RULE", help="A constraint, as 'loan <= 5 * income'; may be repeated"),
     ] = None
-    costs: Annotated[str, typer.Option(help="What changing a column costs, if not 1: age=5,phone=0")] = ""
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same result")] = 0
+    costs: Annotated[
+        str, typer.Option(metavar="COSTS", help="Costs of changing columns, as age=5,phone=0 (default: 1 each)")
+    ] = ""
+    seed: SeedOption = 0
     closeness: Annotated[
-        float | None, typer.Option(help="The trade-off, from 0 (most plausible) to 1 (nearest to the row)")
+        float | None,
+        typer.Option(metavar="C", help="Trade-off between 0 (most plausible) and 1 (nearest to the row)"),
     ] = None
-    threshold: Annotated[float | None, typer.Option(help="Minimum probability to count as the target")] = None
+    threshold: Annotated[
+        float | None, typer.Option(metavar="P", help="Minimum probability to count as the target")
+    ] = None
     max_model_rows: Annotated[
-        int | None, typer.Option(min=1, help="Query budget: maximum number of rows the model is queried for")
+        int | None,
+        typer.Option(min=1, metavar="N", help="Query budget: maximum number of rows the model is queried for"),
     ] = None
 
     def question(self, explainer: Explainer, robust: int = 0) -> Question:
@@ -56,13 +65,13 @@ class QuestionFlags:
 
 
 def with_question(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the flags of a question in the place of its parameter `asked`, which gets them together."""
+    """A command with the flags of a question in place of its parameter `flags`, which receives them together."""
     flags = inspect.signature(QuestionFlags).parameters
     types = get_type_hints(QuestionFlags, include_extras=True)
     own, own_types = inspect.signature(command).parameters, get_type_hints(command, include_extras=True)
     parameters: list[inspect.Parameter] = []
     for name, parameter in own.items():
-        if name == "asked":
+        if name == "flags":
             parameters += [flag.replace(annotation=types[flag.name]) for flag in flags.values()]
         else:
             parameters.append(parameter.replace(annotation=own_types[name]))
@@ -71,8 +80,8 @@ def with_question(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def wrapped(**given: Any) -> None:
-        asked = QuestionFlags(**{name: given.pop(name) for name in flags})
-        command(**given, asked=asked)
+        typed = QuestionFlags(**{name: given.pop(name) for name in flags})
+        command(**given, flags=typed)
 
     wrapped.__signature__ = inspect.Signature(required + optional)  # type: ignore[attr-defined]
     wrapped.__annotations__ = {p.name: p.annotation for p in required + optional}

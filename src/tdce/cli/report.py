@@ -2,71 +2,83 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 import tdce
 from tdce._core import InputError
 from tdce.cli.question import QuestionFlags, with_question
-from tdce.cli.shared import PAGE, Decider, Decimal, Language, ModelPath, RowsPath, Sep, Whom, progress_mode, summary
-from tdce.datasets import Dialect, check_writable, read_table
-from tdce.report import load_catalogue
+from tdce.cli.shared import (
+    PAGE,
+    ArtefactPath,
+    AudienceOption,
+    Decimal,
+    Language,
+    ModelSource,
+    RowsPath,
+    Sep,
+    progress_mode,
+    summary,
+)
+from tdce.cli.streams import DASH, input_file, output_file
 
-MEASURED = 1_000  # rows of a report that are measured unasked: seconds, where 10,000 take minutes
+MAX_MEASURED_ROWS = 1_000  # without --metrics: they take seconds, and 10,000 minutes
 
 
 @with_question
 def report(
-    artefact: ModelPath,
+    artefact: ArtefactPath,
     rows: RowsPath,
-    out: Annotated[Path, typer.Option(help="Where to write the page, FILE.html")],
+    out: Annotated[Path, typer.Option(metavar="FILE.html", help="Output page, or - for standard output")],
     table: Annotated[
-        Path | None, typer.Option(help="Real people to show everybody beside, and to measure with")
+        Path | None, typer.Option(metavar="TABLE", help="Real people to compare with and to measure against")
     ] = None,
     *,
-    asked: QuestionFlags,
-    model: Decider = None,
+    flags: QuestionFlags,
+    model: ModelSource = None,
     metrics: Annotated[
-        bool | None, typer.Option("--metrics/--no-metrics", help="Measure too (default: up to 1,000 rows)")
+        bool | None, typer.Option("--metrics/--no-metrics", help="Include metrics (default: up to 1,000 rows)")
     ] = None,
-    title: Annotated[str | None, typer.Option(help="The headline of the page")] = None,
+    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Headline of the page")] = None,
     language: Language = "en",
-    audience: Whom = "analyst",
+    audience: AudienceOption = "analyst",
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
-    """Write a report on ROWS: one page that opens from disk, with a card for each person and all of them together.
+    """Write a report: one HTML page about all rows.
 
-    Everybody is shown beside real people of --table, or of the training rows if NAME.tdce holds them, or else beside
-    synthetic ones.
+    The page opens from disk. It has a card for each person and an overview of all of them. People are shown beside the
+    real people of --table, else beside the training rows if NAME.tdce holds them, else beside synthetic rows.
     """
-    check_writable(out, (PAGE,))
+    from tdce.datasets import Dialect, check_writable, read_table
+    from tdce.report import load_catalogue
+
+    if out != DASH:
+        check_writable(out, (PAGE,))
     load_catalogue(language)
     dialect = Dialect(sep, decimal)
     explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model)
-    frame = read_table(rows, explainer.schema, dialect)
+    with input_file(rows) as source:
+        frame = read_table(source, explainer.schema, dialect)
+        answer = explainer.ask(frame, flags.question(explainer))
     real = None if table is None else read_table(table, explainer.schema, dialect)
-    answer = explainer.ask(frame, asked.question(explainer))
-    found, left_out = {}, ""
-    if metrics or (metrics is None and len(frame) <= MEASURED):
+    measured, left_out = {}, ""
+    if metrics or (metrics is None and len(frame) <= MAX_MEASURED_ROWS):
         try:
-            found = explainer.evaluate(answer, real)
+            measured = explainer.evaluate(answer, real)
         except InputError as error:
             if metrics:
                 raise
             left_out = f" Metrics are left out: {error}."
-    answer.to_html(
-        out,
-        title=title,
-        language=language,
-        audience=audience,
-        metrics=found,
-        population=None if real is None else explainer.population(real),
+    population = None if real is None else explainer.population(real)
+    with output_file(out, PAGE) as page:
+        answer.to_html(
+            page, title=title, language=language, audience=audience, metrics=measured, population=population
+        )
+    written = "" if out == DASH else f" Written: {out} (open it in a browser)"
+    print(
+        f"{summary(len(frame), answer.counts())}{left_out}{written}", file=sys.stderr if out == DASH else sys.stdout
     )
-    Console().print(
-        f"{summary(len(frame), answer.counts())}{left_out} Written: {out} (open it in a browser)",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip

@@ -3,68 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import tdce
-from tdce._core import InputError
-from tdce.cli.shared import Codes, Decimal, Learn, Sep, TablePath, names_of, wide_console
-from tdce.datasets import Dialect, check_writable, read_table, write_whole
-from tdce.schema import Schema, find_pass_through, profile_columns
+from tdce._core import InputError, listing, suggest
+from tdce.cli.shared import Codes, Decimal, JsonFlag, Learn, Sep, names_of, wide_console
+from tdce.cli.streams import DASH, input_file
+
+if TYPE_CHECKING:
+    from tdce.schema import Schema
 
 
 def schema(
-    table: TablePath,
-    label: Annotated[str | None, typer.Option(help="The label column, which is left out")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the schema as JSON, to edit and give to `tdce fit`")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")] = False,
+    table: Annotated[
+        Path,
+        typer.Argument(
+            metavar="TABLE", help="A table: .csv, .csv.gz or .parquet, or - for standard input; or a fitted NAME.tdce"
+        ),
+    ],
+    label: Annotated[str | None, typer.Option(metavar="COLUMN", help="The label column, which is left out")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the schema as JSON, to edit and give to `tdce fit`")
+    ] = None,
+    json: JsonFlag = False,
     learn: Learn = "",
     categorical: Codes = "",
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
-    """Show how each column of a table (or of a fitted NAME.tdce) is understood."""
-    if out is not None:
+    """Show how each column is understood, and the laws between columns."""
+    from tdce.datasets import Dialect, check_writable, read_table, write_whole
+    from tdce.schema import Schema, find_pass_through, profile_columns
+
+    json = json or out == DASH
+    if out is not None and out != DASH:
         check_writable(out, endings=None)
     if table.suffix == ".tdce":
-        found, noticed = tdce.Explainer.load(table).schema, list[str]()
+        inferred, hints = tdce.Explainer.load(table).schema, list[str]()
     else:
-        frame = read_table(table, dialect=Dialect(sep, decimal))
+        with input_file(table) as source:
+            frame = read_table(source, dialect=Dialect(sep, decimal))
         if label is not None and label not in frame.columns:
-            raise InputError(f"there is no label column {label!r}; the table has: {', '.join(map(str, frame.columns))}")
+            known = f"{suggest(label, frame.columns)}the table has: {listing(frame.columns)}"
+            raise InputError(f"there is no label column {label!r}; {known}")
         learned, codes = names_of(learn, frame.columns), names_of(categorical, frame.columns)
-        found = Schema.infer(frame, label, learn=learned, categorical=codes)
-        noticed = profile_columns(frame, found, label, find_pass_through(frame, label, {*learned, *codes}))
-    if out is not None:
-        write_whole(out, found.to_json().encode())
-        Console().print(f"Written: {out}", highlight=False, soft_wrap=True)
-        _print_hints(noticed)
-    elif json:
-        print(found.to_json(), end="")
+        inferred = Schema.infer(frame, label, learn=learned, categorical=codes)
+        hints = profile_columns(frame, inferred, label, find_pass_through(frame, label, {*learned, *codes}))
+    if json:
+        print(inferred.to_json(), end="")
+    elif out is not None:
+        write_whole(out, inferred.to_json().encode())
+        print(f"Written: {out}")
+        _print_hints(hints)
     else:
-        _print_schema(found)
-        _print_hints(noticed)
+        _print_schema(inferred)
+        _print_hints(hints)
 
 
 def _print_schema(schema: Schema) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table("column", "kind", "values", "may change", box=None, pad_edge=False)
     for row in schema.describe():
         table.add_row(*(Text(cell) for cell in row))
-    console = wide_console()
-    console.print(table)
+    wide_console().print(table)
     if schema.laws:
-        console.print("\nLaws, which every answer keeps (those with exceptions: if it can):")
+        print("\nLaws, which every answer keeps (those with exceptions: if it can):")
     for number, sentence in enumerate(schema.sentences()):
-        console.print(Text(f"{number:3}  {sentence}"), soft_wrap=True)
+        print(f"{number:3}  {sentence}")
 
 
 def _print_hints(hints: list[str]) -> None:
-    console = Console()
     if hints:
-        console.print("\nHints, each with the way out:")
+        print("\nHints, each with the way out:")
     for hint in hints:
-        console.print(Text(f"     {hint}"), soft_wrap=True)
+        print(f"     {hint}")

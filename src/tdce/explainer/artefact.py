@@ -18,26 +18,26 @@ import torch
 from torch import Tensor, nn
 
 from tdce._core import (
-    FLAG,
-    LARGEST,
+    JSON_FLAG,
+    JSON_LIST,
+    JSON_NAME,
+    JSON_OBJECT,
+    JSON_TEXT,
     LARGEST_COUNT,
+    LARGEST_VALUE,
     LAST_SEED,
-    LIST,
-    NAME,
-    OBJECT,
     TAU_RANGE,
-    TEXT,
     WIDEST_LAYER,
     Floats,
     InputError,
-    Rule,
+    JsonRule,
     check_json,
-    integer_rule,
+    check_json_names,
+    json_integer,
+    json_number,
+    json_or_null,
     listing,
-    number_rule,
-    or_null,
     plain,
-    same_names,
 )
 from tdce.datasets import write_whole
 from tdce.diffusion import ENERGY_QUANTILES, TabularDiffusion
@@ -62,24 +62,24 @@ from tdce.models import (
 )
 from tdce.schema import LARGEST_SCORE, Encoder, Schema, Sizes, Space
 
-METHOD_RULE = Rule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
-HIDDEN_RULE, BLOCKS_RULE, TIMES_RULE = integer_rule(1, WIDEST_LAYER), integer_rule(1, 64), integer_rule(1, 10_000)
-COLUMNS_RULE, ROWS_RULE, STEPS_RULE = integer_rule(1, 10**9), integer_rule(1, 10**12), integer_rule(0, LARGEST_COUNT)
-SHARE_RULE, LOSS_RULE = number_rule(0, 1), number_rule(-LARGEST, LARGEST)
-CLASSES_RULE, TRAINED_RULE = integer_rule(0, MAX_CLASSES), integer_rule(1, LARGEST_COUNT)
-SEED_RULE = integer_rule(0, LAST_SEED)
-TAU_RULE = Rule(
+METHOD_RULE = JsonRule(f"one of {listing(METHODS)}", lambda v: isinstance(v, str) and v in METHODS)
+HIDDEN_RULE, BLOCKS_RULE, TIMES_RULE = json_integer(1, WIDEST_LAYER), json_integer(1, 64), json_integer(1, 10_000)
+COLUMNS_RULE, ROWS_RULE, STEPS_RULE = json_integer(1, 10**9), json_integer(1, 10**12), json_integer(0, LARGEST_COUNT)
+SHARE_RULE, LOSS_RULE = json_number(0, 1), json_number(-LARGEST_VALUE, LARGEST_VALUE)
+CLASSES_RULE, TRAINED_RULE = json_integer(0, MAX_CLASSES), json_integer(1, LARGEST_COUNT)
+SEED_RULE = json_integer(0, LAST_SEED)
+TAU_RULE = JsonRule(
     f"two numbers from {TAU_RANGE[0]:g} to {TAU_RANGE[1]:g}",
-    lambda v: isinstance(v, list) and len(v) == 2 and all(map(number_rule(*TAU_RANGE).holds, v)),
+    lambda v: isinstance(v, list) and len(v) == 2 and all(map(json_number(*TAU_RANGE).holds, v)),
 )
 
 CONTENT = {
-    "schema": OBJECT,  # as Schema.to_json writes it
-    "label": or_null(NAME),
+    "schema": JSON_OBJECT,  # as Schema.to_json writes it
+    "label": json_or_null(JSON_NAME),
     "favourable": FAVOURABLE_RULE,
-    "outputs": LIST,  # of kept.OUTPUT
-    "classifier": or_null(OBJECT),  # CLASSIFIER_CONTENT; null if the user brought a model
-    "model": or_null(OBJECT),  # kept.MODEL, if so
+    "outputs": JSON_LIST,  # of kept.OUTPUT
+    "classifier": json_or_null(JSON_OBJECT),  # CLASSIFIER_CONTENT; null if the user brought a model
+    "model": json_or_null(JSON_OBJECT),  # kept.MODEL, if so
     "diffusion": {
         "hidden": HIDDEN_RULE,
         "blocks": BLOCKS_RULE,
@@ -92,26 +92,26 @@ CONTENT = {
         "tau": TAU_RULE,
         "steps": TRAINED_RULE,
         "seed": SEED_RULE,
-        "keep_rows": FLAG,
+        "keep_rows": JSON_FLAG,
     },  # of Explainer(…)
-    "method": {"name": METHOD_RULE, "settings": OBJECT},  # all of them, so that other defaults change nothing
+    "method": {"name": METHOD_RULE, "settings": JSON_OBJECT},  # all of them, so that other defaults change nothing
     "report": {
         "rows": ROWS_RULE,
-        "accuracy": or_null(SHARE_RULE),
-        "commonest_class": or_null(SHARE_RULE),
-        "calibration_error": or_null(SHARE_RULE),
+        "accuracy": json_or_null(SHARE_RULE),
+        "commonest_class": json_or_null(SHARE_RULE),
+        "calibration_error": json_or_null(SHARE_RULE),
         "test_rows": ROWS_RULE,
-        "held_out_loss": {"classifier": or_null(LOSS_RULE), "diffusion": LOSS_RULE},
-        "steps": {"classifier": or_null(STEPS_RULE), "diffusion": STEPS_RULE},
+        "held_out_loss": {"classifier": json_or_null(LOSS_RULE), "diffusion": LOSS_RULE},
+        "steps": {"classifier": json_or_null(STEPS_RULE), "diffusion": STEPS_RULE},
         "seed": SEED_RULE,
-        "versions": dict.fromkeys(("python", "tdce", "torch", "numpy", "pandas"), TEXT),
+        "versions": dict.fromkeys(("python", "tdce", "torch", "numpy", "pandas"), JSON_TEXT),
     },
 }
 """The JSON besides format and digest: exactly these names, each with such a value."""
 
 CLASSIFIER_CONTENT = {
     "width": COLUMNS_RULE,
-    "classes": integer_rule(2, MAX_CLASSES),
+    "classes": json_integer(2, MAX_CLASSES),
     "hidden": HIDDEN_RULE,
     "blocks": BLOCKS_RULE,
 }
@@ -319,13 +319,13 @@ def _agree(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> Non
 
 
 def _method(name: str, settings: dict[str, Any]) -> Method:
-    same_names(settings, setting_types(METHODS[name]), f"method {name}")
+    check_json_names(settings, setting_types(METHODS[name]), f"method {name}")
     return METHODS[name](**{k: tuple(v) if isinstance(v, list) else v for k, v in settings.items()})
 
 
 def _compare(entries: dict[str, TensorHeader], layout: dict[str, tuple[str, Sizes]]) -> None:
     """Every tensor is there, no other is, and each has its dtype and shape."""
-    same_names(entries, layout, "list of tensors")
+    check_json_names(entries, layout, "list of tensors")
     sizes: dict[str, int] = {}
     for name, (dtype, shape) in layout.items():
         header = entries[name]
@@ -352,7 +352,7 @@ def _check_weights(tensors: Tensors) -> None:
 def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
     """What was learned about each column, by its position."""
     columns = (
-        column.restored({name: tensors[name.format(i)].numpy() for name in column.layout()})
+        column.restore({name: tensors[name.format(i)].numpy() for name in column.layout()})
         for i, column in enumerate(schema)
     )
     return Encoder(tuple(columns), schema)
@@ -375,7 +375,7 @@ def _check_synthetic(encoder: Encoder, synthetic: Floats, quantiles: Tensor) -> 
     _check_values(encoder, synthetic, "synthetic rows")
     if len(synthetic) == 0:
         raise InputError("it has no synthetic rows")
-    if not ((quantiles.abs() <= LARGEST).all() and (quantiles.diff(dim=1) >= 0).all()):  # nor is NaN
+    if not ((quantiles.abs() <= LARGEST_VALUE).all() and (quantiles.diff(dim=1) >= 0).all()):  # nor is NaN
         raise InputError("its tensor 'energy_quantiles' does not increase, or has a value that is not a number")
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import silu
 
-from tdce._core import History, Plan, Progress, linear, train
+from tdce._core import Progress, TrainingHistory, TrainingPlan, linear, train
 
 
 class Autoencoder(nn.Module):
@@ -25,7 +25,7 @@ class Autoencoder(nn.Module):
         out: Tensor = last(silu(second(narrow(silu(first(x))))))
         return out
 
-    def fit(self, x: Tensor, seed: int, plan: Plan) -> History:
+    def fit(self, x: Tensor, seed: int, plan: TrainingPlan) -> TrainingHistory:
         """Least squares on encoded rows; every tenth row is held out for early stopping."""
         held_out = torch.arange(len(x)) % 10 == 0
         rows, checked = (x[~held_out], x[held_out]) if len(x) >= 50 else (x, x)

@@ -494,7 +494,7 @@ class Explainer:
         Parameters
         ----------
         words : mapping
-            By column, e.g. `{"income": {"label": "the pay"}}`; docs/words.md lists what can be said.
+            By column, e.g. `{"income": {"label": "the pay"}}`; docs/language.md lists what can be said.
         outcomes : mapping, optional
             Words for what the model says, e.g. `{"good": {"en": "Approved"}}`.
 
@@ -510,7 +510,7 @@ class Explainer:
             schema = replace(schema, outcomes=outcomes)
         encoder, spoken = self.fitted.encoder, copy(self)
         columns = tuple(replace(each, column=column) for each, column in zip(encoder.columns, schema, strict=True))
-        spoken.fitted_ = replace(self.fitted, encoder=replace(encoder, columns=columns, known=schema))
+        spoken.fitted_ = replace(self.fitted, encoder=replace(encoder, columns=columns, full_schema=schema))
         return spoken
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -15,20 +15,20 @@ import torch
 from torch import Tensor
 
 from tdce._core import (
-    History,
     InputError,
     Name,
-    Plan,
     Progress,
+    TrainingHistory,
+    TrainingPlan,
     Value,
     check_names,
     check_table,
     is_value,
     listing,
-    ordered,
+    normalise_column,
     plain,
-    readable,
     show,
+    sort_values,
     suggest,
 )
 from tdce.diffusion import TabularDiffusion, classes_to_draw, draw_synthetic, measure_energy_quantiles
@@ -179,11 +179,11 @@ def learned_diffusion(
     y: Tensor,  # (n,) their class numbers
     hidden: int,
     tau: tuple[float, float],
-    plan: Plan,
+    plan: TrainingPlan,
     seed: int,
     progress: Progress,
     classes: int | None = None,  # None: as many as there are in y
-) -> tuple[TabularDiffusion, History]:
+) -> tuple[TabularDiffusion, TrainingHistory]:
     """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
     train, held_out, _ = split_rows(len(x), seed)
     diffusion = TabularDiffusion(space, hidden, classes=classes or int(y.max()) + 1, tau=tau, seed=seed)
@@ -199,7 +199,7 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
     column = frame[label]
     if isinstance(column, pd.DataFrame):
         raise InputError(f"the label column {label!r} appears twice; rename or drop one of them")
-    column = readable(column)
+    column = normalise_column(column)
     if column.isna().any():
         raise InputError(
             f"the label {label!r} is missing in {int(column.isna().sum())} rows (the first is row "
@@ -212,7 +212,7 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
                          f"row {column.index[odd]!r}; text, numbers or yes/no are needed")  # fmt: skip
     keys = [(isinstance(cell, bool), cell) for cell in cells]  # True equals 1, but is another class
     known: dict[tuple[bool, Value], None] = dict.fromkeys(keys)
-    classes = ordered([value for _, value in known])
+    classes = sort_values([value for _, value in known])
     if isinstance(column.dtype, pd.CategoricalDtype):
         order = {plain(value): i for i, value in enumerate(column.cat.categories)}
         classes = tuple(sorted(classes, key=order.__getitem__))
@@ -230,7 +230,7 @@ def _any_classes(frame: pd.DataFrame, label: Name | None) -> tuple[Tensor | None
     if label is None:
         return None, ()
     if label in frame.columns and not isinstance(frame[label], pd.DataFrame):
-        column = readable(frame[label])
+        column = normalise_column(frame[label])
         if column.nunique() > MAX_CLASSES or (pd.api.types.is_float_dtype(column.dtype) and column.nunique() > 2):
             return None, ()
     return _classes(frame, label)

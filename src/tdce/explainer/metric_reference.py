@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from tdce import metrics
-from tdce._core import Flags, Floats, InputError, Plan
+from tdce._core import Flags, Floats, InputError, TrainingPlan
 from tdce.explainer.autoencoder import Autoencoder
 from tdce.explainer.plans import TrainingPlans
 from tdce.methods import Explanation, Status
@@ -43,7 +43,7 @@ class MetricReference:
         seed: int = 0,
         held: Floats | None = None,
         held_target: Flags | None = None,
-        plan: Plan | None = None,
+        plan: TrainingPlan | None = None,
     ) -> Self:
         """Train the three autoencoders; their bottleneck has half as many numbers as there are features."""
         if target.all() or not target.any():
@@ -71,14 +71,14 @@ class MetricReference:
     @cached_property
     def numbers(self) -> Floats:
         """(rows, features) the training rows with marks as missing."""
-        return self.encoder.unmarked(self.raw)
+        return self.encoder.marks_as_missing(self.raw)
 
     def standardised(self, raw: Floats) -> Tensor:
         """(n, num) numbers minus their mean, over their deviation; a missing one and a mark are at the mean, one far
         out is where the encoding ends."""
         columns = [i for i, column in enumerate(self.encoder.schema) if column.numbers]
         low, high = np.array([self.encoder.columns[i].ends for i in columns]).reshape(-1, 2).T
-        learned, raw = self.numbers[:, columns], self.encoder.unmarked(raw)[:, columns]
+        learned, raw = self.numbers[:, columns], self.encoder.marks_as_missing(raw)[:, columns]
         mean, deviation = np.nanmean(learned, axis=0), np.nanstd(learned, axis=0)
         scaled = (raw.clip(low, high) - mean) / np.where(deviation > 0, deviation, 1.0)
         return torch.from_numpy(np.nan_to_num(scaled))
@@ -116,7 +116,7 @@ class MetricReference:
             return {}
         values = {
             "validity": metrics.validity(valid[searched]),
-            "violations": float((~feasible.kept(explanation.raw[:, 0]))[searched].mean()),
+            "violations": float((~feasible.contains(explanation.raw[:, 0]))[searched].mean()),
         }
         plausible = explanation.plausibility[valid, 0]
         if valid.any() and not np.isnan(plausible).any():
@@ -152,7 +152,7 @@ class MetricReference:
 
     def _graded(self, raw: Floats, raw_cf: Floats) -> Flags:
         """(n, features) where neither is missing or a mark: how far it went can be said."""
-        return ~np.isnan(self.encoder.unmarked(raw)) & ~np.isnan(self.encoder.unmarked(raw_cf))
+        return ~np.isnan(self.encoder.marks_as_missing(raw)) & ~np.isnan(self.encoder.marks_as_missing(raw_cf))
 
     def _against_held_out(self, raw_cf: Floats, whole: Tensor) -> dict[str, float]:
         """Left out where there are no held-out rows of the target class, or too few."""
@@ -161,7 +161,9 @@ class MetricReference:
             return {}
         values = {
             "held_out_distance": metrics.held_out_distance(whole, self.whole(real)),
-            "coherence": metrics.coherence(self.encoder.unmarked(raw_cf), self.encoder.unmarked(real), self.numeric),
+            "coherence": metrics.coherence(
+                self.encoder.marks_as_missing(raw_cf), self.encoder.marks_as_missing(real), self.numeric
+            ),
         }
         if min(len(real), len(raw_cf)) >= metrics.MIN_TWO_SAMPLE_ROWS:
             values["two_sample"] = metrics.two_sample(whole, self.whole(real))

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tdce._core import Plan
+from tdce._core import TrainingPlan
 from tdce.diffusion import SamplingPlan
 
-CLASSIFIER = Plan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8)
-DIFFUSION = Plan()
-AUTOENCODER = Plan(steps=600, batch=256, rate=3e-3, check_every=50)
+CLASSIFIER = TrainingPlan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8)
+DIFFUSION = TrainingPlan()
+AUTOENCODER = TrainingPlan(steps=600, batch=256, rate=3e-3, check_every=50)
 SAMPLING = SamplingPlan()
-AMORTISED = Plan(steps=1500, batch=256, check_every=50, patience=8)
+AMORTISED = TrainingPlan(steps=1500, batch=256, check_every=50, patience=8)
 
 
 @dataclass(frozen=True)
 class TrainingPlans:
     """One plan per network, and how synthetic rows are drawn. The defaults are right for users; tests shorten them."""
 
-    classifier: Plan = CLASSIFIER
-    diffusion: Plan = DIFFUSION  # its steps are `Explainer(steps=...)`
-    autoencoder: Plan = AUTOENCODER  # for the metrics IM1 and IM2
+    classifier: TrainingPlan = CLASSIFIER
+    diffusion: TrainingPlan = DIFFUSION  # its steps are `Explainer(steps=...)`
+    autoencoder: TrainingPlan = AUTOENCODER  # for the metrics IM1 and IM2
     sampling: SamplingPlan = SAMPLING
-    amortised: Plan = AMORTISED
+    amortised: TrainingPlan = AMORTISED
     amortised_answers: int = 6_000  # answers of the search that the amortised network learns from, at most
 
 
-def plan_for(plan: Plan, rows: int) -> Plan:
+def plan_for(plan: TrainingPlan, rows: int) -> TrainingPlan:
     """Fewer steps for small tables: some 200 passes over the rows are plenty."""
     batch = min(plan.batch, max(32, rows // 4))
     return replace(plan, batch=batch, steps=min(plan.steps, max(200, 200 * rows // batch)))

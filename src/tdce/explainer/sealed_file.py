@@ -15,7 +15,7 @@ from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from tdce._core import InputError, is_integer, plain, strict_json
+from tdce._core import InputError, is_integer, parse_strict_json, plain
 
 FORMAT = 6
 BEFORE = b'{"__metadata__":{"tdce":"{\\"sha256\\":\\"'  # what is between the header's length and the digest
@@ -52,12 +52,12 @@ def open_sealed(whole: bytes) -> tuple[Content, dict[str, TensorHeader]]:
     """The content and the tensors' entries, if the seal is unbroken; nothing is allocated for any tensor yet."""
     size = int.from_bytes(whole[:8], "little")
     try:
-        header = strict_json(whole[8 : 8 + size])
+        header = parse_strict_json(whole[8 : 8 + size])
         metadata = header.pop("__metadata__", {})
     except (ValueError, AttributeError, TypeError):
         raise InputError("it is damaged or not a tdce artefact") from None
     try:
-        content = strict_json(metadata["tdce"].encode())
+        content = parse_strict_json(metadata["tdce"].encode())
         form = content.pop("format")
     except (ValueError, AttributeError, TypeError, KeyError):
         raise InputError("it is damaged, or a safetensors file, but not one that tdce wrote") from None

@@ -72,7 +72,7 @@ def interpolate(
     """(n, width) the answers with numbers moved towards the row, to where the margin would be small if it were linear
     in between (regula falsi)."""
     space, encoder = task.space, task.encoder
-    marked = encoder.marked(query.x) | encoder.marked(answer)  # no number lies between
+    marked = encoder.is_mark(query.x) | encoder.is_mark(answer)  # no number lies between
     number = (torch.arange(space.width) < space.num) & ~marked & (answer != query.x)
     at = (solved & number.any(dim=1)).nonzero().squeeze(1)
     own, end, number = query.x[at], answer[at], number[at]

@@ -40,7 +40,7 @@ def explain_conflicts(
     failed = np.flatnonzero(np.isin(explanation.status[:, 0], [Status.BEST_EFFORT, Status.INFEASIBLE]))
     if not rules or len(failed) == 0:
         return explanation
-    without_rules = replace(feasible.encoder, known=replace(feasible.encoder.schema, rules=()))
+    without_rules = replace(feasible.encoder, full_schema=replace(feasible.encoder.schema, rules=()))
     one_option = replace(question, n=1)
 
     def has_answer(at: Positions, kept: Flags) -> Flags:

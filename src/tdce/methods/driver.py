@@ -60,7 +60,7 @@ def explain(
     free = np.zeros(len(own), dtype=bool)
     oracle.reserve(len(own) * n * (draws_for(n) if method.random else 1))
     for at in _parts(np.arange(len(own)), QUERY_ROWS):
-        free[at] = feasible.take(at).free().any(axis=1)
+        free[at] = feasible.take(at).can_change().any(axis=1)
 
     margin_before = shown_margin(first.score, goals).numpy()
     start = own, before, already, margin_before

@@ -133,7 +133,7 @@ class ValueEffects:
     def _choose(cls, task: Task, accepted: Tensor) -> ValueEffects:
         """The values, their effects still 0."""
         space, feature, rows = task.space, [], [torch.zeros(0, task.space.width)]
-        marked = task.encoder.marked(accepted)
+        marked = task.encoder.is_mark(accepted)
         for i, columns in enumerate(space.places.values() if len(accepted) else ()):
             numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
             row = torch.zeros(len(weights), space.width)

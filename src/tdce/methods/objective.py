@@ -44,7 +44,7 @@ class Objective:
         moved = self.space.moved(self.x[at[full]], x_cf[full])
         each = change_costs(moved, self.position[at[full]], feature_positions(self.encoder, x_cf[full]))
         cost = (each * self.weights).sum(dim=1)[place]
-        return cost + SOFT_LAW_PENALTY * self._soft_laws_broken(x_cf, at) if self.soft_laws.laws else cost
+        return cost + SOFT_LAW_PENALTY * self._soft_laws_broken(x_cf, at) if self.soft_laws.constraints else cost
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) the energy of candidates, computed once for each distinct candidate of a row."""
@@ -81,8 +81,8 @@ def feature_positions(encoder: Encoder, x: Tensor) -> Tensor:
     """
     space = encoder.space
     num, cat = space.split(x)
-    position = (torch.special.ndtr(num) + encoder.of_range(num)) / 2
-    return space.gathered(space.join(position, cat * torch.tensor(space.ranks, dtype=x.dtype)))
+    position = (torch.special.ndtr(num) + encoder.range_share(num)) / 2
+    return space.sum_by_feature(space.join(position, cat * torch.tensor(space.ranks, dtype=x.dtype)))
 
 
 def change_costs(moved: Tensor, position: Tensor, position_cf: Tensor) -> Tensor:

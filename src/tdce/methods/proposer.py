@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from tdce._core import Backbone, Name, Plan, Progress, train
+from tdce._core import Backbone, Name, Progress, TrainingPlan, train
 from tdce.models import Goal
 from tdce.schema import Space
 
@@ -48,12 +48,13 @@ class Proposer(nn.Module):
         change, logits = self.values(x, chosen)
         (own, _), (num, cat) = self.space.split(x), self.space.split(x_cf)
         errors = self.space.join((own + change - num).abs(), -cat * self.space.log_softmax(logits))
-        loss: Tensor = cross_entropy(self.which(x), number) + (self.space.gathered(errors) * chosen).sum(dim=1).mean()
+        changes = (self.space.sum_by_feature(errors) * chosen).sum(dim=1).mean()
+        loss: Tensor = cross_entropy(self.which(x), number) + changes
         return loss
 
     @classmethod
     def fit(
-        cls, space: Space, x: Tensor, x_cf: Tensor, closeness: float, seed: int, progress: Progress, plan: Plan
+        cls, space: Space, x: Tensor, x_cf: Tensor, closeness: float, seed: int, progress: Progress, plan: TrainingPlan
     ) -> Self:
         """Learn from rows (n, width) and their answers, at least one of which changes something."""
         moved = space.moved(x, x_cf).numpy()

@@ -51,7 +51,7 @@ class Task:
     @property
     def free(self) -> Tensor:
         """(features,) which features may change."""
-        return self.space.gathered(self.mutable.float()[None])[0] > 0
+        return self.space.sum_by_feature(self.mutable.float()[None])[0] > 0
 
     @property
     def has_rows(self) -> bool:

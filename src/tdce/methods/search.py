@@ -184,7 +184,7 @@ class DiffusionSearch:
     def bisect(self, query: Query, near: Candidates) -> Dialogue[None]:
         """Add candidates with numbers on the straight line to the row, as near to it as the decision holds."""
         task, x_cf, at = task_of(self), near.x, near.at
-        marked = task.encoder.marked(query.x)[at] | task.encoder.marked(x_cf)  # no number lies between
+        marked = task.encoder.is_mark(query.x)[at] | task.encoder.is_mark(x_cf)  # no number lies between
         number = (torch.arange(task.space.width) < task.space.num) & ~marked
         moved = ((x_cf != query.x[at]) & number).any(dim=1)
         x_cf, at, number = x_cf[moved], at[moved], number[moved]
@@ -205,7 +205,7 @@ class DiffusionSearch:
         encoder, x_cf, at = task_of(self).encoder, near.x, near.at
         if len(at) == 0:
             return near
-        nearer, further = (encoder.stepped(x_cf, query.x[at], steps) for steps in (-1, 1))
+        nearer, further = (encoder.step_numbers(x_cf, query.x[at], steps) for steps in (-1, 1))
         reply = yield query.ask(torch.stack([nearer, further], dim=1), at)
         x_further = reply.x[:, 1]
         extra_cost = near.objective.cost(x_further, at) - near.objective.cost(x_cf, at)

@@ -25,7 +25,14 @@ class Classifier(nn.Module):
         return out
 
     def fit(
-        self, x: Tensor, y: Tensor, held_out_x: Tensor, held_out_y: Tensor, plan: TrainingPlan, seed: int, progress: Progress
+        self,
+        x: Tensor,
+        y: Tensor,
+        held_out_x: Tensor,
+        held_out_y: Tensor,
+        plan: TrainingPlan,
+        seed: int,
+        progress: Progress,
     ) -> TrainingHistory:
         """Train on rows and class numbers, then calibrate by one temperature (Guo et al. 2017)."""
         from scipy.optimize import minimize_scalar  # only here: explaining does not wait for it

@@ -49,7 +49,7 @@ OUTPUT_RULES = {
     "spread": JsonRule("a number above 0", lambda v: is_number(v) and 0 < v <= LARGEST_VALUE),
     "edges": JsonRule("a list of numbers in order", lambda v: isinstance(v, list) and _increases(v)),
 }
-MODEL_RULES = {"models": JSON_LIST, "readings": JSON_LIST, "dtypes": JSON_LIST}  # one of each per output, and a dtype per feature
+MODEL_RULES = {"models": JSON_LIST, "readings": JSON_LIST, "dtypes": JSON_LIST}  # per output, output and feature
 ADAPTER_RULES = {
     "kind": JSON_TEXT,
     "name": JSON_TEXT,

@@ -121,7 +121,8 @@ def _detect_form(model: ModelAdapter, answer: Any, classes: tuple[Value, ...]) -
         return "probabilities", named
     labels = [plain(v) for v in values.reshape(-1).tolist()]
     if model.classes or any(isinstance(v, str | bool) for v in labels) or (classes and set(labels) <= set(classes)):
-        return "labels", model.classes or (sort_values({*labels, *classes}) if not set(labels) <= set(classes) else classes)
+        all_classes = classes if set(labels) <= set(classes) else sort_values({*labels, *classes})
+        return "labels", model.classes or all_classes
     chances = all(isinstance(v, int | float) and 0 <= v <= 1 for v in labels)
     return ("second", classes) if len(classes) == 2 and chances else ("number", ())
 

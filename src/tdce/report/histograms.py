@@ -89,7 +89,7 @@ class Population:
     @classmethod
     def of(cls, encoder: Encoder, raw: Floats, y: Positions, classes: tuple[Value, ...], real: bool) -> Self:
         """Count raw values (n, features) with class numbers (n,)."""
-        unmarked = encoder.unmarked(raw)
+        unmarked = encoder.marks_as_missing(raw)
         features = zip(encoder.schema, unmarked.T, spans(unmarked).tolist(), strict=True)
         histograms = [
             _fill(_empty_histogram(column, values, span), values, y, len(classes)) for column, values, span in features

@@ -1,6 +1,5 @@
-"""What is known of a table: its columns, the constraints between them (laws of the table, rules of the user), its pass-through
-columns, its encoding as a tensor, and the feasible set of each row.
-"""
+"""What is known about a table: its columns, the constraints between them (laws discovered in the table, rules written
+by the user), its pass-through columns, its encoding as a tensor, and the feasible set of each row."""
 
 from tdce._core.lazy import attach
 

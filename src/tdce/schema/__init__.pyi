@@ -3,10 +3,10 @@ from tdce.schema.columns.base import Sizes as Sizes
 from tdce.schema.columns.categorical import Categorical as Categorical
 from tdce.schema.columns.numeric import Numeric as Numeric
 from tdce.schema.columns.scale import LARGEST_SCORE as LARGEST_SCORE
-from tdce.schema.columns.wording import NONE as NONE
+from tdce.schema.columns.wording import NO_WORDING as NO_WORDING
 from tdce.schema.columns.wording import Phrase as Phrase
 from tdce.schema.columns.wording import Wording as Wording
-from tdce.schema.columns.wording import key_of as key_of
+from tdce.schema.columns.wording import json_key as json_key
 from tdce.schema.constraints.repair import ConstraintSet as ConstraintSet
 from tdce.schema.encoder import Encoder as Encoder
 from tdce.schema.feasible import EncodedBounds as EncodedBounds

@@ -1,8 +1,8 @@
-"""From a data frame to an encoded tensor and back, without losing a bit of what did not change.
+"""The encoder: from a data frame to a tensor and back, exact to the bit for values that did not change.
 
-Two stages. `read` and `write` translate between a frame and a plain float64 matrix, one column per feature (a number
-as it is, a category as its position, missing as NaN); this stage is exact. `embed` and `unembed` translate between
-that matrix and the tensor that networks see: numbers on a normal scale, categories as one-hot blocks.
+There are two stages. `read` and `write` translate between a frame and a float64 matrix of raw values, one column per
+feature (a number as it is, a category as its position, missing as NaN); this stage is exact. `embed` and `unembed`
+translate between that matrix and the tensor that networks see: numbers on a normal scale, categories as one-hot blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce._core import LARGEST, Flags, Floats, InputError, Note, check_table, listing, same
+from tdce._core import LARGEST_VALUE, Flags, Floats, InputError, Note, check_table, closest, listing, same, show
 from tdce.schema.columns.base import FittedColumn
 from tdce.schema.schema import Schema
 from tdce.schema.space import Space
@@ -24,38 +24,38 @@ from tdce.schema.space import Space
 
 @dataclass(frozen=True)
 class Encoder:
-    """`encode` a frame to a tensor (n, width); `decode` it back, unchanged values bit for bit."""
+    """`encode` maps a frame to a tensor (n, width); `decode` maps it back, unchanged values bit for bit."""
 
     columns: tuple[FittedColumn, ...]
-    known: Schema | None = None  # what else its schema says: laws, rules, costs
+    full_schema: Schema | None = None  # with laws, rules, costs and words
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, schema: Schema | None = None) -> Self:
         schema = Schema.infer(frame) if schema is None else schema
-        learned = []
-        for column, values in zip(schema, _read(frame, schema, LARGEST).T, strict=True):
+        fitted = []
+        for column, values in zip(schema, _read(frame, schema, LARGEST_VALUE).T, strict=True):
             present = values[~np.isnan(values)]
             if len(present) == 0:
                 raise InputError(f"{column.name!r} has no value at all: every cell is missing; drop the column")
-            learned.append(column.learn(present))
-        return cls(tuple(learned), schema)
+            fitted.append(column.fit(present))
+        return cls(tuple(fitted), schema)
 
     @cached_property
     def schema(self) -> Schema:
-        features = tuple(learned.column for learned in self.columns)
-        return Schema(features) if self.known is None else replace(self.known, features=features)
+        features = tuple(fitted.column for fitted in self.columns)
+        return Schema(features) if self.full_schema is None else replace(self.full_schema, features=features)
 
     @cached_property
     def space(self) -> Space:
         return Space.of(self.schema)
 
     def encode(self, frame: pd.DataFrame) -> Tensor:
-        """(n, width) float64; networks take it as float32."""
+        """The frame as a tensor (n, width) of float64; networks take it as float32."""
         return self.embed(self.read(frame))
 
     def decode(self, x: Tensor, like: pd.DataFrame | None = None) -> pd.DataFrame:
-        """A frame of raw values on the data's grid. With `like`, the frame that the rows were made from: with its other
-        columns, its index and dtypes, and its own value wherever the encoding has not moved."""
+        """A frame of raw values on the data's grid. With `like`, the frame that was encoded: with its other columns,
+        its index and dtypes, and its own values wherever the encoding did not change."""
         raw = self.unembed(x)
         if like is None:
             return self.write(raw, pd.DataFrame(index=range(len(raw))))
@@ -67,8 +67,8 @@ class Encoder:
         return _read(frame, self.schema)
 
     def write(self, raw: Floats, like: pd.DataFrame, own: Floats | None = None) -> pd.DataFrame:
-        """`like` with the values of `raw` in it: cells that say the same keep their own bits. `own`: what `like` says,
-        if it has been read already."""
+        """`like` with the values of `raw` in it; cells that are equal keep their bits. `own`: the raw values of `like`,
+        if they have been read already."""
         frame, new = like.copy(), []
         for i, (column, values) in enumerate(zip(self.schema, raw.T, strict=True)):
             if column.name in like.columns:
@@ -79,83 +79,84 @@ class Encoder:
         return pd.concat([frame, *new], axis=1) if new else frame
 
     def embed(self, raw: Floats) -> Tensor:
-        """(n, features) -> (n, width) float64. A missing value in a column that had none in fit counts as average."""
+        """(n, features) -> (n, width) float64. Missing in a column that had none in fit is encoded as average."""
         x = np.empty((len(raw), self.space.width))
-        for learned, place, values in zip(self.columns, self.space.spans, raw.T, strict=True):
-            x[:, place] = learned.embed(values)
+        for fitted, span, values in zip(self.columns, self.space.spans, raw.T, strict=True):
+            x[:, span] = fitted.embed(values)
         return torch.from_numpy(x)
 
     def unembed(self, x: Tensor) -> Floats:
         """(n, width) -> (n, features): the largest weight of each block, numbers on the grid."""
         parts = zip(self.columns, self.parts(x), strict=True)
-        return np.stack([learned.unembed(part) for learned, part in parts], axis=1)
+        return np.stack([fitted.unembed(part) for fitted, part in parts], axis=1)
 
     def parts(self, x: Tensor) -> list[Floats]:
-        """(n, width) -> for each feature its numbers and weights (n, numbers + weights)."""
+        """(n, width) -> the numbers and weights of each feature, (n, numbers + weights)."""
         whole = x.detach().double().cpu().numpy()
         return [whole[:, places] for places in self.space.places.values()]
 
     def unfamiliar(self, raw: Floats) -> list[list[Note]]:
-        """(n,) the values of each row that fit never saw: numbers beyond the data, new categories, empty cells."""
+        """(n,) notes on values of each row that fit never saw: numbers beyond the data, new categories, empty cells."""
         notes: list[list[Note]] = [[] for _ in raw]
-        for learned, values in zip(self.columns, raw.T, strict=True):
-            name = learned.column.name
-            if not learned.column.missing:
+        for fitted, values in zip(self.columns, raw.T, strict=True):
+            name = fitted.column.name
+            if not fitted.column.missing:
                 for i in np.flatnonzero(np.isnan(values)).tolist():
                     notes[i].append(Note("missing", (name,)))
-            for i, note in learned.unfamiliar(values):
-                if isinstance(note, str):  # a kind of column may say it in words of its own
+            for i, note in fitted.unfamiliar(values):
+                if isinstance(note, str):  # a kind of column may put it into words itself
                     note = Note("odd_value", (name,), values={"text": note})
                 notes[i].append(note)
         return notes
 
-    def of_range(self, num: Tensor) -> Tensor:
-        """(n, num) encoded numbers -> from 0 to 1: the share of the table's range that lies below each."""
-        columns = (learned for learned in self.columns if learned.column.numbers)
-        shares = [learned.of_range(scores) for learned, scores in zip(columns, num.double().numpy().T, strict=True)]
+    def range_share(self, num: Tensor) -> Tensor:
+        """(n, num) encoded numbers -> from 0 to 1: the share of the table's range below each."""
+        columns = (fitted for fitted in self.columns if fitted.column.numbers)
+        shares = [fitted.range_share(scores) for fitted, scores in zip(columns, num.double().numpy().T, strict=True)]
         return torch.from_numpy(np.reshape(shares, num.T.shape).T.copy()).to(num.dtype)
 
-    def stepped(self, x: Tensor, own: Tensor, steps: int) -> Tensor:
-        """(n, width) with every number that differs from the row's own one step of its grid further away, or nearer if
-        `steps` is -1."""
+    def step_numbers(self, x: Tensor, own: Tensor, steps: int) -> Tensor:
+        """(n, width) x, with every number that differs from the row's own moved by one step of its grid: away from it,
+        or towards it if `steps` is -1."""
         raw, before = self.unembed(x), self.unembed(own)
-        marked = np.stack([np.isin(values, column.marks) for column, values in zip(self.schema, before.T, strict=True)])
-        moved = np.where(marked.T, 0.0, np.nan_to_num(raw - before)) * self.space.moved(x, own).numpy()
+        marks = np.stack([np.isin(values, column.marks) for column, values in zip(self.schema, before.T, strict=True)])
+        moved = np.where(marks.T, 0.0, np.nan_to_num(raw - before)) * self.space.moved(x, own).numpy()
         columns = zip(self.schema, raw.T, steps * np.sign(moved).T, strict=True)
-        stepped = np.stack([column.stepped(*each) for column, *each in columns], axis=1)
+        stepped = np.stack([column.step_values(*each) for column, *each in columns], axis=1)
         changed = torch.from_numpy(~same(stepped, raw))[:, self.space.owner]
         return torch.where(changed, self.embed(stepped).float(), x)
 
-    def marked(self, x: Tensor) -> Tensor:
-        """(n, width) which numbers of encoded rows are marks, that stand for no number."""
+    def is_mark(self, x: Tensor) -> Tensor:
+        """(n, width) which numbers of encoded rows are marks, which stand for a state."""
         out = torch.zeros(x.shape, dtype=torch.bool)
-        for learned, places in zip(self.columns, self.space.places.values(), strict=True):
-            if marks := len(learned.column.marks):
+        for fitted, places in zip(self.columns, self.space.places.values(), strict=True):
+            if marks := len(fitted.column.marks):
                 weights = x[:, places[1:]]
                 out[:, places[0]] = weights.argmax(dim=1) >= weights.shape[1] - marks
         return out
 
-    def unmarked(self, raw: Floats) -> Floats:
-        """(n, features) the raw values, with marks as missing: numbers that can be compared."""
+    def marks_as_missing(self, raw: Floats) -> Floats:
+        """(n, features) the raw values with NaN for marks, so that numbers can be compared."""
         if not any(column.marks for column in self.schema):
             return raw
         columns = zip(self.schema, raw.T, strict=True)
         return np.stack([np.where(np.isin(values, column.marks), np.nan, values) for column, values in columns], axis=1)
 
     def same(self, x: Tensor, other: Tensor) -> Flags:
-        """(n, features): which features of two encoded tensors are equal (in float32)."""
+        """(n, features) which features of two encoded tensors are equal (in float32)."""
         return ~self.space.moved(x.float(), other.float()).numpy()
 
 
 def _read(frame: pd.DataFrame, schema: Schema, most: float = np.inf) -> Floats:
-    """A frame's features as a float64 matrix; anything that does not fit the schema, or is larger than `most`, is
-    named."""
+    """A frame's features as a float64 matrix; a cell that does not fit the schema, or is beyond `most`, is an error."""
     check_table(frame)
     for name in schema.names:
         if name not in frame.columns:
-            raise InputError(f"column {name!r} is not in the table; it has: {listing(frame.columns)}")
-    found = [frame[name] for name in schema.names]
-    for name, series in zip(schema.names, found, strict=True):
+            similar = closest(name, [each for each in frame.columns if each not in schema.names])
+            hint = "" if similar is None else f"if {show(similar)} is meant, rename it; "
+            raise InputError(f"column {name!r} is not in the table; {hint}it has: {listing(frame.columns)}")
+    columns = [frame[name] for name in schema.names]
+    for name, series in zip(schema.names, columns, strict=True):
         if isinstance(series, pd.DataFrame):
             raise InputError(f"column {name!r} appears twice; rename or drop one of them")
-    return np.stack([column.read(series, most) for column, series in zip(schema, found, strict=True)], axis=1)
+    return np.stack([column.read(series, most) for column, series in zip(schema, columns, strict=True)], axis=1)

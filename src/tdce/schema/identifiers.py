@@ -1,4 +1,4 @@
-"""Columns that say nothing about a row but which one it is: carried through to the answer, not learned."""
+"""Pass-through columns: ids, row numbers, dates and free text, which are not learned and come back as they came."""
 
 from __future__ import annotations
 
@@ -10,127 +10,132 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce._core import NUMBER, PADDED, Name, as_numbers, holds_numbers, plain, readable, show
+from tdce._core import NUMBER_TEXT, ZERO_PADDED, Name, as_numbers, holds_numbers, normalise_column, plain, show
 from tdce.schema.columns.categorical import MAX_CATEGORIES, NUMBER_WITH_COMMA
 
-FEWEST_CALLED = 10  # rows, from which on a column of different whole numbers that is called an id is one,
-FEWEST_CONSECUTIVE = 20  # or one whose numbers are consecutive in any order,
-FEWEST_INCREASING = 200  # or one whose numbers increase evenly;
-FEWEST_TEXTS = 50  # and a column of text with a different one in nearly every row
-NEARLY = 0.95  # every row
-HALF = 0.5  # of the rows, from which on different dates or free texts are no categories
-MOSTLY = 0.95  # of the different texts, by which a column is one of dates or of numbers
-SEVERAL = 3  # words on average, and
-MANY = 50  # different texts, from which on they are free text
-LOOK = 2_000  # different texts that are looked at
-LONGEST = 15  # characters of a number that is written as text; longer ones are ids
+MIN_ROWS_NAMED = 10  # from which on a column of distinct whole numbers is an id if its name says so,
+MIN_ROWS_CONSECUTIVE = 20  # if its numbers are consecutive in any order,
+MIN_ROWS_INCREASING = 200  # or if its numbers increase evenly
+MIN_ROWS_TEXT = 50  # from which on a text column is an id
+ID_SHARE = 0.95  # if the share of distinct texts is at least this
+MAX_CATEGORY_SHARE = 0.5  # of the rows: with more distinct dates or free texts they are not categories
+KIND_SHARE = 0.95  # of the distinct texts are dates, or numbers, if the column is
+MIN_WORDS = 3  # on average, and
+MIN_FREE_TEXTS = 50  # distinct texts, from which on they are free text
+MAX_TEXTS_EXAMINED = 2_000
+MAX_NUMBER_LENGTH = 15  # characters of a number written as text; longer ones are ids
 
 DATE = re.compile(
     r"\s*([0-9]{4}([-/.])[0-9]{1,2}\2[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\3([0-9]{4}|[0-9]{2})"
     r"|[0-9]{1,2}[ -][^\W\d_]{3,9}\.?[ -][0-9]{2,4}|[^\W\d_]{3,9}\.? [0-9]{1,2}, [0-9]{4}|[0-9]{4}-[0-9]{2})"
     r"([T ]+[0-9]{1,2}:[0-9]{2}\S*( ?[AaPp][Mm])?)?\s*"
 )
-CALLED = {"id", "index", "idx", "unnamed", "row", "rownum", "rownumber", "rowid", "row number", "row nr", "no", "nr",
-          "number", "nummer", "key", "row index", "level"}  # fmt: skip
-ENDS = {"id", "uid", "uuid", "guid", "pk", "nr", "number", "nummer", "kennung", "kennziffer", "identifier"}
-JOINED = re.compile(
+ID_NAMES = {"id", "index", "idx", "unnamed", "row", "rownum", "rownumber", "rowid", "row number", "row nr", "no", "nr",
+            "number", "nummer", "key", "row index", "level"}  # fmt: skip
+ID_ENDINGS = {"id", "uid", "uuid", "guid", "pk", "nr", "number", "nummer", "kennung", "kennziffer", "identifier"}
+ID_COMPOUND = re.compile(
     r"(customer|client|user|person|member|patient|student|applicant|application|account|loan|row|record|case|order"
     r"|employee|kunden|personen|patienten|antrags|vertrags|konto)(id|nr|no)|\w+nummer"
 )
 UPPER, LOWER = "A-ZÄÖÜ", "a-zäöüß"
-SEAM = re.compile(f"(?<=[{LOWER}])(?=[{UPPER}])|(?<=[{UPPER}])(?=[{UPPER}][{LOWER}])")
+WORD_BOUNDARY = re.compile(f"(?<=[{LOWER}])(?=[{UPPER}])|(?<=[{UPPER}])(?=[{UPPER}][{LOWER}])")
 
 
 def find_pass_through(frame: pd.DataFrame, label: Name | None = None, learn: Collection[Name] = ()) -> dict[Name, str]:
-    """The columns that are not to be learned, and a sentence on each that says why and what to do to learn it. None, if
+    """The pass-through columns, each with a sentence that says why it is not learned and how to learn it. Empty if
     there is no other column."""
     names = [plain(name) for name in frame.columns if label is None or name != label]
-    found = ((name, _why(readable(frame[name]))) for name in names if name not in learn)
-    out: dict[Name, str] = {
-        name: f"{name!r} {why[0]}: carried through, not learned; {why[1]}" for name, why in found if why
+    reasons = ((name, _reason(normalise_column(frame[name]))) for name in names if name not in learn)
+    sentences: dict[Name, str] = {
+        name: f"{name!r} {reason[0]}: passed through, not learned; {reason[1]}" for name, reason in reasons if reason
     }
-    return out if len(out) < len(names) else {}
+    return sentences if len(sentences) < len(names) else {}
 
 
 def text_kind(present: pd.Series[Any]) -> str:
-    """What the cells of a text column are: dates, free text, numbers, or words."""
-    some = present.drop_duplicates().head(LOOK).astype(str)
-    if some.map(lambda text: bool(DATE.fullmatch(text))).mean() >= MOSTLY:
+    """What the cells of a text column hold: dates, free text, numbers, or words."""
+    texts = present.drop_duplicates().head(MAX_TEXTS_EXAMINED).astype(str)
+    if texts.map(lambda text: bool(DATE.fullmatch(text))).mean() >= KIND_SHARE:
         return "dates"
-    if some.map(_is_number).mean() >= MOSTLY:
+    if texts.map(_is_number).mean() >= KIND_SHARE:
         return "numbers"
-    if len(some) >= MANY and some.map(lambda text: len(text.split())).mean() >= SEVERAL:
+    if len(texts) >= MIN_FREE_TEXTS and texts.map(lambda text: len(text.split())).mean() >= MIN_WORDS:
         return "free text"
     return "words"
 
 
 def is_text(series: pd.Series[Any]) -> bool:
-    """Whether every cell that is there is text; a category dtype says itself that it holds categories."""
+    """Whether every cell that is present is text; a category dtype holds categories."""
     if isinstance(series.dtype, pd.CategoricalDtype) or not pd.api.types.is_string_dtype(series.dtype):
         return False
     return pd.api.types.infer_dtype(series, skipna=True) == "string"
 
 
 def split_name(name: Name) -> list[str]:
-    """The words of a column's name in small letters: native_country and NativeCountry are two."""
-    return [word.lower() for word in re.split(r"[\W\d_]+", SEAM.sub(" ", str(name))) if word]
+    """The words of a column's name in lower case: native_country and NativeCountry have two."""
+    return [word.lower() for word in re.split(r"[\W\d_]+", WORD_BOUNDARY.sub(" ", str(name))) if word]
 
 
 def option_hint(option: str, names: Iterable[Name]) -> str:
-    """How columns are named in Python and on the command line: `immutable=['sex'] or --immutable sex`."""
-    some = list(names)
-    return f"{option}={some!r} or --{option} {shlex.quote(','.join(map(str, some)))}"
+    """How to pass columns in Python and on the command line: `immutable=['sex'] or --immutable sex`."""
+    columns = list(names)
+    return f"{option}={columns!r} or --{option} {shlex.quote(','.join(map(str, columns)))}"
 
 
-def _why(series: pd.Series[Any]) -> tuple[str, str] | None:
-    """Why a column is not learned, and what to do to learn it; None if it is."""
+def _reason(series: pd.Series[Any]) -> tuple[str, str] | None:
+    """Why a column is not learned, and how to learn it; None if it is learned."""
     present = series.dropna()
     name = plain(series.name)
     if isinstance(series.dtype, pd.CategoricalDtype):
         distinct = len(present.cat.remove_unused_categories().cat.categories)
-        return (_many(distinct), "group its values to learn it") if distinct > MAX_CATEGORIES else None
+        return (_too_many(distinct), "group its values to learn it") if distinct > MAX_CATEGORIES else None
     if holds_numbers(series):
-        why = _why_number(series, present)
-        return (why, f"to learn it: {option_hint('learn', [name])}") if why else None
-    return _why_text(name, present) if len(present) >= FEWEST_TEXTS and is_text(series) else None
+        reason = _reason_number(series, present)
+        return (reason, f"to learn it: {option_hint('learn', [name])}") if reason else None
+    return _reason_text(name, present) if len(present) >= MIN_ROWS_TEXT and is_text(series) else None
 
 
-def _why_number(series: pd.Series[Any], present: pd.Series[Any]) -> str | None:
+def _reason_number(series: pd.Series[Any], present: pd.Series[Any]) -> str | None:
     values = as_numbers(present)
-    if len(values) < FEWEST_CALLED or not np.isfinite(values).all() or (values != np.rint(values)).any():
+    if len(values) < MIN_ROWS_NAMED or not np.isfinite(values).all() or (values != np.rint(values)).any():
         return None
     if len(np.unique(values)) < len(values):
         return None
     if len(present) == len(series):
-        if len(values) >= FEWEST_CONSECUTIVE and np.ptp(values) == len(values) - 1:
+        if len(values) >= MIN_ROWS_CONSECUTIVE and np.ptp(values) == len(values) - 1:
             return "is a row number"
-        if len(values) >= FEWEST_INCREASING and _increases_evenly(values):
+        if len(values) >= MIN_ROWS_INCREASING and _increases_evenly(values):
             return "looks like an id: a whole number that increases from row to row"
-    return "looks like an id: a different whole number in every row" if _called_id(series.name) else None
+    return "looks like an id: a different whole number in every row" if _is_id_name(series.name) else None
 
 
 def _increases_evenly(values: Any) -> bool:
-    """As ids do that are drawn from a longer list; a table that is sorted by a measurement has its gaps at the ends.
-    The largest distance from a straight line is that of Kolmogorov and Smirnov, at a level of about 2 %."""
+    """Whether the numbers increase like ids drawn from a longer list; a table sorted by a measurement has its gaps at
+    the ends. By the Kolmogorov-Smirnov distance from a straight line, at a level of about 2 %."""
     if (np.diff(values) < 0).any():
         return False
     straight = np.linspace(values[0], values[-1], len(values))
     return bool(np.abs(values - straight).max() <= 1.5 / np.sqrt(len(values)) * np.ptp(values))
 
 
-def _called_id(name: Name) -> bool:
+def _is_id_name(name: Name) -> bool:
     parts = split_name(name)
     if not parts:
         return False
-    return " ".join(parts) in CALLED or parts[-1] in ENDS or parts[0] == "id" or bool(JOINED.fullmatch(parts[-1]))
+    return (
+        " ".join(parts) in ID_NAMES
+        or parts[-1] in ID_ENDINGS
+        or parts[0] == "id"
+        or bool(ID_COMPOUND.fullmatch(parts[-1]))
+    )
 
 
-def _why_text(name: Name, present: pd.Series[Any]) -> tuple[str, str] | None:
+def _reason_text(name: Name, present: pd.Series[Any]) -> tuple[str, str] | None:
     distinct = present.nunique()
-    if distinct <= min(HALF * len(present), MAX_CATEGORIES):
+    if distinct <= min(MAX_CATEGORY_SHARE * len(present), MAX_CATEGORIES):
         return None
     kind = text_kind(present)
-    if kind == "numbers":  # no id: to be read as numbers, or refused
+    if kind == "numbers":  # not an id: read as numbers, or refused
         return None
     learnable = distinct <= MAX_CATEGORIES
     if kind == "dates":
@@ -142,18 +147,18 @@ def _why_text(name: Name, present: pd.Series[Any]) -> tuple[str, str] | None:
     if kind == "free text":
         way_out = f"to learn its {distinct:,} texts as categories: {option_hint('learn', [name])}"
         return "holds free text", way_out if learnable else "to learn it, turn it into a few categories"
-    if distinct >= NEARLY * len(present):
+    if distinct >= ID_SHARE * len(present):
         way_out = f"to learn it: {option_hint('learn', [name])}" if learnable else "to learn it, group its values"
         return f"looks like an id: {distinct:,} different values in {len(present):,} rows", way_out
-    return None if learnable else (_many(distinct), "to learn it, group its values")
+    return None if learnable else (_too_many(distinct), "to learn it, group its values")
 
 
-def _many(distinct: int) -> str:
+def _too_many(distinct: int) -> str:
     return f"has {distinct:,} different values"
 
 
 def _is_number(text: str) -> bool:
     text = text.strip()
-    if len(text) > LONGEST or PADDED.match(text):
+    if len(text) > MAX_NUMBER_LENGTH or ZERO_PADDED.match(text):
         return False
-    return bool(NUMBER.fullmatch(text) or NUMBER_WITH_COMMA.fullmatch(text))
+    return bool(NUMBER_TEXT.fullmatch(text) or NUMBER_WITH_COMMA.fullmatch(text))

@@ -1,4 +1,4 @@
-"""What is known about each column: its kind, its grid, its range or categories, and what may change."""
+"""The schema of a table: its columns, and the laws, rules, costs and words that go with them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from tdce._core import InputError, Name, check_names, check_number, check_table, check_texts, listing, show
+from tdce._core import InputError, Name, check_names, check_number, check_table, check_texts, listing, show, suggest
 from tdce.schema.columns import change_column, column_from_entry, infer_column
 from tdce.schema.columns.base import Column
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
-from tdce.schema.columns.wording import NONE, Phrase, checked_outcomes, key_of
+from tdce.schema.columns.wording import NO_WORDING, Phrase, check_outcomes, json_key
 from tdce.schema.constraints.discovery import discover_laws
 from tdce.schema.constraints.laws import Law, law_from_entry
 from tdce.schema.constraints.rules import narrow_columns, parse_rule
@@ -26,25 +26,23 @@ __all__ = ["Categorical", "Column", "Numeric", "Schema"]
 
 @dataclass(frozen=True)
 class Schema:
-    """The features of a table, in its own column order, and the laws that hold between them."""
+    """The features of a table, in its column order, and what is known about them."""
 
     features: tuple[Column, ...]
-    laws: tuple[Law, ...] = ()  # found in the table
-    rules: tuple[str, ...] = ()  # given
-    costs: Mapping[Name, float] = field(
-        default_factory=dict, hash=False
-    )  # of changing a feature, besides 1 for all others
-    outcomes: Mapping[str, Phrase] = field(default_factory=dict, hash=False)  # words for what the model says
+    laws: tuple[Law, ...] = ()  # discovered in the table
+    rules: tuple[str, ...] = ()  # written by the user
+    costs: Mapping[Name, float] = field(default_factory=dict, hash=False)  # of changing a feature; 1 if not given
+    outcomes: Mapping[str, Phrase] = field(default_factory=dict, hash=False)  # words for the model's decisions
 
     def __post_init__(self) -> None:
         if not self.features:
             raise InputError("there is no feature column; the table needs at least one besides the label")
-        _check_different(self.names)
+        _check_unique(self.names)
         for law in self.laws:
-            law.bound(self.features)  # speaks only of what there is
+            law.bind(self.features)  # an error if it does not fit
         object.__setattr__(self, "rules", check_texts("rules", self.rules))
-        object.__setattr__(self, "costs", self.checked_costs(self.costs))
-        object.__setattr__(self, "outcomes", checked_outcomes(self.outcomes))
+        object.__setattr__(self, "costs", self.check_costs(self.costs))
+        object.__setattr__(self, "outcomes", check_outcomes(self.outcomes))
         self.check_rules(())
 
     @classmethod
@@ -56,20 +54,20 @@ class Schema:
         learn: Iterable[Name] = (),
         categorical: Iterable[Name] = (),
     ) -> Self:
-        """Read kinds, grids, ranges, categories and laws off a table.
+        """Infer kinds, grids, ranges, categories and laws from a table.
 
-        The label, row numbers, ids and text that is no category are left out. `learn` names columns to have
-        nevertheless, `categorical` those whose numbers are codes.
+        The label, row numbers, ids, dates and free text are left out. `learn` names columns to include nevertheless,
+        `categorical` those whose numbers are codes.
         """
         check_table(frame)
-        _check_different(frame.columns)
+        _check_unique(frame.columns)
         if len(frame) == 0:
             raise InputError("the table has no rows")
-        codes = _named("categorical", categorical, frame, label)
-        out = find_pass_through(frame, label, {*_named("learn", learn, frame, label), *codes})
-        rest = [name for name in frame.columns if name not in out and (label is None or name != label)]
-        schema = cls(tuple(infer_column(frame[name], name in codes) for name in rest))
-        raw = np.stack([column.regular(column.read(frame[column.name])) for column in schema], axis=1)
+        codes = _check_columns("categorical", categorical, frame, label)
+        left_out = find_pass_through(frame, label, {*_check_columns("learn", learn, frame, label), *codes})
+        names = [name for name in frame.columns if name not in left_out and (label is None or name != label)]
+        schema = cls(tuple(infer_column(frame[name], name in codes) for name in names))
+        raw = np.stack([column.drop_off_grid(column.read(frame[column.name])) for column in schema], axis=1)
         return replace(schema, laws=tuple(discover_laws(schema.features, raw)))
 
     def __iter__(self) -> Iterator[Column]:
@@ -82,7 +80,7 @@ class Schema:
         for feature in self.features:
             if feature.name == name:
                 return feature
-        raise InputError(f"there is no feature {name!r}; known: {listing(self.names)}")
+        raise InputError(f"there is no feature {name!r}; {suggest(name, self.names)}known: {listing(self.names)}")
 
     @property
     def names(self) -> tuple[Name, ...]:
@@ -95,11 +93,11 @@ class Schema:
     def change(self, name: Name, **settings: Any) -> Self:
         """A copy in which one feature has other settings: `schema.change("age", direction="increase")`.
 
-        `schema.change("SEX", kind="categorical")` takes its numbers for codes; laws that compare them are dropped.
+        `schema.change("SEX", kind="categorical")` treats its numbers as codes; laws that compare them are dropped.
         """
         new = change_column(self[name], settings)
         features = tuple(new if f.name == name else f for f in self.features)
-        laws = self.laws if new.kind == self[name].kind else tuple(law for law in self.laws if _holds(law, features))
+        laws = self.laws if new.kind == self[name].kind else tuple(law for law in self.laws if _fits(law, features))
         return replace(self, features=features, laws=laws)
 
     def freeze(self, *names: Name) -> Self:
@@ -110,18 +108,20 @@ class Schema:
         return schema
 
     def without_words(self) -> Self:
-        """A copy without words for people."""
+        """A copy without any wording."""
         return replace(
-            self, outcomes={}, features=tuple(replace(f, words=NONE) if f.words != NONE else f for f in self.features)
+            self,
+            outcomes={},
+            features=tuple(replace(f, words=NO_WORDING) if f.words != NO_WORDING else f for f in self.features),
         )
 
     def without_laws(self, *numbers: int) -> Self:
-        """A copy in which these laws are switched off, by their number in `laws`; without a number, all of them."""
-        for which in numbers:
-            if not 0 <= which < len(self.laws):
-                raise InputError(f"there is no law {which}; the schema has {len(self.laws)}, counted from 0")
+        """A copy in which these laws are switched off, by their position in `laws`; without any, all of them."""
+        for number in numbers:
+            if not 0 <= number < len(self.laws):
+                raise InputError(f"there is no law {number}; the schema has {len(self.laws)}, counted from 0")
         off = numbers or range(len(self.laws))
-        laws = (replace(law, on=False) if i in off else law for i, law in enumerate(self.laws))  # type: ignore[type-var]
+        laws = (replace(law, on=False) if i in off else law for i, law in enumerate(self.laws))
         return replace(self, laws=tuple(laws))
 
     def with_rules(self, *rules: str, **settings: Any) -> Self:
@@ -129,21 +129,22 @@ class Schema:
         return replace(self, rules=(*self.rules, *rules), **settings)
 
     def with_outcomes(self, outcomes: Mapping[str, Phrase]) -> Self:
-        """A copy with words for what the model says: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
+        """A copy with words for the model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
         return replace(self, outcomes=outcomes)
 
     def check_immutable(self, names: Iterable[Name]) -> None:
         """Raise an error that names the first of these that is not a feature."""
         for name in names:
             if name not in self.names:
-                raise InputError(f"immutable: there is no feature {name!r}; known: {listing(self.names)}")
+                hint = suggest(name, self.names)
+                raise InputError(f"immutable: there is no feature {name!r}; {hint}known: {listing(self.names)}")
 
     def check_rules(self, rules: Iterable[str]) -> None:
-        """Raise an error if these rules, added to those of the schema, cannot be read or leave a column nothing."""
+        """Raise an error if these rules, added to those of the schema, cannot be parsed or contradict each other."""
         narrow_columns([parse_rule(rule, self.features) for rule in (*self.rules, *rules)], self.features)
 
-    def checked_costs(self, costs: Any) -> dict[Name, float]:
-        """What changing a feature costs: 1 unless it says otherwise, 0 for what costs nothing."""
+    def check_costs(self, costs: Any) -> dict[Name, float]:
+        """The costs of changing features, checked: known features, numbers from 0 to 1000."""
         if not isinstance(costs, Mapping):
             raise InputError(f"costs is {show(costs)}; it must be a mapping from features to numbers")
         for name in costs:
@@ -151,12 +152,12 @@ class Schema:
         return {name: check_number(f"the cost of {name!r}", cost, 0, 1000) for name, cost in costs.items()}
 
     def to_json(self) -> str:
-        """Text for a person to read and edit; `from_json` takes it back."""
+        """JSON that a user can read and edit; `from_json` reads it back."""
         costs = [{"name": name, "cost": cost} for name, cost in self.costs.items()]
-        laws, features = ([each.entry() for each in some] for some in (self.laws, self.features))
+        laws, features = ([each.entry() for each in group] for group in (self.laws, self.features))
         parts: dict[str, list[Any]] = {"features": features, "laws": laws, "rules": list(self.rules), "costs": costs}
         parts["outcomes"] = [{"value": value, "words": words} for value, words in self.outcomes.items()]
-        text = [f'  "{name}": [\n    {_lines(some)}\n  ]' for name, some in parts.items() if some]
+        text = [f'  "{name}": [\n    {_lines(entries)}\n  ]' for name, entries in parts.items() if entries]
         return "{\n" + ",\n".join(['  "tdce_schema": 1', *text]) + "\n}\n"
 
     @classmethod
@@ -169,18 +170,19 @@ class Schema:
             raise InputError('the schema must be a JSON object with "tdce_schema": 1 and "features"')
         parts: dict[str, Any] = {"features": content.get("features")}
         parts |= {name: content.get(name, []) for name in ("laws", "rules", "costs", "outcomes")}
-        for name, some in parts.items():
-            if not isinstance(some, list):
+        for name, entries in parts.items():
+            if not isinstance(entries, list):
                 raise InputError(f'the schema\'s "{name}" must be a list')
         if unknown := sorted(set(content) - {"tdce_schema", *parts}):
-            raise InputError(f"the schema has {show(unknown[0])}, which is not known; known: {listing(parts)}")
-        costs = dict(_cost(entry) for entry in parts["costs"])
+            hint = suggest(unknown[0], parts)
+            raise InputError(f"the schema has an unknown part {show(unknown[0])}; {hint}known: {listing(parts)}")
+        costs = dict(_parse_cost(entry) for entry in parts["costs"])
         laws = tuple(map(law_from_entry, parts["laws"]))
-        outcomes = dict(_outcome(entry) for entry in parts["outcomes"])
+        outcomes = dict(_parse_outcome(entry) for entry in parts["outcomes"])
         return cls(tuple(map(column_from_entry, parts["features"])), laws, tuple(parts["rules"]), costs, outcomes)
 
     def describe(self) -> list[tuple[str, str, str, str]]:
-        """One line per feature, for people: column, kind, values, may change."""
+        """One line per feature, for people: column, kind, values, whether it may change."""
         missing = "; may be missing"
         return [(str(f.name), f.kind, f.describe() + missing * f.missing, f.may_change) for f in self.features]
 
@@ -195,7 +197,7 @@ class Schema:
         return "\n".join([*columns, *self.sentences()])
 
 
-def _check_different(names: Iterable[Name]) -> None:
+def _check_unique(names: Iterable[Name]) -> None:
     seen: set[Name] = set()
     for name in names:
         if name in seen:
@@ -203,36 +205,37 @@ def _check_different(names: Iterable[Name]) -> None:
         seen.add(name)
 
 
-def _named(what: str, columns: Iterable[Name], frame: pd.DataFrame, label: Name | None) -> tuple[Name, ...]:
-    """Columns of a table, none of them the label."""
-    some = check_names(what, columns)
-    for name in some:
+def _check_columns(what: str, columns: Iterable[Name], frame: pd.DataFrame, label: Name | None) -> tuple[Name, ...]:
+    """Check that these are columns of the table, and not the label."""
+    names = check_names(what, columns)
+    for name in names:
         if name not in frame.columns:
-            raise InputError(f"{what} has {show(name)}, but there is no such column; known: {listing(frame.columns)}")
+            known = f"{suggest(name, frame.columns)}known: {listing(frame.columns)}"
+            raise InputError(f"{what} has {show(name)}, but there is no such column; {known}")
         if label is not None and name == label:
-            raise InputError(f"{what} has {name!r}, which is the label and no feature; leave it out")
-    return some
+            raise InputError(f"{what} has {name!r}, which is the label, not a feature; leave it out")
+    return names
 
 
-def _holds(law: Law, features: tuple[Column, ...]) -> bool:
+def _fits(law: Law, features: tuple[Column, ...]) -> bool:
     """Whether a law makes sense for columns of these kinds."""
     try:
-        law.bound(features)
+        law.bind(features)
     except InputError:
         return False
     return True
 
 
-def _cost(entry: Any) -> tuple[Name, float]:
+def _parse_cost(entry: Any) -> tuple[Name, float]:
     if not isinstance(entry, dict) or set(entry) != {"name", "cost"}:
-        raise InputError(f"a cost of the schema is {show(entry)}; it needs a name and a cost")
+        raise InputError(f"a cost in the schema is {show(entry)}; it needs a name and a cost")
     return entry["name"], entry["cost"]
 
 
-def _outcome(entry: Any) -> tuple[Any, Any]:
+def _parse_outcome(entry: Any) -> tuple[Any, Any]:
     if not isinstance(entry, dict) or set(entry) != {"value", "words"}:
-        raise InputError(f"an outcome of the schema is {show(entry)}; it needs a value and words")
-    return key_of(entry["value"]), entry["words"]
+        raise InputError(f"an outcome in the schema is {show(entry)}; it needs a value and words")
+    return json_key(entry["value"]), entry["words"]
 
 
 def _lines(entries: Iterable[Any]) -> str:

@@ -1,4 +1,4 @@
-"""The columns of an encoded row: numbers first, then one block of category weights after another."""
+"""The columns of an encoded row: numbers first, then the blocks of category weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Space:
     num: int  # columns 0 .. num - 1 are numbers
     sizes: tuple[int, ...]  # then a block of this many weights each
     places: dict[Name, tuple[int, ...]]  # the columns of each feature: its numbers, then its weights
-    ranks: tuple[float, ...] = ()  # of each weight, see `Column.ranks`
+    ranks: tuple[float, ...] = ()  # of the weights, see `Column.ranks`
 
     @classmethod
     def of(cls, schema: Schema) -> Space:
@@ -35,7 +35,7 @@ class Space:
 
     @property
     def cat(self) -> int:
-        """How many columns are category weights."""
+        """The number of category weights."""
         return sum(self.sizes)
 
     @property
@@ -44,12 +44,12 @@ class Space:
 
     @cached_property
     def uniform(self) -> Tensor:
-        """1 / K for every category weight, K being its block's size: where the multinomial noise leads."""
+        """(cat,) 1 / K for every category weight of a block of size K: the limit of the multinomial noise."""
         return torch.cat([torch.full((k,), 1.0 / k) for k in self.sizes]) if self.sizes else torch.zeros(0)
 
     @cached_property
     def spans(self) -> tuple[slice | list[int], ...]:
-        """The columns of each feature, as one slice where they are side by side."""
+        """The columns of each feature, as a slice if they are adjacent."""
         return tuple(
             slice(at[0], at[-1] + 1) if at and at == tuple(range(at[0], at[-1] + 1)) else list(at)
             for at in self.places.values()
@@ -67,10 +67,10 @@ class Space:
 
     def moved(self, x: Tensor, other: Tensor) -> Tensor:
         """(n, features) which features differ between two encoded tensors."""
-        return self.gathered((x != other).float()) > 0
+        return self.sum_by_feature((x != other).float()) > 0
 
-    def gathered(self, values: Tensor) -> Tensor:
-        """(n, width) -> (n, features): the sum over each feature's columns."""
+    def sum_by_feature(self, values: Tensor) -> Tensor:
+        """(n, width) -> (n, features) the sum over each feature's columns."""
         return values.new_zeros(len(values), len(self.places)).index_add_(1, self.owner, values)
 
     def split(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,15 +85,15 @@ class Space:
         return torch.split(cat, list(self.sizes), dim=1) if self.sizes else ()
 
     def log_softmax(self, logits: Tensor) -> Tensor:
-        """Log probabilities, each block normalised by itself."""
-        return self._each(lambda block: block.log_softmax(dim=1), logits)
+        """Log probabilities, each block normalised separately."""
+        return self._by_block(lambda block: block.log_softmax(dim=1), logits)
 
     def softmax(self, logits: Tensor) -> Tensor:
-        return self._each(lambda block: block.softmax(dim=1), logits)
+        return self._by_block(lambda block: block.softmax(dim=1), logits)
 
     def one_hot(self, weights: Tensor) -> Tensor:
         """The hard choice: 1 at the largest weight of each block, 0 elsewhere."""
-        return self._each(
+        return self._by_block(
             lambda block: torch.zeros_like(block).scatter_(1, block.argmax(dim=1, keepdim=True), 1.0), weights
         )
 
@@ -104,5 +104,5 @@ class Space:
             mask[list(self.places[name])] = True
         return mask
 
-    def _each(self, function, cat: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
+    def _by_block(self, function, cat: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
         return torch.cat([function(b) for b in self.blocks(cat)], dim=1) if self.sizes else cat

@@ -113,7 +113,7 @@ def _on_grid(fitted: Fitted, feasible: FeasibleSet, x_0: Tensor) -> Floats:
 def _places(fitted: Fitted, x_0: Tensor, x: Tensor) -> dict[str, float]:
     """Of each feature, one number to draw."""
     encoder, space = fitted.encoder, fitted.encoder.space
-    below = encoder.of_range(space.split(x_0)[0])[0]
+    below = encoder.range_share(space.split(x_0)[0])[0]
     found, numbers = {}, 0
     for column in encoder.schema:
         columns = list(space.places[column.name])

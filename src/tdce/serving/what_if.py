@@ -50,7 +50,7 @@ def what_if(
         "prediction": cells_of([prediction])[0],
         "plausibility": typical_of(fitted, raw, goals, own)[0],
         "distance": float(distances(encoder, own, raw[:, None])[0, 0]),
-        "broken": _unnamed(_broken(texts_of, feasible.laws, raw, own), barred, speaker),
+        "broken": _unnamed(_broken(texts_of, feasible.constraints, raw, own), barred, speaker),
         "unusual": _unnamed([*_broken([*map(str, soft)], ConstraintSet.soft(schema.laws, schema.features), raw, own),
                              *_unfamiliar(encoder, raw, speaker, whole)], barred, speaker),
         "not_allowed": _not_allowed(feasible, raw, speaker, whole),
@@ -90,7 +90,7 @@ def _broken(sentences: list[str], laws: ConstraintSet, raw: Floats, own: Floats)
 def _not_allowed(feasible: FeasibleSet, raw: Floats, speaker: Speaker, whole: bool) -> list[str]:
     """Which of the changed values no answer would have."""
     said, hidden = [], False
-    for i, (choices, learned) in enumerate(zip(feasible.choices, feasible.columns, strict=True)):
+    for i, (choices, learned) in enumerate(zip(feasible.allowed_values, feasible.columns, strict=True)):
         column, own = learned.column, feasible.own[:, i]
         if same(raw[:, i], own)[0] or not (column.immutable or not choices.allows(raw[:, i])[0]):
             continue

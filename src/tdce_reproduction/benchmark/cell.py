@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from tdce._core import Floats, InputError, Name, Progress, Plan
+from tdce._core import Floats, InputError, Name, Progress, TrainingPlan
 from tdce.datasets import Dataset, load, make_folder
 from tdce.diffusion import TabularDiffusion
 from tdce.explainer import Explainer, Fitted, MetricReference, learned_diffusion
@@ -134,7 +134,7 @@ class Bench:
         frame, settings = self.data.part("train"), self.explainer
         x, y = self.fitted.encoder.encode(frame).float(), torch.from_numpy(self.fitted.class_numbers(frame))
         return learned_diffusion(
-            self.fitted.encoder.space, x, y, settings.hidden, (tau, tau), Plan(steps=settings.steps), self.seed,
+            self.fitted.encoder.space, x, y, settings.hidden, (tau, tau), TrainingPlan(steps=settings.steps), self.seed,
             Progress("silent"),
         )[0]
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from tdce._core import Noise, Plan, Progress
+from tdce._core import Noise, Progress, TrainingPlan
 from tdce.datasets import write_whole
 from tdce.diffusion import TabularDiffusion
 from tdce.methods import Guided, Task
@@ -51,7 +51,7 @@ def _task() -> Task:
     rows = torch.eye(3).repeat_interleave(counts, dim=0)
     encoder = Encoder.fit(pd.DataFrame({"class": np.repeat(["A", "B", "C"], counts)}))
     diffusion = TabularDiffusion(encoder.space, hidden=32, blocks=2, seed=SEED)
-    diffusion.fit(rows, rows, Plan(steps=400, batch=512, rate=4e-3), SEED, Progress("silent"))
+    diffusion.fit(rows, rows, TrainingPlan(steps=400, batch=512, rate=4e-3), SEED, Progress("silent"))
     odds = torch.logit(torch.tensor(YES))
 
     def classify(x: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Generator, Tensor, nn
 from torch.func import functional_call
 from torch.nn.functional import leaky_relu, mse_loss, one_hot
 
-from tdce._core import Noise, Plan, Progress, linear, train
+from tdce._core import Noise, Progress, TrainingPlan, linear, train
 from tdce.methods.protocol import Query, Search, Task, task_of
 from tdce.methods.settings import POSITIVE, check_settings
 from tdce.models import NetworkModel, Oracle
@@ -80,7 +80,8 @@ class CounterNet:
             one, two, three = losses(module, task.x[index], task.y[index], task.mutable, draw)
             return self.lambda_1 * one + self.lambda_2 * two + self.lambda_3 * three
 
-        plan = Plan(self.steps, self.batch, self.rate, clip=math.inf)  # one norm for both blocks would couple them
+        # no clipping: one norm for both blocks would couple them
+        plan = TrainingPlan(self.steps, self.batch, self.rate, clip=math.inf)
         train(
             network,
             lambda module, index, draw: loss(module, rows[index], draw),

@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn.functional import gaussian_nll_loss
 
-from tdce._core import History, Plan, Progress, linear, train
+from tdce._core import Progress, TrainingHistory, TrainingPlan, linear, train
 from tdce.methods.protocol import Task
 from tdce.schema import Space
 
@@ -52,7 +52,7 @@ class VAE(nn.Module):
         size = int(HELD_OUT * len(order))
         training, held_out = task.x[order[size:]], task.x[order[: size or None]]  # all of a tiny table for both
         batch = min(256, max(32, len(order) // 4))
-        plan = Plan(steps=min(STEPS, max(200, 200 * len(order) // batch)), batch=batch, check_every=50)
+        plan = TrainingPlan(steps=min(STEPS, max(200, 200 * len(order) // batch)), batch=batch, check_every=50)
         vae.fit(training, held_out, plan, task.seed, Progress("silent"))
         return vae
 
@@ -80,7 +80,7 @@ class VAE(nn.Module):
         each = self.space.join(gauss, cat * self.space.log_softmax(logits))
         return each.masked_fill(self.given, 0.0).sum(dim=1)
 
-    def fit(self, x: Tensor, held_out: Tensor, plan: Plan, seed: int, progress: Progress) -> History:
+    def fit(self, x: Tensor, held_out: Tensor, plan: TrainingPlan, seed: int, progress: Progress) -> TrainingHistory:
         """Train on encoded rows (n, width)."""
         checked = held_out.repeat(-(-1024 // len(held_out)), 1)[:4096]
         return train(

@@ -18,7 +18,7 @@ from tdce.models import TargetPart
 from tdce.report.language.catalogue import Catalogue, load_catalogue
 from tdce.report.language.formats import write_date, write_money, write_number, write_percent, write_year
 from tdce.report.language.note_text import Namer, mentions, note_text
-from tdce.schema import NONE, Phrase, Schema, Wording, key_of
+from tdce.schema import NO_WORDING, Phrase, Schema, Wording, json_key
 
 Audience = Literal["applicant", "analyst"]
 
@@ -79,7 +79,7 @@ class Speaker:
 
     def outcome(self, of: Any) -> str:
         """What the model says, in quotation marks: in the words of the schema, or as it is."""
-        return self.text("quoted", text=self.translate(self.outcomes.get(key_of(of), "")) or of)
+        return self.text("quoted", text=self.translate(self.outcomes.get(json_key(of), "")) or of)
 
     def score(self, number: float, predicted: bool) -> str:
         """A probability in percent, or a predicted number."""
@@ -223,7 +223,7 @@ class Speaker:
         words = self._words(feature)
         if _is_missing(cell):
             return self.text("not_known"), ""
-        if (phrase := words.values.get(key_of(_plain(cell)))) is not None:
+        if (phrase := words.values.get(json_key(_plain(cell)))) is not None:
             return self.translate(phrase), ""
         if (words.format == "date" or hasattr(cell, "isoformat")) and (
             day := write_date(self.messages, cell)
@@ -257,7 +257,7 @@ class Speaker:
     def _quoted(self, feature: Name, cell: Any) -> tuple[str, str]:
         """A cell and its unit; a text that the schema has no words for is put in quotation marks."""
         text, unit = self._written(feature, cell)
-        if isinstance(cell, str) and text == cell and key_of(cell) not in self._words(feature).values:
+        if isinstance(cell, str) and text == cell and json_key(cell) not in self._words(feature).values:
             return self.text("quoted", text=text), unit
         return text, unit
 
@@ -275,7 +275,7 @@ class Speaker:
         wanted = line.wanted or (TargetPart("class", line.target),)
         if len(wanted) > 1 or wanted[0].kind != "class":
             return ""
-        return self.translate(self.outcomes.get(key_of(wanted[0].of), ""))
+        return self.translate(self.outcomes.get(json_key(wanted[0].of), ""))
 
     def _names_hidden(self, text: str) -> bool:
         hidden = (name for name in self.words if not self.may_name(name))
@@ -286,7 +286,7 @@ class Speaker:
         )
 
     def _words(self, feature: Name) -> Wording:
-        return self.words.get(feature, NONE)
+        return self.words.get(feature, NO_WORDING)
 
 
 class SpokenNames(Namer):

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce._core import InputError, Name, Value, plain, readable, show
+from tdce._core import InputError, Name, Value, normalise_column, plain, show
 from tdce.schema.columns.base import AllowedValues, Column, FittedColumn
 from tdce.schema.columns.categorical import MAX_CATEGORIES, Categorical
-from tdce.schema.columns.grid import step_of
+from tdce.schema.columns.grid import infer_step
 from tdce.schema.columns.numeric import Numeric
 
 __all__ = [
@@ -28,86 +28,87 @@ __all__ = [
 ]
 
 KINDS: tuple[type[Column], ...] = (Numeric, Categorical)
-"""In the order in which they are asked whether a column is theirs; the last one takes any."""
+"""In the order in which they are tried on a column; the last one takes any."""
 
 
 def infer_column(series: pd.Series[Any], categorical: bool = False) -> Column:
-    """Kind, grid, range or categories, read off the cells of one column; `categorical`: whatever they look like."""
-    series = readable(series)
+    """Kind, grid, range or categories, inferred from the cells of one column; `categorical`: codes, not numbers."""
+    series = normalise_column(series)
     if series.isna().all():
         raise InputError(f"{plain(series.name)!r} has no value at all: every cell is missing; drop the column")
     if categorical:
-        words = pd.api.types.infer_dtype(series, skipna=True) == "string"  # also those that look like numbers
-        return Categorical.infer(series.astype("category") if words else series)
+        text = pd.api.types.infer_dtype(series, skipna=True) == "string"  # also text that looks like numbers
+        return Categorical.infer(series.astype("category") if text else series)
     return next(column for kind in KINDS if (column := kind.infer(series)) is not None)
 
 
 def column_from_entry(entry: Any) -> Column:
     """A column from its entry in a schema's JSON."""
     if not isinstance(entry, Mapping) or "name" not in entry:
-        raise InputError(f"each feature of the schema needs a name: {entry!r}")
+        raise InputError(f"each feature of the schema needs a name, but one is {show(entry)}")
     settings = dict(entry)
-    name, called = settings["name"], settings.pop("kind", None)
+    name, kind_name = settings["name"], settings.pop("kind", None)
     for kind in KINDS:
-        if called == kind.kind:
+        if kind_name == kind.kind:
             return kind.from_settings(settings)
-    raise _unknown(name, called)
+    raise _unknown_kind(name, kind_name)
 
 
 def change_column(column: Column, settings: Mapping[str, Any]) -> Column:
-    """The column with other settings, perhaps of another `kind`: numbers as categories, or back."""
+    """The column with other settings, perhaps of another `kind`: numbers as categories, or categories as numbers."""
     settings = dict(settings)
-    called = settings.pop("kind", column.kind)
-    kind = next((kind for kind in KINDS if called == kind.kind), None)
+    kind_name = settings.pop("kind", column.kind)
+    kind = next((kind for kind in KINDS if kind_name == kind.kind), None)
     if kind is None:
-        raise _unknown(column.name, called)
+        raise _unknown_kind(column.name, kind_name)
     kind.check_settings(column.name, settings)
     if isinstance(column, Numeric) and kind is Categorical:
-        column = _codes(column)
+        column = _to_categorical(column)
     elif isinstance(column, Categorical) and kind is Numeric:
-        same = {key: getattr(column, key) for key in ("immutable", "missing", "words")}
-        column = replace(_numbers(column), **same)
+        common = {key: getattr(column, key) for key in ("immutable", "missing", "words")}
+        column = replace(_to_numeric(column), **common)
     elif not isinstance(column, kind):
-        raise InputError(f"{column.name!r} is {column.kind} and cannot be turned into {kind.kind}")
+        raise InputError(f"{column.name!r} is {column.kind} and cannot be changed to {kind.kind}")
     return replace(column, **settings)
 
 
-def _codes(column: Numeric) -> Categorical:
-    """Its numbers and marks as categories; marks are proposed as little as before."""
-    numbers, marks = _grid(column), tuple(map(_short, column.marks))
-    allowed = (*numbers, *map(_short, column.proposed)) if marks else None
+def _to_categorical(column: Numeric) -> Categorical:
+    """Its numbers and marks as categories; only marks that were proposed before still are."""
+    numbers, marks = _grid_values(column), tuple(map(_as_whole, column.marks))
+    allowed = (*numbers, *map(_as_whole, column.proposed)) if marks else None
     words = column.words.among((*numbers, *marks))
     return Categorical(column.name, (*numbers, *marks), allowed, column.immutable, column.missing, words=words)
 
 
-def _short(value: float) -> Value:
+def _as_whole(value: float) -> Value:
+    """A whole number as an int."""
     return int(value) if value.is_integer() else value
 
 
-def _grid(column: Numeric) -> tuple[Value, ...]:
-    """The numbers that a column can have, as far as its settings say."""
+def _grid_values(column: Numeric) -> tuple[Value, ...]:
+    """The numbers that a column can have, according to its settings."""
     values = sorted(set(column.levels or ()))
     if column.levels is None:
         steps = np.inf if column.step is None else (column.high - column.low) / column.step
         if steps >= MAX_CATEGORIES:
             raise InputError(
-                f"{column.name!r} has no list of its numbers from which to make categories ({column.describe()}); read "
-                f"them off the table: Schema.infer(frame, label, categorical=[{column.name!r}])"
+                f"{column.name!r} ({column.describe()}) has too many possible numbers to make them categories; infer "
+                f"them from the table: Schema.infer(frame, label, categorical=[{column.name!r}])"
             )
         count = np.arange(int(np.floor(steps + 1e-9)) + 1, dtype=np.float64)
         values = np.unique(column.round(column.low + count * (column.step or 1.0))).tolist()
-    return tuple(_short(v) for v in values if v not in column.marks)
+    return tuple(_as_whole(v) for v in values if v not in column.marks)
 
 
-def _numbers(column: Categorical) -> Numeric:
-    odd = [value for value in column.categories if isinstance(value, str | bool)]
-    if odd:
-        raise InputError(f"{column.name!r} cannot be numeric: it has the category {show(odd[0])}")
+def _to_numeric(column: Categorical) -> Numeric:
+    others = [value for value in column.categories if isinstance(value, str | bool)]
+    if others:
+        raise InputError(f"{column.name!r} cannot be numeric: it has the category {show(others[0])}")
     values = np.unique(np.array(column.categories, dtype=np.float64))
-    step, _ = step_of(values, np.ones(len(values), dtype=np.int64))
-    whole = step is not None and len(values) == round((values[-1] - values[0]) / step) + 1
-    return Numeric(column.name, values[0], values[-1], step, None if whole else tuple(values.tolist()))
+    step, _ = infer_step(values, np.ones(len(values), dtype=np.int64))
+    complete = step is not None and len(values) == round((values[-1] - values[0]) / step) + 1
+    return Numeric(column.name, values[0], values[-1], step, None if complete else tuple(values.tolist()))
 
 
-def _unknown(name: Name, called: Any) -> InputError:
-    return InputError(f"{name!r}: kind {called!r} must be {' or '.join(kind.kind for kind in KINDS)}")
+def _unknown_kind(name: Name, kind_name: Any) -> InputError:
+    return InputError(f"{name!r}: kind {kind_name!r} must be {' or '.join(kind.kind for kind in KINDS)}")

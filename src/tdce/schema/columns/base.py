@@ -1,12 +1,13 @@
-"""What a kind of column knows: its settings, what fit learns about it, and what may be proposed for each row."""
+"""The base classes of a kind of column: its settings, what fit learns about it, what may be proposed for each row."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import MISSING, Field, asdict, fields, replace
 from decimal import Decimal
 from numbers import Real
-from typing import Any, ClassVar, Protocol, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from tdce._core import (
-    LARGEST,
+    LARGEST_VALUE,
     Flags,
     Floats,
     InputError,
@@ -24,18 +25,19 @@ from tdce._core import (
     Value,
     is_value,
     listing,
-    readable,
+    normalise_column,
     same,
     show,
+    suggest,
 )
-from tdce.schema.columns.wording import NONE, Wording
+from tdce.schema.columns.wording import NO_WORDING, Wording
 
-Arrays = Mapping[str, NDArray[Any]]  # by names in which {} is the column's position
-Sizes = tuple[int | str, ...]  # a size that is a word may be any, but is the same wherever the word appears
+Arrays = Mapping[str, NDArray[Any]]  # by names in which {} stands for the column's position
+Sizes = tuple[int | str, ...]  # a size given as a word may be any, but is the same wherever the word appears
 
 
-class Column(Protocol):
-    """The settings of one column, which a person may edit; every kind is a frozen dataclass.
+class Column(ABC):
+    """The settings of one column, which a user may edit; every kind is a frozen dataclass.
 
     Its raw values are float64, missing as NaN. In an encoded row it has some numbers and a block of weights.
     """
@@ -45,66 +47,95 @@ class Column(Protocol):
     name: Name
     immutable: bool
     missing: bool  # whether cells were empty in fit
-    words: Wording = NONE  # how people read it
+    words: Wording = NO_WORDING  # how it is shown to people
 
     @classmethod
-    def infer(cls, series: pd.Series[Any]) -> Self | None: ...  # from cells, not all missing; None: it is another kind
-    def describe(self) -> str: ...  # its values, for people
-    def read(self, series: pd.Series[Any], most: float = ...) -> Floats: ...  # what does not fit is named
-    def cells(self, values: Floats) -> list[Value | None]: ...  # the way back
-    def stored(self, dtype: Any) -> Self: ...  # proposing only what a series of this dtype can hold
+    @abstractmethod
+    def infer(cls, series: pd.Series[Any]) -> Self | None:
+        """The settings that fit a column, not all of whose cells are missing; None if it is of another kind."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Its values, for people."""
+
+    @abstractmethod
+    def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
+        """Cells -> raw values; a cell that does not fit, or a number beyond `most`, is an error."""
+
+    @abstractmethod
+    def cells(self, values: Floats) -> list[Value | None]:
+        """Raw values -> cells."""
+
+    @abstractmethod
+    def for_dtype(self, dtype: Any) -> Self:
+        """The same column, proposing only what a series of this dtype can hold."""
+
     @property
-    def numbers(self) -> int: ...  # in an encoded row: 0 or 1
+    @abstractmethod
+    def numbers(self) -> int:
+        """How many numbers it has in an encoded row: 0 or 1."""
+
     @property
-    def weights(self) -> int: ...  # in an encoded row: a block of 0 or more
-    def learn(self, values: Floats) -> FittedColumn: ...  # from the raw values of a table, none of them missing
-    def layout(self) -> Mapping[str, tuple[str, Sizes]]: ...  # dtypes and shapes of what was learned, in a file
-    def restored(self, arrays: Arrays) -> FittedColumn: ...  # from such a file; what makes no sense is named
+    @abstractmethod
+    def weights(self) -> int:
+        """The size of its block of weights in an encoded row, 0 or more."""
+
+    @abstractmethod
+    def fit(self, values: Floats) -> FittedColumn:
+        """Learn from the raw values of a table, none of them missing."""
+
+    @abstractmethod
+    def layout(self) -> Mapping[str, tuple[str, Sizes]]:
+        """Dtypes and shapes of what fit learns, as an artefact stores it."""
+
+    @abstractmethod
+    def restore(self, arrays: Arrays) -> FittedColumn:
+        """The fitted column from the arrays of an artefact; arrays that make no sense are an error."""
 
     @property
     def marks(self) -> tuple[float, ...]:
-        """Numbers that stand for a state."""
+        """Numbers that stand for a state (-1: never called)."""
         return ()
 
     @property
     def ranks(self) -> tuple[float, ...]:
-        """Of each weight: two that differ by 1 or more are as far apart as can be."""
+        """The rank of each weight: two that differ by 1 or more are as far apart as possible."""
         return tuple(2.0 * i for i in range(self.weights))
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The lowest and the highest raw value that is proposed."""
+        """The lowest and the highest raw value that may be proposed."""
         return -np.inf, np.inf
 
-    def regular(self, values: Floats) -> Floats:
-        """The values, without those off the grid: slips that say nothing about other columns."""
+    def drop_off_grid(self, values: Floats) -> Floats:
+        """The values, with those off the grid as missing: they are mistakes that say nothing about other columns."""
         return values
 
-    def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
-        """Proposing only these; an error if nothing is left."""
+    def narrow(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
+        """The same column, proposing only these values; an error if nothing is left."""
         return self
 
-    def stepped(self, values: Floats, away: Floats) -> Floats:
-        """The numbers one step of the grid further up, where `away` is above 0, or down, where it is below; as they are
+    def step_values(self, values: Floats, direction: Floats) -> Floats:
+        """The numbers one step of the grid up where the direction is positive, down where it is negative; unchanged
         where there is no such step."""
         return values
 
-    def plain(self) -> Self:
-        """As it is without anybody's knowledge: any value of the table may be proposed."""
+    def unrestricted(self) -> Self:
+        """The same column without the user's settings: any value of the table may be proposed."""
         return replace(self, immutable=False)
 
     @property
     def may_change(self) -> str:
-        """Whether it may, or in which direction; for people."""
+        """Whether it may change, or in which direction; for people."""
         return "no" if self.immutable else "yes"
 
     def write(self, values: Floats, own: Floats, series: pd.Series[Any]) -> pd.Series[Any]:
-        """The series, which says `own`, with these values: new cells in its dtype, old ones where they say the same."""
+        """The series, whose values are `own`, with these values instead: in its dtype, equal cells unchanged."""
         changed = ~same(values, own)
         if not changed.any():
             return series
         sparse = isinstance(series.dtype, pd.SparseDtype)
-        column = readable(series) if sparse else series.copy()
+        column = normalise_column(series) if sparse else series.copy()
         cells: list[Any] = self.cells(values[changed])
         if isinstance(column.dtype, pd.CategoricalDtype):
             new = [c for c in dict.fromkeys(cells) if c is not None and c not in column.cat.categories]
@@ -132,10 +163,11 @@ class Column(Protocol):
 
     @classmethod
     def check_settings(cls, name: Name, settings: Mapping[str, Any]) -> None:
-        known = {each.name for each in fields(cls)}
+        known = sorted(each.name for each in fields(cls))
         for key in settings:
             if key not in known:
-                raise InputError(f"{name!r}: unknown setting {key!r}; known: {listing(sorted(known))}")
+                meant = suggest(key, known)
+                raise InputError(f"{name!r}: unknown setting {key!r}; {meant}known: {listing(known)}")
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str | int) or isinstance(self.name, bool) or not is_value(self.name):
@@ -143,7 +175,7 @@ class Column(Protocol):
         for key in ("immutable", "missing"):
             if not isinstance(getattr(self, key), bool):
                 raise InputError(f"{self.name!r}: {key} {getattr(self, key)!r} must be true or false")
-        if self.words is not NONE:
+        if self.words is not NO_WORDING:
             self._settle("words", Wording.of(self.name, self.words))
 
     def _settle(self, key: str, value: Any) -> None:
@@ -151,7 +183,7 @@ class Column(Protocol):
         object.__setattr__(self, key, value)
 
     def _number(self, key: str, value: Any) -> float:
-        if isinstance(value, Real) and not isinstance(value, bool) and abs(cast(float, value)) <= LARGEST:
+        if isinstance(value, Real) and not isinstance(value, bool) and abs(cast(float, value)) <= LARGEST_VALUE:
             return float(value)
         raise InputError(f"{self.name!r}: {key} {show(value)} must be a number")
 
@@ -161,54 +193,84 @@ class Column(Protocol):
         return tuple(values)
 
 
-class FittedColumn(Protocol):
+class FittedColumn(ABC):
     """A column together with what fit learned about it; also a frozen dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     column: Column
-    dtype: Any  # of the rows that are asked about; None: not known yet
+    dtype: Any  # of the queried rows; None: not known yet
 
-    def embed(self, values: Floats) -> Floats: ...  # (n,) -> (n, numbers + weights)
-    def unembed(self, x: Floats) -> Floats: ...  # the way back: the largest weight, numbers on the grid
+    @abstractmethod
+    def embed(self, values: Floats) -> Floats:
+        """Raw values (n,) -> encoded (n, numbers + weights)."""
+
+    @abstractmethod
+    def unembed(self, x: Floats) -> Floats:
+        """Encoded (n, numbers + weights) -> raw values (n,): the largest weight, numbers on the grid."""
+
     @property
-    def ends(self) -> tuple[float, float]: ...  # the raw values beyond which all are encoded the same
-    def knows(self, values: Floats) -> Flags: ...  # whether each can have been in the table, none of them missing
-    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, Note | str]]: ...  # a row with a value unseen in fit
-    def arrays(self) -> Arrays: ...  # as `layout` says
-    def choices(self, own: Floats) -> AllowedValues: ...  # of rows with these values of their own
+    @abstractmethod
+    def ends(self) -> tuple[float, float]:
+        """The raw values beyond which all are encoded alike."""
 
-    def of_range(self, scores: Floats) -> Floats:
-        """Encoded numbers (n,) -> from 0 to 1: how much of the table's range is below each; here, how many people."""
+    @abstractmethod
+    def knows(self, values: Floats) -> Flags:
+        """(n,) whether each of these values, none of them missing, can have been in the table."""
+
+    @abstractmethod
+    def unfamiliar(self, values: Floats) -> Iterator[tuple[int, Note | str]]:
+        """The position of each value that fit never saw, and a note about it."""
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """What fit learned, in the column's `layout`."""
+
+    @abstractmethod
+    def allowed_values(self, own: Floats) -> AllowedValues:
+        """What may be proposed to rows with these values of their own (n,)."""
+
+    def range_share(self, scores: Floats) -> Floats:
+        """Encoded numbers (n,) -> from 0 to 1: the share of the table's range below each; here, the share of rows."""
         return np.asarray(ndtr(scores))
 
     def nearest_known(self, values: Floats) -> Floats:
         """The values, or the nearest ones that it knows; missing stays missing."""
         return values
 
-    def stored(self, dtype: Any, immutable: bool) -> Self:
-        """As the rows that are asked about store it, and immutable if they say so."""
+    def for_rows(self, dtype: Any, immutable: bool) -> Self:
+        """The same column for rows that store it in this dtype, immutable if the question says so."""
         dtype = dtype.subtype if isinstance(dtype, pd.SparseDtype) else dtype
-        column = self.column.stored(dtype)
+        column = self.column.for_dtype(dtype)
         column = replace(column, immutable=True) if immutable and not column.immutable else column
         return replace(self, column=column, dtype=dtype)
 
 
-class AllowedValues(Protocol):
-    """What may be proposed in one column, per row; missing never is."""
+class AllowedValues(ABC):
+    """What may be proposed in one column, per row; also a frozen dataclass. Missing is never proposed."""
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     own: Floats  # (n,) the rows' own values
 
-    def free(self) -> Flags: ...  # (n,) whether there is any but the row's own value
-    def allows(self, values: Floats) -> Flags: ...  # (n,) whether these are among them
-    def snap(self, x: Floats) -> Floats: ...  # (n, numbers + weights) -> (n,): one of them, or the row's own value
-    def encoded_bounds(
-        self,
-    ) -> tuple[Floats, Floats, Flags]: ...  # lowest, highest (n, numbers); which weights may be 1
+    @abstractmethod
+    def can_change(self) -> Flags:
+        """(n,) whether any value but the row's own may be proposed."""
+
+    @abstractmethod
+    def allows(self, values: Floats) -> Flags:
+        """(n,) whether these values may be proposed."""
+
+    @abstractmethod
+    def snap(self, x: Floats) -> Floats:
+        """Encoded (n, numbers + weights) -> (n,) the nearest value that may be proposed, or the row's own."""
+
+    @abstractmethod
+    def encoded_bounds(self) -> tuple[Floats, Floats, Flags]:
+        """The lowest and the highest encoded number (n, numbers); which weights may be 1 (n, weights)."""
 
     def take(self, at: Flags | Positions) -> Self:
-        """Of some of the rows; a column whose choices take time to find hands on what it has found."""
-        return cast(Self, replace(cast(Any, self), own=self.own[at]))
+        """The same for some of the rows; a kind that computes its values slowly hands on those it has computed."""
+        return replace(self, own=self.own[at])
 
-    def back(self, values: Floats) -> Floats:
-        """(n,) the nearest of them on the way from these values to the row's own, which is the end of the way."""
+    def towards_own(self, values: Floats) -> Floats:
+        """(n,) the first allowed value on the way from these values to the row's own, which is the last."""
         return np.where(self.allows(values), values, self.own)

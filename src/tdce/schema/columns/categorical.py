@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from tdce._core import (
-    LARGEST,
-    NUMBER,
-    PADDED,
+    LARGEST_VALUE,
+    NUMBER_TEXT,
+    ZERO_PADDED,
     Flags,
     Floats,
     InputError,
@@ -24,32 +24,33 @@ from tdce._core import (
     Value,
     as_numbers,
     check_finite,
+    first_row,
     holds_numbers,
     is_value,
     listing,
-    ordered,
+    normalise_column,
     plain,
-    readable,
-    row_of,
     show,
+    sort_values,
+    suggest,
 )
 from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn, Sizes
-from tdce.schema.columns.wording import NONE, Wording, check_values
+from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
 
-MAX_CATEGORIES = 1_000  # a text column with more different values is taken for an identifier
+MAX_CATEGORIES = 1_000  # a text column with more distinct values is taken for an identifier
 
-UNKNOWN = re.compile(
+NO_ANSWER = re.compile(
     r"\s*(unknown\b|unbekannt\b|n\.?/?a\.?$|not\s+(applicable|available|given|known|stated|specified|reported|disclosed)\b"
     r"|none\s+given|undisclosed|unspecified|no\s+answer|refused\s+to|don'?t\s+know|keine\s+angabe|\?+$|-+$|nan$|null$|missing$)",
     re.IGNORECASE,
-)  # a category that is no advice: it is not proposed unless the user allows it
+)  # "unknown" is no advice: such a category is not proposed unless the user allows it
 BELOW = re.compile(r"\b(below|under|less|fewer|up to|at most|unter|bis)\b|^\s*[<≤]", re.IGNORECASE)
 AMOUNT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 
 NUMBER_WITH_COMMA = re.compile(r"[+-]?([0-9]+(,[0-9]+)?|,[0-9]+)")
-FEWEST_NUMBERS = 20  # a column with at least this many different numbers,
-MOST_ODD = 3  # at most this many different words,
-MOST_ODD_CELLS = 0.05  # and words in at most this share of its cells, is a column of numbers with slips in it
+MIN_DISTINCT_NUMBERS = 20  # a column with at least this many distinct numbers,
+MAX_DISTINCT_WORDS = 3  # at most this many distinct words,
+MAX_WORD_SHARE = 0.05  # and words in at most this share of its cells, is a column of numbers with mistakes in it
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,8 @@ class Categorical(Column):
     allowed: tuple[Value, ...] | None = None
     immutable: bool = False
     missing: bool = False
-    order: tuple[Value, ...] = ()  # from the lowest to the highest; those not named have no place in it
-    words: Wording = NONE
+    order: tuple[Value, ...] = ()  # from the lowest to the highest; categories left out have no rank
+    words: Wording = NO_WORDING
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,8 +74,8 @@ class Categorical(Column):
         self._settle("order", self._several("order", self.order))
         for value in self.order:
             if value not in self.categories or self.order.count(value) > 1:
-                raise InputError(f"{self.name!r}: order must name different ones of {listing(self.categories)}, not "
-                                 f"{listing(self.order)}")  # fmt: skip
+                raise InputError(f"{self.name!r}: order must list each category at most once, not "
+                                 f"{listing(self.order)}; known: {listing(self.categories)}")  # fmt: skip
         if not self.categories:
             raise InputError(f"{self.name!r}: a categorical column needs at least one category")
         if len(set(self.categories)) < len(self.categories):
@@ -87,17 +88,17 @@ class Categorical(Column):
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self:
         present = series.dropna()
-        categories = _numbers_of(present) if holds_numbers(series) else _categories_of(present)
-        known = tuple(c for c in categories if not UNKNOWN.match(str(c)))
+        categories = _infer_codes(present) if holds_numbers(series) else _infer_categories(present)
+        known = tuple(c for c in categories if not NO_ANSWER.match(str(c)))
         allowed = known if 0 < len(known) < len(categories) else None
-        order = _order_of(present, known)
+        order = _infer_order(present, known)
         return cls(plain(series.name), categories, allowed, missing=len(present) < len(series), order=order)
 
     def describe(self) -> str:
-        named = self.order + tuple(c for c in self.categories if c not in self.order)
-        text = f"{len(self.categories)} categories: {listing(named, most=6)}"
+        shown = self.order + tuple(c for c in self.categories if c not in self.order)
+        text = f"{len(self.categories)} categories: {listing(shown, most=6)}"
         if self.order:
-            text += f"; in this order{f' up to {self.order[-1]}' if len(self.order) < len(named) else ''}"
+            text += f"; in this order{f' up to {self.order[-1]}' if len(self.order) < len(shown) else ''}"
         if self.allowed is None:
             return text
         never = tuple(c for c in self.categories if c not in self.allowed)
@@ -106,19 +107,19 @@ class Categorical(Column):
         return f"{text}; allowed: {listing(self.allowed, most=6)}"
 
     def entry(self) -> dict[str, Any]:
-        """Without an order that it has not."""
+        """Without an empty order."""
         return {key: value for key, value in super().entry().items() if value or key != "order"}
 
     @cached_property
     def proposable(self) -> Flags:
-        """Which of the categories may be proposed, one flag each."""
+        """(categories,) which of them may be proposed."""
         return np.array([self.allowed is None or c in self.allowed for c in self.categories], dtype=bool)
 
     def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
         """The position of each cell's category."""
-        series = readable(series)
+        series = normalise_column(series)
         if any(isinstance(c, float) for c in self.categories) and holds_numbers(series):
-            series = pd.Series(as_numbers(series), series.index, name=series.name)  # so that 0.1 of 32 bits is 0.1
+            series = pd.Series(as_numbers(series), series.index, name=series.name)  # so that a float32 0.1 is 0.1
         positions = {value: float(i) for i, value in enumerate(self.categories)}
         try:
             codes, values = pd.factorize(series.to_numpy() if series.dtype == object else series)  # for pandas 2
@@ -129,8 +130,8 @@ class Categorical(Column):
         for i, value in enumerate(values):
             if plain(value) not in positions:
                 raise InputError(
-                    f"{self.name!r} has category {show(value)} in row {row_of(series, codes == i)}, "
-                    f"not seen in fit; known: {listing(self.categories)}"
+                    f"{self.name!r} has category {show(value)} in row {first_row(series, codes == i)}, "
+                    f"not seen in fit; {suggest(value, self.categories)}known: {listing(self.categories)}"
                 )
             lookup[i] = positions[plain(value)]
         return lookup[codes]
@@ -138,22 +139,22 @@ class Categorical(Column):
     def cells(self, values: Floats) -> list[Value | None]:
         return [None if np.isnan(v) else self.categories[int(v)] for v in values]
 
-    def stored(self, dtype: Any) -> Self:
-        return replace(self, allowed=_fitting(self.categories if self.allowed is None else self.allowed, dtype))
+    def for_dtype(self, dtype: Any) -> Self:
+        return replace(self, allowed=_storable(self.categories if self.allowed is None else self.allowed, dtype))
 
-    def plain(self) -> Self:
+    def unrestricted(self) -> Self:
         return replace(self, allowed=None, order=(), immutable=False)
 
     @property
     def bounds(self) -> tuple[float, float]:
         return 0.0, len(self.categories) - 1.0
 
-    def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
+    def narrow(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
         if allowed is None:
             return self
         left = tuple(c for c, may in zip(self.categories, self.proposable, strict=True) if may and c in allowed)
         if not left:
-            raise InputError(f"{self.name!r}: no category is left that may be proposed")
+            raise InputError(f"{self.name!r}: no category is left to propose")
         return replace(self, allowed=left)
 
     @property
@@ -162,19 +163,19 @@ class Categorical(Column):
 
     @property
     def ranks(self) -> tuple[float, ...]:
-        """Those in order share the way from 0 to 1."""
+        """Ordered categories are spread from 0 to 1."""
         ranks = [2.0 * (i + bool(self.order)) for i in range(self.weights)]
         for i, value in enumerate(self.order):
             ranks[self.categories.index(value)] = i / max(len(self.order) - 1, 1)
         return tuple(ranks)
 
-    def learn(self, values: Floats) -> FittedCategorical:
+    def fit(self, values: Floats) -> FittedCategorical:
         return FittedCategorical(self, np.bincount(values.astype(int), minlength=len(self.categories)) / len(values))
 
     def layout(self) -> dict[str, tuple[str, Sizes]]:
         return {"average.{}": ("F64", (len(self.categories),))}
 
-    def restored(self, arrays: Arrays) -> FittedCategorical:
+    def restore(self, arrays: Arrays) -> FittedCategorical:
         shares = arrays["average.{}"]
         if not ((shares >= 0).all() and np.isclose(shares.sum(), 1)):
             raise InputError(f"its shares of the categories of {self.name!r} do not add up to 1")
@@ -183,25 +184,25 @@ class Categorical(Column):
 
 @dataclass(frozen=True)
 class FittedCategorical(FittedColumn):
-    """Encoded as a block of weights, one per category and, if it may be missing, one more at the end."""
+    """Encoded as a block of weights: one per category and, if it may be missing, one more at the end."""
 
     column: Categorical
     shares: Floats  # (categories,) of the table's rows
     dtype: Any = None
 
     def embed(self, values: Floats) -> Floats:
-        return np.asarray(self._rows[np.where(np.isnan(values), len(self.shares), values).astype(int)])
+        return np.asarray(self._encodings[np.where(np.isnan(values), len(self.shares), values).astype(int)])
 
     @cached_property
-    def _rows(self) -> Floats:
-        """(categories + 1, weights) what each category is encoded as, and after them what missing is."""
+    def _encodings(self) -> Floats:
+        """(categories + 1, weights) the encoding of each category, and of missing."""
         size = len(self.shares)
         if self.column.missing:
             return np.eye(size + 1)
         return np.concatenate([np.eye(size), self.shares[None]])
 
     def unembed(self, x: Floats) -> Floats:
-        return _largest(x, len(self.shares))
+        return _argmax(x, len(self.shares))
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -217,21 +218,21 @@ class FittedCategorical(FittedColumn):
     def arrays(self) -> Arrays:
         return {"average.{}": self.shares}
 
-    def choices(self, own: Floats) -> AllowedCategories:
+    def allowed_values(self, own: Floats) -> AllowedCategories:
         return AllowedCategories(self, own)
 
 
 @dataclass(frozen=True)
 class AllowedCategories(AllowedValues):
-    """For each row the categories that the column allows."""
+    """The categories that may be proposed to each row."""
 
-    learned: FittedCategorical
+    fitted: FittedCategorical
     own: Floats
 
     @cached_property
     def allowed(self) -> Flags:
-        """(n, weights) which of them may be 1: those that may be proposed, and the row's own."""
-        column, missing = self.learned.column, np.isnan(self.own)
+        """(n, weights) which weights may be 1: those of categories that may be proposed, and the row's own."""
+        column, missing = self.fitted.column, np.isnan(self.own)
         allowed = np.zeros((len(self.own), len(column.categories) + 1), dtype=bool)
         allowed[:, :-1] = column.proposable
         allowed[np.arange(len(self.own)), np.where(missing, len(column.categories), self.own).astype(int)] = True
@@ -242,15 +243,15 @@ class AllowedCategories(AllowedValues):
         vars(part).update(allowed=self.allowed[at])
         return part
 
-    def free(self) -> Flags:
-        return np.asarray(self.learned.column.proposable.sum() - self.allows(self.own) > 0)
+    def can_change(self) -> Flags:
+        return np.asarray(self.fitted.column.proposable.sum() - self.allows(self.own) > 0)
 
     def allows(self, values: Floats) -> Flags:
-        return np.where(np.isnan(values), False, self.learned.column.proposable[np.nan_to_num(values).astype(int)])
+        return np.where(np.isnan(values), False, self.fitted.column.proposable[np.nan_to_num(values).astype(int)])
 
     def snap(self, x: Floats) -> Floats:
-        """The largest of the weights that may be 1; where none may be, the row's own value, which then is missing."""
-        values = _largest(np.where(self.allowed, x, -np.inf), len(self.learned.shares))
+        """The largest of the weights that may be 1; where none may be, the row's own value, which is then missing."""
+        values = _argmax(np.where(self.allowed, x, -np.inf), len(self.fitted.shares))
         return np.where(self.allowed.any(axis=1), values, self.own)
 
     def encoded_bounds(self) -> tuple[Floats, Floats, Flags]:
@@ -258,14 +259,14 @@ class AllowedCategories(AllowedValues):
         return none, none, self.allowed
 
 
-def _largest(weights: Floats, size: int) -> Floats:
-    """(n, weights) -> (n,) the position of the largest weight; one after `size` categories means missing."""
+def _argmax(weights: Floats, size: int) -> Floats:
+    """(n, weights) -> (n,) the position of the largest weight; NaN for the weight after the `size` categories."""
     position = weights.argmax(axis=1)
     return np.where(position == size, np.nan, position.astype(np.float64))
 
 
-def _order_of(present: pd.Series[Any], categories: tuple[Value, ...]) -> tuple[Value, ...]:
-    """The order that an ordered dtype has, or that the numbers in the words say: below 100, 100 to 500, 500 or more."""
+def _infer_order(present: pd.Series[Any], categories: tuple[Value, ...]) -> tuple[Value, ...]:
+    """The order of an ordered dtype, or of the amounts in the text: below 100, 100 to 500, 500 or more."""
     if isinstance(present.dtype, pd.CategoricalDtype) and present.cat.ordered:
         return categories
     amounts = {c: [float(n) for n in AMOUNT.findall(c)] for c in categories if isinstance(c, str)}
@@ -275,17 +276,17 @@ def _order_of(present: pd.Series[Any], categories: tuple[Value, ...]) -> tuple[V
     return tuple(sorted(keys, key=lambda c: keys[c]))
 
 
-def _numbers_of(present: pd.Series[Any]) -> tuple[Value, ...]:
+def _infer_codes(present: pd.Series[Any]) -> tuple[Value, ...]:
     values = as_numbers(present)
-    check_finite(present, values, LARGEST)
+    check_finite(present, values, LARGEST_VALUE)
     distinct = np.unique(values)
     if len(distinct) > MAX_CATEGORIES:
-        raise InputError(f"{present.name!r} has {len(distinct):,} different numbers, too many for categories (at most "
+        raise InputError(f"{present.name!r} has {len(distinct):,} distinct numbers, too many for categories (at most "
                          f"{MAX_CATEGORIES:,}); leave it numeric, or group them")  # fmt: skip
     return tuple(int(v) if v.is_integer() else v for v in distinct.tolist())
 
 
-def _categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:
+def _infer_categories(present: pd.Series[Any]) -> tuple[Value, ...]:
     if isinstance(present.dtype, pd.CategoricalDtype):
         values = list(present.cat.remove_unused_categories().cat.categories)
     else:
@@ -302,41 +303,43 @@ def _categories_of(present: pd.Series[Any]) -> tuple[Value, ...]:
                 "yes/no are supported: convert it (a date, for instance, to days before today) or drop the column"
             )
     if not isinstance(present.dtype, pd.CategoricalDtype):
-        _check_odd_cells(present, values)
+        _check_mixed_cells(present, values)
     if len(values) > MAX_CATEGORIES:
         raise InputError(
-            f"{present.name!r} has {len(values):,} different values in {len(present):,} rows and looks like an "
+            f"{present.name!r} has {len(values):,} distinct values in {len(present):,} rows and looks like an "
             "identifier; drop the column, or convert it to numbers if it holds numbers"
         )
-    return tuple(values) if isinstance(present.dtype, pd.CategoricalDtype) else ordered(values)
+    return tuple(values) if isinstance(present.dtype, pd.CategoricalDtype) else sort_values(values)
 
 
-def _check_odd_cells(present: pd.Series[Any], values: list[Value]) -> None:
-    """A few words among numbers are slips, and numbers with a comma in them are not words."""
-    odd = _odd(present, values, NUMBER)
-    if odd:
-        strange = present.isin(odd)
+def _check_mixed_cells(present: pd.Series[Any], values: list[Value]) -> None:
+    """Check that there are no mistakes: a few words among numbers, or numbers with a comma."""
+    words = _few_others(present, values, NUMBER_TEXT)
+    if words:
+        wrong = present.isin(words)
         raise InputError(
-            f"{present.name!r} holds numbers, but has {show(present[strange].iloc[0])} in row "
-            f"{row_of(present, strange)}; correct the cell, leave it empty if the value is not known, or, if these are "
-            "names and not numbers, give a schema that says categorical (in pandas: astype('category'))"
+            f"{present.name!r} holds numbers, but has {show(present[wrong].iloc[0])} in row "
+            f"{first_row(present, wrong)}; correct the cell, leave it empty if the value is not known, or, if these "
+            "are codes and not numbers, give a schema that says categorical (in pandas: astype('category'))"
         )
-    if odd is None and _odd(present, values, NUMBER_WITH_COMMA) is not None:
+    if words is None and _few_others(present, values, NUMBER_WITH_COMMA) is not None:
         example = next(v for v in values if "," in str(v))
         raise InputError(f"{present.name!r} holds numbers with a comma, such as {show(example)}; if it is decimal, "
                          "read the table with --decimal , (in pandas: decimal=','), otherwise remove it")  # fmt: skip
 
 
-def _odd(present: pd.Series[Any], values: list[Value], pattern: re.Pattern[str]) -> list[Value] | None:
-    """The values that do not match, if few do not and many do, and none is a code such as 007; else None."""
+def _few_others(present: pd.Series[Any], values: list[Value], pattern: re.Pattern[str]) -> list[Value] | None:
+    """The values that do not match, if they are few, many others match, and none is a code such as 007; else None."""
     text = {v: str(v).strip() for v in values}
-    odd = [v for v in values if not pattern.fullmatch(text[v]) or PADDED.match(text[v])]
-    few = len(odd) <= MOST_ODD and len(values) - len(odd) >= FEWEST_NUMBERS and not any(text[v].isdigit() for v in odd)
-    return odd if few and present.isin(odd).mean() <= MOST_ODD_CELLS else None
+    others = [v for v in values if not pattern.fullmatch(text[v]) or ZERO_PADDED.match(text[v])]
+    few = len(others) <= MAX_DISTINCT_WORDS and len(values) - len(others) >= MIN_DISTINCT_NUMBERS
+    if not few or any(text[v].isdigit() for v in others):
+        return None
+    return others if present.isin(others).mean() <= MAX_WORD_SHARE else None
 
 
-def _fitting(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
-    """The categories that a column of this dtype gives back: True and "unknown" are both true as a bool."""
+def _storable(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
+    """The categories that survive a round trip through this dtype: as a bool, "unknown" would come back as True."""
     if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
         return categories
     try:
@@ -345,4 +348,4 @@ def _fitting(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
     except (TypeError, ValueError, OverflowError, NotImplementedError):
         if len(categories) == 1:
             return ()
-    return tuple(c for each in categories for c in _fitting((each,), dtype))  # one of them spoils the whole
+    return tuple(c for each in categories for c in _storable((each,), dtype))  # one by one: not all of them fit

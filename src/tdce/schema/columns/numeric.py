@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tdce._core import (
-    LARGEST,
+    LARGEST_VALUE,
     Flags,
     Floats,
     InputError,
@@ -22,23 +22,23 @@ from tdce._core import (
     Value,
     as_numbers,
     check_finite,
+    first_row,
     holds_numbers,
     is_integer,
     is_number,
     listing,
+    normalise_column,
     plain,
-    readable,
-    row_of,
     show,
 )
 from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn, Sizes
-from tdce.schema.columns.grid import levels_of, marks_of, step_of
+from tdce.schema.columns.grid import infer_levels, infer_marks, infer_step
 from tdce.schema.columns.scale import Scale
-from tdce.schema.columns.wording import NONE, Wording, check_values
+from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
 
 Direction = Literal["any", "increase", "decrease"]
-FINEST = 1e-100  # of a grid: even the largest number has a count of such steps within a float's range
-NARROW = {2: np.float16, 4: np.float32}
+SMALLEST_STEP = 1e-100  # of a grid: even the largest number is a count of such steps that a float can hold
+NARROW_FLOATS = {2: np.float16, 4: np.float32}  # by their bytes
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,14 @@ class Numeric(Column):
     low: float
     high: float
     step: float | None = None  # 1: whole numbers, 0.01: two decimals, 5: multiples of 5, None: any
-    levels: tuple[float, ...] | None = None  # where the data has only these few values
+    levels: tuple[float, ...] | None = None  # if the data has only these few values
     direction: Direction = "any"
     immutable: bool = False
     missing: bool = False
-    marks: tuple[float, ...] = ()  # numbers that mean a state (-1: never called): kept or left as a whole
+    marks: tuple[float, ...] = ()  # numbers that stand for a state (-1: never called): never moved by a little
     odd: int = 0  # cells of the table off the grid
     proposed: tuple[float, ...] = ()  # marks that may be proposed
-    words: Wording = NONE
+    words: Wording = NO_WORDING
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -67,15 +67,15 @@ class Numeric(Column):
             raise InputError(f"{self.name!r}: low {self.low:.15g} must be at most high {self.high:.15g}")
         if self.step is not None:
             self._settle("step", self._number("step", self.step))
-            if self.step < FINEST:
-                least = "positive" if self.step <= 0 else f"at least {FINEST:g}"
+            if self.step < SMALLEST_STEP:
+                least = "positive" if self.step <= 0 else f"at least {SMALLEST_STEP:g}"
                 raise InputError(f"{self.name!r}: step {self.step:.15g} must be {least}, or null for any value")
         if self.levels is not None:
             self._settle("levels", tuple(self._number("levels", v) for v in self._several("levels", self.levels)))
         if self.direction not in ("any", "increase", "decrease"):
             raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
         if self.levels is not None and not self.levels:
-            raise InputError(f"{self.name!r}: levels must name at least one value, or be null")
+            raise InputError(f"{self.name!r}: levels must list at least one value, or be null")
         for key in ("marks", "proposed"):
             values = tuple(self._number(key, v) for v in self._several(key, getattr(self, key)))
             self._settle(key, tuple(dict.fromkeys(values)))
@@ -83,26 +83,26 @@ class Numeric(Column):
             if mark not in self.marks:
                 marks = listing([f"{v:.15g}" for v in self.marks]) or "there are none"
                 raise InputError(f"{self.name!r}: proposed {mark:.15g} must be one of its marks ({marks}); numbers "
-                                 "from low to high are proposed anyway")  # fmt: skip
+                                 "from low to high are always proposed")  # fmt: skip
         if not is_integer(self.odd) or self.odd < 0:
             raise InputError(f"{self.name!r}: odd {show(self.odd)} must be a whole number of cells")
         check_values(self.name, self.words, None)
 
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self | None:
-        """Any numbers except 0 and 1 alone, which are categories."""
+        """From any numbers, except 0 and 1 alone, which are categories."""
         if not holds_numbers(series):
             return None
         present = series.dropna()
         values = as_numbers(present)
-        check_finite(present, values, LARGEST)
-        distinct, times = np.unique(values, return_counts=True)
+        check_finite(present, values, LARGEST_VALUE)
+        distinct, counts = np.unique(values, return_counts=True)
         if distinct.tolist() == [0.0, 1.0]:
             return None
-        (step, on), marks = step_of(distinct, times), marks_of(distinct, times)
-        numbers = distinct[on & ~np.isin(distinct, marks)]
-        levels = levels_of(numbers, step, len(values))
-        odd, missing = int(times[~on].sum()), len(present) < len(series)
+        (step, on_grid), marks = infer_step(distinct, counts), infer_marks(distinct, counts)
+        numbers = distinct[on_grid & ~np.isin(distinct, marks)]
+        levels = infer_levels(numbers, step, len(values))
+        odd, missing = int(counts[~on_grid].sum()), len(present) < len(series)
         low, high = float(numbers[0]), float(numbers[-1])
         return cls(plain(series.name), low, high, step, levels, missing=missing, marks=marks, odd=odd)
 
@@ -119,23 +119,23 @@ class Numeric(Column):
         return f"{self.low:.15g} to {self.high:.15g}, {grid}{odd}{marks}"
 
     def entry(self) -> dict[str, Any]:
-        """Without what most columns have none of."""
-        seldom = ("marks", "odd", "proposed")
-        return {key: value for key, value in super().entry().items() if value or key not in seldom}
+        """Without marks, odd and proposed if there are none."""
+        optional = ("marks", "odd", "proposed")
+        return {key: value for key, value in super().entry().items() if value or key not in optional}
 
     @property
     def may_change(self) -> str:
         return super().may_change if self.immutable or self.direction == "any" else self.direction
 
     def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
-        series = readable(series)
+        series = normalise_column(series)
         if not holds_numbers(series):
             series = series.astype(object)  # so that a category dtype over numbers shows its numbers
-            bad = np.array([not is_number(v) for v in series], dtype=bool) & series.notna().to_numpy()
-            if bad.any():
+            wrong = np.array([not is_number(v) for v in series], dtype=bool) & series.notna().to_numpy()
+            if wrong.any():
                 raise InputError(
-                    f"{self.name!r} must hold numbers ({self.describe()}), but has {show(series[bad].iloc[0])} in "
-                    f"row {row_of(series, bad)}; correct the cell, or leave it empty if the value is not known"
+                    f"{self.name!r} must hold numbers ({self.describe()}), but has {show(series[wrong].iloc[0])} in "
+                    f"row {first_row(series, wrong)}; correct the cell, or leave it empty if the value is not known"
                 )
         values = as_numbers(series)
         check_finite(series, values, most)
@@ -147,8 +147,8 @@ class Numeric(Column):
             whole = all(float(v).is_integer() for v in self.levels)
         return [None if np.isnan(v) else int(v) if whole and float(v).is_integer() else float(v) for v in values]
 
-    def stored(self, dtype: Any) -> Self:
-        """Whole numbers have their dtype's range; a dtype of words or dates (all cells missing) can hold no number."""
+    def for_dtype(self, dtype: Any) -> Self:
+        """Integers are limited to their dtype's range; a dtype of text or dates (all cells missing) holds no number."""
         flexible = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype)
         if not flexible and (not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
             return replace(self, immutable=True)
@@ -164,13 +164,13 @@ class Numeric(Column):
         proposed = tuple(v for v in self.proposed if v.is_integer() and bounds.min <= v <= top)
         return replace(self, low=low, high=high, step=step, levels=levels, proposed=proposed)
 
-    def regular(self, values: Floats) -> Floats:
+    def drop_off_grid(self, values: Floats) -> Floats:
         if not self.odd:
             return values
-        step = replace(self, levels=None)
-        return np.where((step.round(values) == values) | np.isin(values, self.marks), values, np.nan)
+        grid = replace(self, levels=None)
+        return np.where((grid.round(values) == values) | np.isin(values, self.marks), values, np.nan)
 
-    def plain(self) -> Self:
+    def unrestricted(self) -> Self:
         values = self.low, self.high, *self.marks
         levels = self.levels and tuple(sorted({*self.levels, *self.marks}))
         return replace(
@@ -182,18 +182,18 @@ class Numeric(Column):
     def bounds(self) -> tuple[float, float]:
         return self.low, self.high
 
-    def within(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
+    def narrow(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
         return replace(self, low=max(self.low, low), high=min(self.high, high))
 
     def round(self, values: Floats, towards: Literal["nearest", "up", "down"] = "nearest") -> Floats:
-        """The values put on the column's grid; missing values stay missing."""
+        """The values rounded to the column's grid; missing stays missing."""
         if self.levels is not None:
             return _round_to_levels(values, np.asarray(sorted(self.levels)), towards)
         if self.step is None:
             return np.asarray(values, dtype=np.float64)
         numerator, denominator = map(float, Decimal(str(self.step)).as_integer_ratio())
         values = np.asarray(values, dtype=np.float64)
-        far = np.abs(values) > LARGEST  # on any grid, and no longer to be multiplied
+        far = np.abs(values) > LARGEST_VALUE  # on any grid, and too large to be multiplied
         units = np.where(far, 0.0, values) * denominator / numerator
         nearest = np.rint(units)
         if towards != "nearest":
@@ -201,30 +201,30 @@ class Numeric(Column):
             nearest = np.where(on_grid, nearest, np.ceil(units) if towards == "up" else np.floor(units))
         return np.where(far, values, nearest * numerator / denominator)
 
-    def stepped(self, values: Floats, away: Floats) -> Floats:
+    def step_values(self, values: Floats, direction: Floats) -> Floats:
         if self.levels is not None:
-            known = np.asarray(sorted(self.levels))
-            at = np.searchsorted(known, np.nan_to_num(values)) + np.sign(away).astype(np.int64)
-            stepped = known[at.clip(0, len(known) - 1)]
+            levels = np.asarray(sorted(self.levels))
+            at = np.searchsorted(levels, np.nan_to_num(values)) + np.sign(direction).astype(np.int64)
+            stepped = levels[at.clip(0, len(levels) - 1)]
         else:
-            stepped = self.round(values + (self.step or 0.0) * np.sign(away))
-        stays = (away == 0) | (stepped < self.low) | (stepped > self.high) | np.isnan(values)
+            stepped = self.round(values + (self.step or 0.0) * np.sign(direction))
+        stays = (direction == 0) | (stepped < self.low) | (stepped > self.high) | np.isnan(values)
         return np.where(stays | np.isin(values, self.marks) | np.isin(stepped, self.marks), values, stepped)
 
     @property
     def weights(self) -> int:
-        """(present, missing if it may be, every mark); none if it is always a number."""
+        """One for a number, one for missing if it may be, one for every mark; none if it is always a number."""
         states = 1 + self.missing + len(self.marks)
         return states if states > 1 else 0
 
-    def learn(self, values: Floats) -> FittedNumeric:
+    def fit(self, values: Floats) -> FittedNumeric:
         numbers = values[~np.isin(values, self.marks)]
         return FittedNumeric(self, Scale.fit(numbers if len(numbers) else np.array([self.low, self.high])))
 
     def layout(self) -> dict[str, tuple[str, Sizes]]:
         return dict.fromkeys(("scale.{}.raw", "scale.{}.score"), ("F64", (f"knots of {self.name!r}",)))
 
-    def restored(self, arrays: Arrays) -> FittedNumeric:
+    def restore(self, arrays: Arrays) -> FittedNumeric:
         scale = Scale(*(arrays[name] for name in self.layout()))
         if not scale.increases:
             raise InputError(f"its scale of {self.name!r} does not increase throughout")
@@ -233,8 +233,8 @@ class Numeric(Column):
 
 @dataclass(frozen=True)
 class FittedNumeric(FittedColumn):
-    """Encoded as a number on the scale of the table's numbers and, if it may be something else, a block of weights:
-    present, missing if it may be, every mark. What is no number has the number 0."""
+    """Encoded as a number on the scale of the table's numbers and, if it may be something else, a block of weights: a
+    number, missing if it may be, every mark. Anything but a number is encoded with the number 0."""
 
     column: Numeric
     scale: Scale
@@ -252,84 +252,85 @@ class FittedNumeric(FittedColumn):
         values = self.column.round(self.scale.unembed(x[:, 0]))
         if not self.column.weights:
             return values
-        state = state_of_weights(x)
-        values = np.where(np.isin(values, self.column.marks), self.scale.within(values), values)  # it says a number
-        return np.where(state > 0, self.meant(state), values)
+        state = largest_weight(x)
+        values = np.where(np.isin(values, self.column.marks), self.scale.clip(values), values)  # a number is no mark
+        return np.where(state > 0, self.mark_values(state), values)
 
     def states(self, values: Floats) -> Positions:
-        """(n,) the place of each cell's weight in the block: 0 for numbers."""
+        """(n,) the position of each value's weight in the block: 0 for numbers."""
         state = np.where(np.isnan(values) & self.column.missing, 1, 0)
-        for place, mark in enumerate(self.column.marks, 1 + self.column.missing):
-            state = np.where(values == mark, place, state)
+        for position, mark in enumerate(self.column.marks, 1 + self.column.missing):
+            state = np.where(values == mark, position, state)
         return state
 
-    def meant(self, state: Positions) -> Floats:
-        """(n,) the marks at these places of the block; NaN for missing and for numbers."""
-        nameless = [np.nan] * (1 + self.column.missing)
-        return np.array([*nameless, *self.column.marks])[state]
+    def mark_values(self, state: Positions) -> Floats:
+        """(n,) the marks at these positions of the block; NaN for missing and for numbers."""
+        no_marks = [np.nan] * (1 + self.column.missing)
+        return np.array([*no_marks, *self.column.marks])[state]
 
     @property
     def ends(self) -> tuple[float, float]:
         return self.scale.ends
 
-    def of_range(self, scores: Floats) -> Floats:
-        return self.scale.of_range(scores)
+    def range_share(self, scores: Floats) -> Floats:
+        return self.scale.range_share(scores)
 
     def knows(self, values: Floats) -> Flags:
-        return np.asarray((values == self.scale.within(values)) | np.isin(values, self.column.marks))
+        return np.asarray((values == self.scale.clip(values)) | np.isin(values, self.column.marks))
 
     def nearest_known(self, values: Floats) -> Floats:
-        return np.where(np.isin(values, self.column.marks), values, self.scale.within(values))
+        return np.where(np.isin(values, self.column.marks), values, self.scale.clip(values))
 
     @property
     def narrow(self) -> bool:
-        """Whether the rows that are asked about hold it in fewer bits."""
+        """Whether the queried rows store it in fewer than 64 bits."""
         return pd.api.types.is_float_dtype(self.dtype) and self.dtype.itemsize < 8
 
-    def held(self, values: Floats, own: Floats | None = None) -> Floats:
-        """The values as the rows' dtype gives them back: the nearest that it has; with `own`, on the way there."""
+    def round_trip(self, values: Floats, own: Floats | None = None) -> Floats:
+        """The values after a round trip through the rows' dtype: the nearest that it can hold; with `own`, not farther
+        from these."""
         if not self.narrow:
             return values
         with np.errstate(over="ignore"):
             cells = pd.Series(values).astype(self.dtype)
-            found = as_numbers(cells)
+            nearest = as_numbers(cells)
             if own is None:
-                return found
-            narrow = cells.to_numpy(dtype=NARROW[self.dtype.itemsize], na_value=np.nan)
-            next_to_it = np.nextafter(narrow, own.astype(narrow.dtype))
-        return np.where(np.abs(found - own) > np.abs(values - own), as_numbers(pd.Series(next_to_it)), found)
+                return nearest
+            narrow = cells.to_numpy(dtype=NARROW_FLOATS[self.dtype.itemsize], na_value=np.nan)
+            nearer = np.nextafter(narrow, own.astype(narrow.dtype))
+        return np.where(np.abs(nearest - own) > np.abs(values - own), as_numbers(pd.Series(nearer)), nearest)
 
     def unfamiliar(self, values: Floats) -> Iterator[tuple[int, Note]]:
         (low, high), (bottom, top) = self.scale.raw[[0, -1]], self.ends
         for i in np.flatnonzero(((values < low) | (values > high)) & ~np.isin(values, self.column.marks)).tolist():
-            far = "outside" if bottom <= values[i] <= top else "far_outside"
-            known = {"value": float(values[i]), "low": float(low), "high": float(high)}
-            yield i, Note(far, (self.column.name,), values=known)
+            key = "outside" if bottom <= values[i] <= top else "far_outside"
+            details = {"value": float(values[i]), "low": float(low), "high": float(high)}
+            yield i, Note(key, (self.column.name,), values=details)
 
     def arrays(self) -> Arrays:
         return dict(zip(self.column.layout(), (self.scale.raw, self.scale.score), strict=True))
 
-    def choices(self, own: Floats) -> AllowedInterval:
+    def allowed_values(self, own: Floats) -> AllowedInterval:
         return AllowedInterval(self, own)
 
 
 @dataclass(frozen=True)
 class AllowedInterval(AllowedValues):
-    """For each row the numbers on the grid from a lowest to a highest one, none if the lowest is above the highest; and
-    the marks that may be proposed."""
+    """The numbers on the grid from a lowest to a highest one, for each row (none if the lowest is above the highest),
+    and the marks that may be proposed."""
 
-    learned: FittedNumeric
+    fitted: FittedNumeric
     own: Floats
 
     @cached_property
     def number(self) -> Floats:
-        """(n,) the rows' own numbers; a mark is none, so that nothing is compared with it."""
-        return np.where(np.isin(self.own, self.learned.column.marks), np.nan, self.own)
+        """(n,) the rows' own numbers; NaN for a mark, so that nothing is compared with it."""
+        return np.where(np.isin(self.own, self.fitted.column.marks), np.nan, self.own)
 
     @cached_property
     def range(self) -> tuple[Floats, Floats]:
         """The lowest and the highest, (n,) each."""
-        column = self.learned.column
+        column = self.fitted.column
         low, high = np.full_like(self.own, column.low), np.full_like(self.own, column.high)
         if column.direction == "increase":
             low = np.fmax(low, self.number)
@@ -340,54 +341,54 @@ class AllowedInterval(AllowedValues):
     @cached_property
     def rounded(self) -> Floats:
         """(n,) the rows' own numbers on the grid."""
-        return self.learned.column.round(self.number)
+        return self.fitted.column.round(self.number)
 
     def take(self, at: Flags | Positions) -> Self:
         part, (low, high) = super().take(at), self.range
         vars(part).update(number=self.number[at], range=(low[at], high[at]), rounded=self.rounded[at])
         return part
 
-    def free(self) -> Flags:
+    def can_change(self) -> Flags:
         low, high = self.range
-        another = (self.own[:, None] != np.array(self.learned.column.proposed)).any(axis=1)
+        another = (self.own[:, None] != np.array(self.fitted.column.proposed)).any(axis=1)
         return np.asarray(another | ((low <= high) & ~((low == high) & (low == self.own))))
 
     def allows(self, values: Floats) -> Flags:
-        (low, high), column = self.range, self.learned.column
+        (low, high), column = self.range, self.fitted.column
         proposed = (values >= low) & (values <= high) & (column.round(values) == values)
         proposed = np.where(np.isin(values, column.marks), np.isin(values, column.proposed), proposed)
-        return np.asarray(proposed & (self.learned.held(values) == values))
+        return np.asarray(proposed & (self.fitted.round_trip(values) == values))
 
-    def back(self, values: Floats) -> Floats:
-        """On the grid. Between a number and a mark or a missing value there is nothing."""
-        (low, high), column = self.range, self.learned.column
+    def towards_own(self, values: Floats) -> Floats:
+        """A number on the grid. Nothing lies between a number and a mark or a missing value."""
+        (low, high), column = self.range, self.fitted.column
         inside = np.clip(values, low, np.maximum(low, high))
         down = inside > self.number
-        found = np.where(down, column.round(inside, "down"), column.round(inside, "up"))
-        found = self.learned.held(found, self.number)
-        below = (found >= self.number) & (inside <= values)
-        above = (found <= self.number) & (inside >= values)
-        return np.where(np.where(down, below, above) & self.allows(found), found, self.own)
+        rounded = np.where(down, column.round(inside, "down"), column.round(inside, "up"))
+        rounded = self.fitted.round_trip(rounded, self.number)
+        down_to = (rounded >= self.number) & (inside <= values)
+        up_to = (rounded <= self.number) & (inside >= values)
+        return np.where(np.where(down, down_to, up_to) & self.allows(rounded), rounded, self.own)
 
     def snap(self, x: Floats) -> Floats:
-        column = self.learned.column
+        column = self.fitted.column
         low, high = self.range
-        rounded = column.round(self.learned.scale.unembed(x[:, 0]))
+        rounded = column.round(self.fitted.scale.unembed(x[:, 0]))
         snapped = np.clip(rounded, low, np.maximum(low, high))
         stays = (rounded == self.rounded) | (snapped == self.rounded) | (low > high)
-        if self.learned.narrow:
-            snapped = self.learned.held(snapped)
+        if self.fitted.narrow:
+            snapped = self.fitted.round_trip(snapped)
             stays |= (snapped != column.round(snapped)) | (snapped < low) | (snapped > high)
         if not column.weights:
             return np.where(stays, self.own, snapped)
-        state = state_of_weights(x)
-        mark = self.learned.meant(state)
+        state = largest_weight(x)
+        mark = self.fitted.mark_values(state)
         stays |= np.isnan(self.number) & (state > 0)  # the same state, or another one
         stays = np.where(np.isnan(mark), stays | np.isin(snapped, column.marks), ~self.allows(mark))
         return np.where(stays, self.own, np.where(np.isnan(mark), snapped, mark))
 
     def encoded_bounds(self) -> tuple[Floats, Floats, Flags]:
-        (low, high), scale, column = self.range, self.learned.scale, self.learned.column
+        (low, high), scale, column = self.range, self.fitted.scale, self.fitted.column
         ends = np.clip([low, high], scale.raw[0], scale.raw[-1])
         ends[:, low > high] = np.nan  # nothing may be proposed
         ends = np.where(np.isnan(ends), self.number, ends)
@@ -395,12 +396,12 @@ class AllowedInterval(AllowedValues):
         weights = np.zeros((len(self.own), max(1, column.weights)), dtype=bool)
         weights[:, 0] = True
         weights[:, 1 + column.missing :] = np.isin(column.marks, column.proposed)
-        weights[np.arange(len(self.own)), self.learned.states(self.own)] = True
+        weights[np.arange(len(self.own)), self.fitted.states(self.own)] = True
         return ends[0][:, None], ends.max(axis=0)[:, None], weights[:, : column.weights]
 
 
 def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
-    """Up from the top level is infinity and down from the bottom one its negative: there is nothing there."""
+    """Up from above the top level is infinity, and down from below the bottom level minus infinity."""
     above = np.searchsorted(levels, values, side="left")
     below = np.searchsorted(levels, values, side="right")
     if towards == "up":
@@ -413,6 +414,6 @@ def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
     return np.where(np.isnan(values), np.nan, rounded)
 
 
-def state_of_weights(x: Floats) -> Positions:
-    """(n, 1 + weights) -> (n,) the place of the largest weight."""
+def largest_weight(x: Floats) -> Positions:
+    """(n, 1 + weights) -> (n,) the position of the largest weight."""
     return np.asarray(x[:, 1:].argmax(axis=1))

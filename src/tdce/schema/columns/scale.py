@@ -1,4 +1,4 @@
-"""Numbers on a normal scale, learned from a table."""
+"""The normal scale of a numeric column, learned from a table."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Self
 import numpy as np
 from scipy.special import ndtri
 
-from tdce._core import LARGEST, Floats
+from tdce._core import LARGEST_VALUE, Floats
 
-KNOTS = 128
-LARGEST_SCORE = 1e6  # of an encoded number, in deviations
-REACH = 10.0  # encoded numbers end this many deviations beyond the data: no network has seen anything there
+MAX_KNOTS = 128
+LARGEST_SCORE = 1e6  # of an encoded number, in standard deviations
+SCORE_MARGIN = 10.0  # scores end this many deviations beyond the data: no network has seen anything there
 
 
 @dataclass(frozen=True)
 class Scale:
-    """A monotone piecewise linear map from a column's raw values to mean 0 and deviation 1.
+    """A monotone piecewise linear map from a column's raw values to scores of mean 0 and standard deviation 1.
 
     Its knots are at the column's quantiles, at the height of their normal score, so that long tails, spikes and
     levels all come out at a sane distance; beyond the data the overall slope continues for a while.  PAPER[16]
@@ -31,10 +31,10 @@ class Scale:
     def fit(cls, values: Floats) -> Self:
         distinct, counts = np.unique(values, return_counts=True)
         middle = (np.cumsum(counts) - counts / 2) / len(values)  # mid-rank of each distinct value
-        keep = np.unique(np.searchsorted(middle, np.linspace(0, 1, KNOTS)).clip(0, len(distinct) - 1))
+        keep = np.unique(np.searchsorted(middle, np.linspace(0, 1, MAX_KNOTS)).clip(0, len(distinct) - 1))
         keep = np.union1d(keep, [0, len(distinct) - 1])
         raw, score = distinct[keep], ndtri(middle[keep])
-        if raw[-1] - raw[0] < 1 / LARGEST:  # a constant column
+        if raw[-1] - raw[0] < 1 / LARGEST_VALUE:  # a constant column
             half = max(0.5, np.spacing(np.abs(raw[0])))
             return cls(np.array([raw[0] - half, raw[0] + half]), np.array([-0.5, 0.5]))
         embedded = np.interp(values, raw, score)
@@ -46,40 +46,40 @@ class Scale:
     def unembed(self, scores: Floats) -> Floats:
         return _interpolate(scores, self.score, self.raw)
 
-    def of_range(self, scores: Floats) -> Floats:
-        """From 0 to 1: how much of the table's range is below each."""
+    def range_share(self, scores: Floats) -> Floats:
+        """From 0 to 1: the share of the table's range below each score."""
         share = (self.raw - self.raw[0]) / (self.raw[-1] - self.raw[0])
         return _interpolate(scores.clip(self.score[0], self.score[-1]), self.score, share)
 
-    def within(self, values: Floats) -> Floats:
-        """The nearest ones between the lowest and the highest of the table."""
+    def clip(self, values: Floats) -> Floats:
+        """The nearest values between the lowest and the highest of the table."""
         return np.asarray(values.clip(self.raw[0], self.raw[-1]))
 
     @cached_property
     def ends(self) -> tuple[float, float]:
         """The raw values beyond which all are encoded alike."""
-        low, high = self.unembed(self.score[[0, -1]] + [-REACH, REACH])
+        low, high = self.unembed(self.score[[0, -1]] + [-SCORE_MARGIN, SCORE_MARGIN])
         return float(low), float(high)
 
     @property
     def increases(self) -> bool:
-        """Whether it maps a range of numbers to a range of scores, both of a sane size; one from a file may not."""
-        return _increases(self.raw, 2 * LARGEST, 1 / LARGEST) and _increases(self.score, LARGEST_SCORE, 0.5)
+        """Whether it maps a range of numbers to a range of scores, both of a sane size; a scale from a file may not."""
+        return _increases(self.raw, 2 * LARGEST_VALUE, 1 / LARGEST_VALUE) and _increases(self.score, LARGEST_SCORE, 0.5)
 
 
 def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
     """Piecewise linear through the points, with the overall slope beyond them.
 
-    One operation at a time, so that no processor may fuse two and round otherwise.
+    One operation at a time, so that no processor fuses two and rounds differently.
     """
-    left = np.searchsorted(xs[1:-1], at, side="right")  # the point that a segment begins at
+    left = np.searchsorted(xs[1:-1], at, side="right")  # the point where the segment begins
     within = np.clip(at, xs[0], xs[-1])
     share = (within - xs[left]) / np.diff(xs)[left]
     inside = np.where(within == xs[-1], ys[-1], ys[left] + share * np.diff(ys)[left])
     return np.asarray(inside + (at - within) * ((ys[-1] - ys[0]) / (xs[-1] - xs[0])))
 
 
-def _increases(knots: Floats, largest: float, apart: float) -> bool:
-    """Whether these are two or more numbers, none too large, the first and the last at least this far apart."""
+def _increases(knots: Floats, largest: float, span: float) -> bool:
+    """Whether these are two or more increasing numbers, none too large, that span at least this much."""
     sane = len(knots) >= 2 and bool((np.abs(knots) <= largest).all())
-    return sane and bool((knots[1:] > knots[:-1]).all()) and bool(knots[-1] - knots[0] >= apart)
+    return sane and bool((knots[1:] > knots[:-1]).all()) and bool(knots[-1] - knots[0] >= span)

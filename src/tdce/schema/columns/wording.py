@@ -1,4 +1,4 @@
-"""How people read a column: its label, unit, number format, words for values, a verb, and whether it may be named."""
+"""How a column is shown to people: label, unit, number format, words for values, verb, and whether it may be named."""
 
 from __future__ import annotations
 
@@ -12,31 +12,29 @@ Phrase = str | Mapping[str, str]
 """A text, or one for each language: `{"en": "your age", "de": "Ihr Alter"}`."""
 
 FORMATS = ("plain", "money", "percent", "date", "year")
-SEEN_BY = ("everyone", "analyst")
-PLACES = ("label", "before", "after", "change")
+AUDIENCES = ("everyone", "analyst")
+PLACEHOLDERS = ("label", "before", "after", "change")
 """What a verb may have in braces."""
 
-LONGEST = 1_000  # characters of any text
+MAX_TEXT_LENGTH = 1_000
 
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of one column; every one of them may be left out."""
+    """The words of one column, all of them optional."""
 
     checked: ClassVar[bool] = False  # whether `of` made them
-    label: Phrase = field(default="", hash=False)  # "the amount"; otherwise the column's name as words
-    unit: Phrase = field(
-        default="", hash=False
-    )  # "kg", "month|months" (of one, of several); of money its currency: "EUR"
+    label: Phrase = field(default="", hash=False)  # "the amount"; by default the column's name as words
+    unit: Phrase = field(default="", hash=False)  # "kg", "month|months" (singular, plural), a currency: "EUR"
     format: str = "plain"  # or money, percent (of shares), date, year, or a pattern: "#,##0.00"
     values: Mapping[str, Phrase] = field(default_factory=dict, hash=False)  # by category, or by number
-    verb: Phrase = field(default="", hash=False)  # "lower", or a clause with places: "{label} ran {change}"
-    seen_by: str = "everyone"  # or "analyst": not shown to those whom a decision is about
-    named: bool = True  # False: not in any words, for nobody
+    verb: Phrase = field(default="", hash=False)  # "lower", or a clause with placeholders: "{label} ran {change}"
+    seen_by: str = "everyone"  # or "analyst": not shown to the people a decision is about
+    named: bool = True  # False: never named in words, to anybody
 
     @classmethod
     def of(cls, column: Name, given: Any) -> Self:
-        """From a mapping, or from words that nobody has checked; what makes no sense is named."""
+        """From a mapping, or from a wording that is not checked yet; what makes no sense is an error."""
         known = [each.name for each in fields(cls)]
         if isinstance(given, cls):
             if given.checked:
@@ -46,38 +44,38 @@ class Wording:
             raise InputError(f"{column!r}: words {show(given)} must be a mapping with some of {listing(known)}")
         for key in given:
             if key not in known:
-                raise InputError(f"{column!r}: words have {show(key)}, which is not known; known: {listing(known)}")
+                raise InputError(f"{column!r}: words have an unknown key {show(key)}; known: {listing(known)}")
         settings = dict(given)
         for key in ("label", "unit", "verb"):
             if key in settings:
-                settings[key] = _said(column, key, settings[key])
+                settings[key] = _check_phrase(column, key, settings[key])
         if "values" in settings:
-            settings["values"] = _values(column, settings["values"])
+            settings["values"] = _check_phrases(column, settings["values"])
         words = cls(**settings)
         words._check(column)
         object.__setattr__(words, "checked", True)
         return words
 
     def entry(self) -> dict[str, Any]:
-        """What is not left out, for JSON."""
-        own = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {key: value for key, value in own.items() if value != getattr(NONE, key)}
+        """Its entry in a schema's JSON: only what is given."""
+        settings = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {key: value for key, value in settings.items() if value != getattr(NO_WORDING, key)}
 
     def among(self, values: tuple[Value, ...]) -> Self:
-        """Without words for values that are none of these."""
-        known = {key_of(value) for value in values}
-        return replace(self, values={key: said for key, said in self.values.items() if key in known})
+        """The same without words for values other than these."""
+        known = {json_key(value) for value in values}
+        return replace(self, values={key: phrase for key, phrase in self.values.items() if key in known})
 
     def texts(self) -> Iterator[str]:
-        """All that is said of the column, in every language: its label and its values."""
-        for said in (self.label, *self.values.values()):
-            yield from filter(None, [said] if isinstance(said, str) else said.values())
+        """The words for its label and its values, in every language."""
+        for phrase in (self.label, *self.values.values()):
+            yield from filter(None, [phrase] if isinstance(phrase, str) else phrase.values())
 
     def _check(self, column: Name) -> None:
         if not isinstance(self.named, bool):
             raise InputError(f"{column!r}: named {show(self.named)} must be true or false")
-        if not isinstance(self.seen_by, str) or self.seen_by not in SEEN_BY:
-            raise InputError(f"{column!r}: seen_by {show(self.seen_by)} must be one of {listing(SEEN_BY)}")
+        if not isinstance(self.seen_by, str) or self.seen_by not in AUDIENCES:
+            raise InputError(f"{column!r}: seen_by {show(self.seen_by)} must be one of {listing(AUDIENCES)}")
         if not isinstance(self.format, str) or self.format not in FORMATS:
             _check_pattern(column, self.format)
         if self.format == "money":
@@ -86,11 +84,11 @@ class Wording:
             _check_verb(column, verb)
 
 
-NONE = Wording()
+NO_WORDING = Wording()
 
 
-def key_of(value: Any) -> str:
-    """A value as JSON names it: its text, `true`, `1`, `0.5`."""
+def json_key(value: Any) -> str:
+    """A value as a key of a JSON object: its text, `true`, `1`, `0.5`."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
@@ -98,12 +96,12 @@ def key_of(value: Any) -> str:
     return str(value)
 
 
-def checked_outcomes(given: Any) -> dict[str, Phrase]:
-    """Words for what a model says: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
-    return _values("outcomes", given)
+def check_outcomes(given: Any) -> dict[str, Phrase]:
+    """Words for a model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
+    return _check_phrases("outcomes", given)
 
 
-def _said(column: Name, key: str, given: Any) -> Phrase:
+def _check_phrase(column: Name, key: str, given: Any) -> Phrase:
     if given == "" or _is_text(given):
         return cast(str, given)
     if isinstance(given, Mapping) and given and all(_is_text(part) for pair in given.items() for part in pair):
@@ -113,18 +111,18 @@ def _said(column: Name, key: str, given: Any) -> Phrase:
 
 
 def _is_text(given: Any) -> bool:
-    return isinstance(given, str) and 0 < len(given) <= LONGEST and given.isprintable() and is_value(given)
+    return isinstance(given, str) and 0 < len(given) <= MAX_TEXT_LENGTH and given.isprintable() and is_value(given)
 
 
-def _values(column: Name, given: Any) -> dict[str, Phrase]:
+def _check_phrases(column: Name, given: Any) -> dict[str, Phrase]:
     if not isinstance(given, Mapping):
         raise InputError(f"{column!r}: values {show(given)} must be a mapping from values to texts")
-    return {key_of(value): _said(column, f"the words of {show(value)}", said) for value, said in given.items()}
+    return {json_key(value): _check_phrase(column, f"the words of {show(value)}", p) for value, p in given.items()}
 
 
 def check_values(column: Name, words: Wording, known: tuple[Value, ...] | None) -> None:
-    """That there are words only for these values; None: only for numbers."""
-    keys = None if known is None else {key_of(value) for value in known}
+    """Check that there are words only for these values; None: only for numbers."""
+    keys = None if known is None else {json_key(value) for value in known}
     for key in words.values:
         if keys is None and not is_number(_number(key)):
             raise InputError(f"{column!r}: values has words for {show(key)}, which is not a number")
@@ -140,10 +138,10 @@ def _number(text: str) -> Any:
 
 
 def _check_pattern(column: Name, given: Any) -> None:
-    from babel.numbers import format_decimal, parse_pattern  # here: only such columns need it
+    from babel.numbers import format_decimal, parse_pattern  # here: few columns need it
 
     try:
-        if isinstance(given, str) and len(given) <= LONGEST and any(c.isdigit() for c in format_decimal(
+        if isinstance(given, str) and len(given) <= MAX_TEXT_LENGTH and any(c.isdigit() for c in format_decimal(
                 1234.5, parse_pattern(given), locale="en")):  # fmt: skip
             return
     except (ValueError, IndexError, OverflowError):
@@ -161,13 +159,13 @@ def _check_currency(column: Name, unit: Any) -> None:
 
 
 def _check_verb(column: Name, verb: str) -> None:
-    """A verb, or a clause that can be filled in."""
+    """Check that it is a verb, or a clause whose placeholders can be filled in."""
     if not set("{}") & set(verb):
         return
     try:
-        said = verb.format(**{place: f"<{place}>" for place in PLACES})
+        clause = verb.format(**{place: f"<{place}>" for place in PLACEHOLDERS})
     except (ValueError, KeyError, IndexError, AttributeError):
-        said = ""
-    if "<after>" not in said and "<change>" not in said:
+        clause = ""
+    if "<after>" not in clause and "<change>" not in clause:
         raise InputError(f"{column!r}: verb {show(verb)} must be a verb, or a clause with {{change}} or {{after}} in "
                          "it (and perhaps {label} and {before})")  # fmt: skip

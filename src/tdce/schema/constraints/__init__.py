@@ -1,1 +1,1 @@
-"""Constraints between columns: laws that are discovered in a table, rules that a user writes, and how both are kept."""
+"""Constraints between columns: laws discovered in a table, rules written by the user, and the repair of both."""

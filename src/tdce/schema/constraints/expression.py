@@ -1,4 +1,4 @@
-"""Rules that a user writes as text, read once and then computed for whole tables.
+"""Rules written as expressions, parsed once and then evaluated for whole tables.
 
     loan <= 5 * income
     0 <= trades_ok <= trades
@@ -6,7 +6,7 @@
     `credit history` in ("good", "paid duly")
     age >= was(age)
 
-As in SQL, a comparison with a missing value is unknown, and what is unknown breaks no rule.
+As in SQL, a comparison with a missing value is unknown, and an unknown result breaks no rule.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tdce.schema.columns.base import Column
 from tdce.schema.constraints.grammar import Parser
 from tdce.schema.constraints.statements import Interval, Rows, Statement
 
-LONGEST = 10_000  # characters
+MAX_RULE_LENGTH = 10_000  # characters
 
 
 @dataclass(frozen=True)
 class Expression:
-    """A rule that was read from text."""
+    """A rule parsed from text."""
 
     text: str
     columns: tuple[Name, ...]  # in the order of first appearance
@@ -34,26 +34,26 @@ class Expression:
 
     @classmethod
     def parse(cls, text: str, features: Iterable[Column]) -> Expression:
-        """Read a rule about these columns; the error shows the place of a mistake."""
+        """Parse a rule about these columns; the error shows where a mistake is."""
         if not isinstance(text, str):
             raise InputError(f"the rule {show(text)} must be text, such as 'loan <= 5 * income'")
         text = text.strip()
-        if len(text) > LONGEST:
-            raise InputError(f"the rule {show(text)} has {len(text):,} characters; give it as several rules "
-                             f"of at most {LONGEST:,} each")  # fmt: skip
+        if len(text) > MAX_RULE_LENGTH:
+            raise InputError(f"the rule {show(text)} has {len(text):,} characters; split it into several rules "
+                             f"of at most {MAX_RULE_LENGTH:,} each")  # fmt: skip
         parser = Parser(text, features)
-        return cls(text, statement=parser.whole(), columns=tuple(parser.columns))
+        return cls(text, statement=parser.parse(), columns=tuple(parser.columns))
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        """(n,) for which of the proposed rows, to people who have `own` now, it is false for certain."""
+        """(n,) which proposed rows certainly break it, for people whose rows are now `own`."""
         with np.errstate(all="ignore"):
             truth = self.statement.truth(Rows(raw, own))
         return np.array(np.broadcast_to(truth.no, len(raw)))
 
-    def narrowed(self, low: Floats, high: Floats) -> Interval:
-        """What it leaves of a range of each feature if nothing is missing; nothing is left where low is above high."""
-        return self.statement.narrowed(low, high)
+    def narrow(self, low: Floats, high: Floats) -> Interval:
+        """What it leaves of each feature's range if nothing is missing; nothing is left where low is above high."""
+        return self.statement.narrow(low, high)
 
     def allowed(self, column: Name) -> set[Value] | None:
-        """The categories that it leaves a column on its own; None: all of them."""
+        """The categories that it allows for a column; None: all of them."""
         return self.statement.allowed(column)

@@ -1,41 +1,48 @@
-"""The kinds of laws that are found in tables, each a plain value in the table's own words."""
+"""The kinds of laws that are discovered in tables, each a plain value with the table's own names and values."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, Field, asdict, dataclass, fields
 from itertools import permutations
-from typing import Any, ClassVar, Protocol, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import pandas as pd
 
-from tdce._core import Flags, Floats, InputError, Name, Value, is_integer, is_value, listing, same, show
+from tdce._core import Flags, Floats, InputError, Name, Value, is_integer, is_value, listing, same, show, suggest
 from tdce.schema.columns.base import Column
 
-SAME = 1e-9  # of the largest number: two that differ by less differ by rounding
-Back = Callable[[int, Floats], Floats]
-"""Of a column and values (n,): the nearest that may be proposed on the way from these to the person's own."""
-ENDING = {"missing": "is missing", "present": "is not missing"}
+ROUNDING = 1e-9  # relative to the largest number: a smaller difference is due to rounding
+TowardsOwn = Callable[[int, Floats], Floats]
+"""Of a column and values (n,): the first value that may be proposed on the way from these to the row's own."""
 
 
-class Law(Protocol):
+class Law(ABC):
     """What holds between some columns. Every kind is a frozen dataclass.
 
-    A law that all rows keep is hard: no answer may break it. One that nearly all keep is soft: breaking it costs.
+    A law without exceptions in the table is hard: no answer may break it. A law with a few is soft: breaking it costs.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     kind: ClassVar[str]
     support: int  # rows of the table that could break it
     exceptions: int  # rows of the table that do
-    on: bool  # False: it is known, and nobody heeds it
+    on: bool  # False: it is ignored
 
     @property
-    def columns(self) -> tuple[Name, ...]: ...
-    def __str__(self) -> str: ...  # a sentence
-    def bound(
-        self, features: Sequence[Column]
-    ) -> Bound: ...  # to the columns of a raw matrix; what does not fit is named
+    @abstractmethod
+    def columns(self) -> tuple[Name, ...]:
+        """The columns it is about."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The law as a sentence."""
+
+    @abstractmethod
+    def bind(self, features: Sequence[Column]) -> Constraint:
+        """The law about the columns of a raw matrix; an error if it does not fit them."""
 
     @property
     def hard(self) -> bool:
@@ -43,17 +50,18 @@ class Law(Protocol):
 
     def entry(self) -> dict[str, Any]:
         """Its entry in a schema's JSON."""
-        return {"law": self.kind, **asdict(cast(Any, self))}
+        return {"law": self.kind, **asdict(self)}
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> Self:
-        known = {each.name: each.default is MISSING for each in fields(cast(Any, cls))}
+        known = {each.name: each.default is MISSING for each in fields(cls)}
         for key in settings:
             if key not in known:
-                raise InputError(f"a law {cls.kind!r} has no setting {key!r}; known: {listing(known)}")
+                hint = suggest(key, known)
+                raise InputError(f"a law of kind {cls.kind!r} has no setting {key!r}; {hint}known: {listing(known)}")
         for key, needed in known.items():
             if needed and key not in settings:
-                raise InputError(f"a law {cls.kind!r} needs the setting {key!r}")
+                raise InputError(f"a law of kind {cls.kind!r} needs the setting {key!r}")
         return cls(**settings)
 
     def _check_counts(self) -> None:
@@ -64,26 +72,28 @@ class Law(Protocol):
             raise InputError(f"law {self}: on is {show(self.on)}; it must be true or false")
 
 
-class Bound(Protocol):
-    """A law about the columns of a raw matrix, by their positions."""
+class Constraint(ABC):
+    """A law or a rule about the columns of a raw matrix, by their positions."""
 
     columns: tuple[int, ...]
 
+    @abstractmethod
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        """(n,) which rows (n, features) break it, of people whose own rows are these; with a missing number there is
-        nothing to compare."""
+        """(n,) which proposed rows (n, features) break it, given the rows' own values; a missing number breaks
+        nothing."""
 
-    def mends(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """Of rows that break it, with the features that differ from the person's: ways to keep it, the best first. Each
-        is one column and its values (n,), NaN in rows for which it is no way."""
+    @abstractmethod
+    def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+        """Ways to fix rows that break it, the best first, given which features differ from the rows' own. Each is one
+        column and its values (n,), NaN in rows that it does not fix."""
 
-    def eased(self, raw: Floats, own: Floats, back: Back) -> Iterator[Floats]:
-        """Of rows that break it and that nothing mends: ways to keep it with changed numbers nearer to the person's
-        own, each the whole rows. Every new value is one that `back` gives."""
+    def relax(self, raw: Floats, own: Floats, towards_own: TowardsOwn) -> Iterator[Floats]:
+        """Ways to keep it for rows that no fix helps, with changed numbers nearer to the rows' own; each is whole rows
+        (n, features). Every new value comes from `towards_own`."""
         yield from ()
 
-    def undone(self, raw: Floats, own: Floats) -> Flags:
-        """(n, features) which changes are taken back in rows that break it and that nothing mends: at least one."""
+    def reverted(self, raw: Floats, own: Floats) -> Flags:
+        """(n, features) which changes to revert in rows that break it and that nothing else helps: at least one."""
         return ~same(raw, own) & np.isin(np.arange(raw.shape[1]), self.columns)
 
 
@@ -108,34 +118,35 @@ class Order(Law):
     def columns(self) -> tuple[Name, ...]:
         return self.low, self.high
 
-    def bound(self, features: Sequence[Column]) -> Bound:
-        return _Order(cast(tuple[int, int], tuple(_number(features, name) for name in self.columns)))
+    def bind(self, features: Sequence[Column]) -> Constraint:
+        return _BoundOrder(cast(tuple[int, int], tuple(_numeric_position(features, name) for name in self.columns)))
 
 
 @dataclass(frozen=True)
-class _Order(Bound):
+class _BoundOrder(Constraint):
     columns: tuple[int, int]
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
         low, high = raw[:, self.columns].T
         return np.asarray(low > high)
 
-    def mends(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """The one that changed goes to the other."""
+    def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+        """The changed number is set to the other."""
         first, second = self.columns
         low, high = raw[:, self.columns].T
         return [(first, np.where(changed[:, first], high, np.nan)), (second, np.where(changed[:, second], low, np.nan))]
 
-    def eased(self, raw: Floats, own: Floats, back: Back) -> Iterator[Floats]:
-        """Where the other is off the grid: as near to it as may be."""
+    def relax(self, raw: Floats, own: Floats, towards_own: TowardsOwn) -> Iterator[Floats]:
+        """Where the other is off the grid: as near to it as possible."""
         changed = ~same(raw, own)
-        for mine, other in (self.columns, self.columns[::-1]):
-            yield _with(raw, mine, np.where(changed[:, mine], back(mine, raw[:, other]), raw[:, mine]))
+        for column, other in (self.columns, self.columns[::-1]):
+            nearest = towards_own(column, raw[:, other])
+            yield _with(raw, column, np.where(changed[:, column], nearest, raw[:, column]))
 
 
 @dataclass(frozen=True)
 class Linear(Law):
-    """A number is a sum of others, each times a factor: totals, differences, fixed ratios, copies."""
+    """A number is a sum of others, each times a factor: a total, a difference, a fixed ratio, a copy."""
 
     kind = "linear"
     total: Name
@@ -159,65 +170,64 @@ class Linear(Law):
     def __str__(self) -> str:
         if self.parts[1:] == () and self.factors == (1,):
             return f"{self.total} is the same as {self.parts[0]}"
-        words = ""
+        text = ""
         for part, factor in zip(self.parts, self.factors, strict=True):
+            minus, plus = (" - ", " + ") if text else ("-", "")
             size = "" if abs(factor) == 1 else f"{abs(factor):.10g} x "
-            words += (
-                (" - " if words else "-") * (factor < 0) + (" + " if words else "") * (factor > 0) + f"{size}{part}"
-            )
-        return f"{self.total} = {words}"
+            text += f"{minus if factor < 0 else plus}{size}{part}"
+        return f"{self.total} = {text}"
 
     @property
     def columns(self) -> tuple[Name, ...]:
         return self.total, *self.parts
 
-    def bound(self, features: Sequence[Column]) -> Bound:
-        return _Linear(
-            tuple(_number(features, name) for name in self.columns), np.array(self.factors, dtype=np.float64)
+    def bind(self, features: Sequence[Column]) -> Constraint:
+        return _BoundLinear(
+            tuple(_numeric_position(features, name) for name in self.columns), np.array(self.factors, dtype=np.float64)
         )
 
 
 @dataclass(frozen=True)
-class _Linear(Bound):
+class _BoundLinear(Constraint):
     columns: tuple[int, ...]
     factors: Floats
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
         total, terms = raw[:, self.columns[0]], raw[:, self.columns[1:]] * self.factors
         largest = np.maximum(np.abs(total), np.abs(terms).max(axis=1))
-        return np.asarray(np.abs(total - terms.sum(axis=1)) > SAME * largest)
+        return np.asarray(np.abs(total - terms.sum(axis=1)) > ROUNDING * largest)
 
-    def mends(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """A total that did not change follows its parts, otherwise one of the parts follows."""
+    def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+        """A total that did not change follows its parts; otherwise one of the parts follows."""
         first, *parts = self.columns
         total, terms = raw[:, first], raw[:, parts] * self.factors
         gap = total - terms.sum(axis=1)
-        follow = [(first, np.where(changed[:, first] & ~changed[:, parts].all(axis=1), np.nan, terms.sum(axis=1)))]
+        fixes = [(first, np.where(changed[:, first] & ~changed[:, parts].all(axis=1), np.nan, terms.sum(axis=1)))]
         for part, factor in sorted(zip(parts, self.factors.tolist(), strict=True), key=lambda each: -abs(each[1])):
-            follow.append((part, np.where(changed[:, part], np.nan, raw[:, part] + gap / factor)))
-        return [*follow, (first, np.where(changed[:, parts].any(axis=1), terms.sum(axis=1), np.nan))]
+            fixes.append((part, np.where(changed[:, part], np.nan, raw[:, part] + gap / factor)))
+        return [*fixes, (first, np.where(changed[:, parts].any(axis=1), terms.sum(axis=1), np.nan))]
 
-    def eased(self, raw: Floats, own: Floats, back: Back) -> Iterator[Floats]:
-        """One number follows another that changed as far as it may, that one comes back to where it fits, and the first
-        follows it there."""
+    def relax(self, raw: Floats, own: Floats, towards_own: TowardsOwn) -> Iterator[Floats]:
+        """One number follows another that changed as far as it may, that one is moved back to where it fits, and the
+        first follows it there."""
         changed = ~same(raw, own)
         for changing, follower in permutations(self.columns, 2):
-            way = raw
+            relaxed = raw
             for column in (follower, changing, follower):
-                way = _with(way, column, back(column, self._needed(way, column)))
-            yield np.where(changed[:, [changing]], way, raw)
+                relaxed = _with(relaxed, column, towards_own(column, self._needed(relaxed, column)))
+            yield np.where(changed[:, [changing]], relaxed, raw)
 
     def _needed(self, raw: Floats, column: int) -> Floats:
-        """(n,) what a number has to be, with all others as they are."""
+        """(n,) the value of a number that keeps the law, with all others unchanged."""
         factors = np.array([-1.0, *self.factors])
-        place = self.columns.index(column)
+        position = self.columns.index(column)
         terms = raw[:, self.columns] * factors
-        return np.asarray(raw[:, column] - terms.sum(axis=1) / factors[place])
+        return np.asarray(raw[:, column] - terms.sum(axis=1) / factors[position])
 
 
 @dataclass(frozen=True)
 class Determines(Law):
-    """Where one column has a value, another has a certain one."""
+    """The value of one column determines that of another."""
 
     kind = "determines"
     column: Name
@@ -242,41 +252,41 @@ class Determines(Law):
     def columns(self) -> tuple[Name, ...]:
         return self.column, self.other
 
-    def bound(self, features: Sequence[Column]) -> Bound:
-        at = _place(features, self.column), _place(features, self.other)
+    def bind(self, features: Sequence[Column]) -> Constraint:
+        at = _position(features, self.column), _position(features, self.other)
         values = zip(*self.values, strict=True) if self.values else ((), ())
-        pairs = np.column_stack([_raw(features[i], some) for i, some in zip(at, values, strict=True)])
+        pairs = np.column_stack([_raw(features[i], cells) for i, cells in zip(at, values, strict=True)])
         pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]  # missing last
-        return _Determines(at, pairs)
+        return _BoundDetermines(at, pairs)
 
 
 @dataclass(frozen=True)
-class _Determines(Bound):
+class _BoundDetermines(Constraint):
     columns: tuple[int, int]
-    pairs: Floats  # (values, 2) by the first
+    pairs: Floats  # (values, 2) sorted by the first
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        there, known = self._other(raw[:, self.columns[0]])
-        return np.asarray(known & ~same(there, raw[:, self.columns[1]]))
+        needed, known = self._needed(raw[:, self.columns[0]])
+        return np.asarray(known & ~same(needed, raw[:, self.columns[1]]))
 
-    def mends(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """What did not change follows what did."""
+    def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+        """The column that did not change follows the one that did."""
         first, second = self.columns
-        there = self._other(raw[:, first])[0]
-        back = np.full(len(raw), np.nan)
+        needed = self._needed(raw[:, first])[0]
+        determining = np.full(len(raw), np.nan)
         for a, b in self.pairs[::-1]:
-            back[raw[:, second] == b] = a
-        forth = (second, np.where(changed[:, second] & ~changed[:, first], np.nan, there))
-        return [forth, (first, np.where(changed[:, first], np.nan, back)), (second, there)]
+            determining[raw[:, second] == b] = a
+        second_follows = (second, np.where(changed[:, second] & ~changed[:, first], np.nan, needed))
+        return [second_follows, (first, np.where(changed[:, first], np.nan, determining)), (second, needed)]
 
-    def _other(self, values: Floats) -> tuple[Floats, Flags]:
-        """(n,) what the other column has to be, and whether that is known."""
+    def _needed(self, values: Floats) -> tuple[Floats, Flags]:
+        """(n,) the value that the other column must have, and whether it is known."""
         keys = self.pairs[:, 0]
-        place = np.searchsorted(keys, values).clip(max=len(keys) - 1) if len(keys) else np.zeros(len(values), dtype=int)
         if not len(keys):
             return np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)
-        known = (keys[place] == values) | (np.isnan(keys[place]) & np.isnan(values))
-        return np.where(known, self.pairs[place, 1], np.nan), known
+        position = np.searchsorted(keys, values).clip(max=len(keys) - 1)
+        known = (keys[position] == values) | (np.isnan(keys[position]) & np.isnan(values))
+        return np.where(known, self.pairs[position, 1], np.nan), known
 
 
 @dataclass(frozen=True)
@@ -292,7 +302,7 @@ class State:
         if isinstance(settings, State):
             return settings
         if not isinstance(settings, Mapping) or set(settings) - {"but"} != {"column", "values"}:
-            raise InputError(f"a law's state {show(settings)} needs a column and values, and may have but")
+            raise InputError(f"a law's state {show(settings)} needs 'column' and 'values', and may have 'but'")
         values, but = settings["values"], settings.get("but", False)
         if not isinstance(values, list | tuple) or not all(v is None or is_value(v) for v in values) or not values:
             raise InputError(f"{settings['column']!r}: a law's values {show(values)} must be words, numbers or null")
@@ -302,12 +312,12 @@ class State:
 
     def __str__(self) -> str:
         if self.values == (None,):
-            return f"{self.column} {ENDING['present' if self.but else 'missing']}"
-        words = ["missing" if v is None else str(v) for v in self.values]
-        if self.but and len(words) > 1:
-            several = f"neither {words[0]} nor {words[1]}" if len(words) == 2 else f"none of {', '.join(words)}"
+            return f"{self.column} {'is not missing' if self.but else 'is missing'}"
+        texts = ["missing" if v is None else str(v) for v in self.values]
+        if self.but and len(texts) > 1:
+            several = f"neither {texts[0]} nor {texts[1]}" if len(texts) == 2 else f"none of {', '.join(texts)}"
             return f"{self.column} is {several}"
-        several = words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+        several = texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} or {texts[-1]}"
         return f"{self.column} is {'not ' * self.but}{several}"
 
 
@@ -318,8 +328,8 @@ class Given(Law):
     kind = "given"
     when: State
     then: State
-    usual: Value | None = None  # what the other column mostly is then; None: unknown
-    otherwise: Value | None = None  # what the first one mostly is where the other is something else
+    usual: Value | None = None  # the most frequent value of the other column then; None: unknown
+    otherwise: Value | None = None  # the most frequent value of the first one where the other has another value
     support: int = 0
     exceptions: int = 0
     on: bool = True
@@ -336,66 +346,69 @@ class Given(Law):
     def columns(self) -> tuple[Name, ...]:
         return self.when.column, self.then.column
 
-    def bound(self, features: Sequence[Column]) -> Bound:
-        first, second = at = tuple(_place(features, name) for name in self.columns)
+    def bind(self, features: Sequence[Column]) -> Constraint:
+        first, second = at = tuple(_position(features, name) for name in self.columns)
         values = tuple(_raw(features[i], state.values) for i, state in zip(at, (self.when, self.then), strict=True))
         usual = (_raw(features[i], [value])[0] for i, value in zip(at, (self.otherwise, self.usual), strict=True))
-        return _Given((first, second), cast(Any, values), (self.when.but, self.then.but), cast(Any, tuple(usual)))
+        return _BoundGiven((first, second), cast(Any, values), (self.when.but, self.then.but), cast(Any, tuple(usual)))
 
 
 @dataclass(frozen=True)
-class _Given(Bound):
+class _BoundGiven(Constraint):
     columns: tuple[int, int]
     values: tuple[Floats, Floats]
     but: tuple[bool, bool]
     usual: tuple[float, float]
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        return self._is(raw, 0) & ~self._is(raw, 1)
+        return self._in_state(raw, 0) & ~self._in_state(raw, 1)
 
-    def mends(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """What did not change becomes what it usually is then; if both did, the second."""
+    def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+        """The column that did not change gets its usual value; if both did, the second."""
         first, second = (
-            (mine, np.where(changed[:, mine], np.nan, usual))
-            for mine, usual in zip(self.columns, self.usual, strict=True)
+            (column, np.where(changed[:, column], np.nan, usual))
+            for column, usual in zip(self.columns, self.usual, strict=True)
         )
         return [second, first, (second[0], np.full(len(raw), self.usual[1]))]
 
-    def _is(self, raw: Floats, which: int) -> Flags:
-        values, listed = raw[:, self.columns[which]], self.values[which]
-        among = np.isin(values, listed[~np.isnan(listed)])
-        if np.isnan(listed).any():
+    def _in_state(self, raw: Floats, which: int) -> Flags:
+        values, state = raw[:, self.columns[which]], self.values[which]
+        among = np.isin(values, state[~np.isnan(state)])
+        if np.isnan(state).any():
             among |= np.isnan(values)
         return np.asarray(among != self.but[which])
 
 
-KINDS: tuple[type[Law], ...] = (Order, Linear, Determines, Given)
+LAW_KINDS: tuple[type[Law], ...] = (Order, Linear, Determines, Given)
 
 
 def law_from_entry(entry: Any) -> Law:
     """A law from its entry in a schema's JSON."""
     if not isinstance(entry, Mapping):
-        raise InputError(f"a law of the schema is {show(entry)}; it must be an object")
+        raise InputError(f"a law in the schema is {show(entry)}; it must be an object")
     settings = dict(entry)
-    called = settings.pop("law", None)
-    for kind in KINDS:
-        if called == kind.kind:
+    kind_name = settings.pop("law", None)
+    for kind in LAW_KINDS:
+        if kind_name == kind.kind:
             return kind.from_settings(settings)
-    raise InputError(f"law {show(called)} must be one of {listing([kind.kind for kind in KINDS])}")
+    known = [kind.kind for kind in LAW_KINDS]
+    hint = suggest(kind_name, known)
+    raise InputError(f"law {show(kind_name)} is not known; {hint}it must be one of {listing(known)}")
 
 
-def _place(features: Sequence[Column], name: Name) -> int:
+def _position(features: Sequence[Column], name: Name) -> int:
     names = [column.name for column in features]
     if name not in names:
-        raise InputError(f"a law speaks of {name!r}, but there is no such feature; known: {listing(names)}")
+        known = f"{suggest(name, names)}known: {listing(names)}"
+        raise InputError(f"a law refers to {name!r}, but there is no such feature; {known}")
     return names.index(name)
 
 
-def _number(features: Sequence[Column], name: Name) -> int:
-    place = _place(features, name)
-    if features[place].numbers == 0:
-        raise InputError(f"a law compares {name!r} as a number, but its kind is {features[place].kind}")
-    return place
+def _numeric_position(features: Sequence[Column], name: Name) -> int:
+    position = _position(features, name)
+    if features[position].numbers == 0:
+        raise InputError(f"a law compares {name!r} as a number, but its kind is {features[position].kind}")
+    return position
 
 
 def _with(raw: Floats, column: int, values: Floats) -> Floats:
@@ -405,7 +418,7 @@ def _with(raw: Floats, column: int, values: Floats) -> Floats:
 
 
 def _raw(column: Column, values: Sequence[Value | None]) -> Floats:
-    """Values of a column as a raw matrix has them."""
+    """Cells of a column as raw values."""
     try:
         return column.read(pd.Series(list(values), dtype=object, name=cast(Any, column.name)))
     except InputError as error:

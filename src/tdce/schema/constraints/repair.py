@@ -1,4 +1,4 @@
-"""Keeping laws: proposals in which features that are tied to each other move together, less far, or not at all."""
+"""The repair of proposals that break a constraint: the features it ties change together, less, or not at all."""
 
 from __future__ import annotations
 
@@ -11,107 +11,107 @@ import numpy as np
 
 from tdce._core import Flags, Floats, Positions, same
 from tdce.schema.columns.base import Column
-from tdce.schema.constraints.laws import Bound, Law
+from tdce.schema.constraints.laws import Constraint, Law
 
-PASSES = 3  # over all laws: keeping one may break another
+PASSES = 3  # over all constraints: repairing one may break another
 
 Allows = Callable[[int, Floats, Positions], Flags]
 
 
-class Room(Protocol):
-    """What may be proposed to each of some rows."""
+class Feasible(Protocol):
+    """What may be proposed to each row: the part of `FeasibleSet` that a repair needs."""
 
-    def take(self, at: Positions) -> Self: ...  # to these rows
-    def allows(
-        self, column: int, values: Floats, rows: Positions
-    ) -> Flags: ...  # (m,) these, to rows at positions (m,)
-    def back(self, column: int, values: Floats, rows: Positions) -> Floats: ...  # see `Choices.back`
+    def take(self, at: Positions) -> Self: ...
+    def allows(self, column: int, values: Floats, rows: Positions) -> Flags: ...
+    def towards_own(self, column: int, values: Floats, rows: Positions) -> Floats: ...
 
 
 @dataclass(frozen=True)
 class ConstraintSet:
-    """Some laws about the columns of a raw matrix."""
+    """Laws and rules about the columns of a raw matrix."""
 
-    laws: tuple[Bound, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
 
     @classmethod
     def hard(cls, laws: Iterable[Law], features: Sequence[Column]) -> ConstraintSet:
-        """Those that no row of the table breaks."""
-        return cls(tuple(law.bound(features) for law in laws if law.on and law.hard))
+        """The laws without exceptions in the table."""
+        return cls(tuple(law.bind(features) for law in laws if law.on and law.hard))
 
     @classmethod
     def soft(cls, laws: Iterable[Law], features: Sequence[Column]) -> ConstraintSet:
-        """Those that a few rows break."""
-        return cls(tuple(law.bound(features) for law in laws if law.on and not law.hard))
+        """The laws with a few exceptions in the table."""
+        return cls(tuple(law.bind(features) for law in laws if law.on and not law.hard))
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        """(n, laws) which laws rows (n, features) break by a change: nobody need keep better what is as it was."""
-        if not self.laws:
+        """(n, constraints) which constraints the rows (n, features) break by a change; violations already present in
+        the rows' own values are ignored."""
+        if not self.constraints:
             return np.zeros((len(raw), 0), dtype=bool)
         changed = ~same(raw, own)
-        return np.stack([law.broken(raw, own) & changed[:, law.columns].any(axis=1) for law in self.laws], axis=1)
+        return np.stack([c.broken(raw, own) & changed[:, c.columns].any(axis=1) for c in self.constraints], axis=1)
 
-    def kept(self, raw: Floats, own: Floats, room: Room) -> Floats:
-        """The rows with every law kept: what is tied to a change follows it if it may; else a changed number comes back
-        as far as it must; else the change is undone."""
+    def repair(self, raw: Floats, own: Floats, feasible: Feasible) -> Floats:
+        """The rows with every constraint kept: features tied to a change follow it if they may; else a changed number
+        moves back as far as it must; else the change is reverted."""
         at = np.flatnonzero(self.broken(raw, own).any(axis=1))
         if len(at) == 0:
             return raw
-        out, some, mine, room = raw.copy(), raw[at], own[at], room.take(at)
+        out, rows, rows_own, feasible = raw.copy(), raw[at], own[at], feasible.take(at)
         for _ in range(PASSES):
-            some = self._eased(self._followed(some, mine, room.allows), mine, room)
-            if not self.broken(some, mine).any():
+            rows = self._relax(self._fix(rows, rows_own, feasible.allows), rows_own, feasible)
+            if not self.broken(rows, rows_own).any():
                 break
-        out[at] = self._undone(some, mine)
+        out[at] = self._revert(rows, rows_own)
         return out
 
-    def lawful(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> Floats:
-        """Rows that were drawn and belong to nobody: with values changed so that they keep every law, without those for
-        which that is not to be had."""
-        strange = np.full_like(raw, np.inf)  # nobody's: every value is a change
+    def repair_synthetic(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> Floats:
+        """Synthetic rows with values changed so that they keep every constraint, without those that cannot be fixed."""
+        own = np.full_like(raw, np.inf)  # nobody's: every value counts as a change
         for _ in range(PASSES):
-            raw = self._followed(raw, strange, lambda column, values, _: knows(column, values))
-        return raw[~self.broken(raw, strange).any(axis=1)]
+            raw = self._fix(raw, own, lambda column, values, _: knows(column, values))
+        return raw[~self.broken(raw, own).any(axis=1)]
 
-    def _followed(self, raw: Floats, own: Floats, allows: Allows) -> Floats:
+    def _fix(self, raw: Floats, own: Floats, allows: Allows) -> Floats:
+        """The rows with the first fix of each broken constraint that is allowed and helps."""
         raw = raw.copy()
         for _ in range(PASSES):
-            for law in self.laws:
+            for constraint in self.constraints:
                 changed = ~same(raw, own)
-                at = np.flatnonzero(law.broken(raw, own) & changed[:, law.columns].any(axis=1))
-                for column, values in law.mends(raw[at], changed[at]) if len(at) else ():
-                    with_it = raw[at].copy()
-                    with_it[:, column] = values
-                    good = ~np.isnan(values) & ~law.broken(with_it, own[at]) & law.broken(raw[at], own[at])
-                    good[good] = allows(column, values[good], at[good]) | (values[good] == own[at[good], column])
-                    raw[at[good], column] = values[good]
+                at = np.flatnonzero(constraint.broken(raw, own) & changed[:, constraint.columns].any(axis=1))
+                for column, values in constraint.fixes(raw[at], changed[at]) if len(at) else ():
+                    fixed = raw[at].copy()
+                    fixed[:, column] = values
+                    helps = ~np.isnan(values) & ~constraint.broken(fixed, own[at]) & constraint.broken(raw[at], own[at])
+                    helps[helps] = allows(column, values[helps], at[helps]) | (values[helps] == own[at[helps], column])
+                    raw[at[helps], column] = values[helps]
         return raw
 
-    def _eased(self, raw: Floats, own: Floats, room: Room) -> Floats:
+    def _relax(self, raw: Floats, own: Floats, feasible: Feasible) -> Floats:
+        """The rows with changed numbers moved back to where each constraint holds, as little as possible."""
         raw = raw.copy()
-        for law in self.laws:
-            at = np.flatnonzero(law.broken(raw, own) & ~same(raw, own)[:, law.columns].all(axis=1))
+        for constraint in self.constraints:
+            at = np.flatnonzero(constraint.broken(raw, own) & ~same(raw, own)[:, constraint.columns].all(axis=1))
             if len(at) == 0:
                 continue
-            proposed, mine, most = raw[at], own[at], np.full(len(at), -1.0)
-            for way in law.eased(proposed, mine, partial(room.back, rows=at)):
-                left = _left(way, proposed, mine)[:, law.columns].sum(axis=1)
-                better = ~law.broken(way, mine) & (left > most)
-                raw[at[better]], most[better] = way[better], left[better]
+            proposed, rows_own, most = raw[at], own[at], np.full(len(at), -1.0)
+            for relaxed in constraint.relax(proposed, rows_own, partial(feasible.towards_own, rows=at)):
+                left = _share_left(relaxed, proposed, rows_own)[:, constraint.columns].sum(axis=1)
+                better = ~constraint.broken(relaxed, rows_own) & (left > most)
+                raw[at[better]], most[better] = relaxed[better], left[better]
         return raw
 
-    def _undone(self, raw: Floats, own: Floats) -> Floats:
-        """Each turn undoes a change in every row that breaks a law, so there is an end: the person's own row."""
+    def _revert(self, raw: Floats, own: Floats) -> Floats:
+        """Each pass reverts a change in every row that breaks a constraint, so it ends at the row's own values."""
         while True:
-            broken, back = self.broken(raw, own), np.zeros(raw.shape, dtype=bool)
-            for law, mine in zip(self.laws, broken.T, strict=True):
-                back[mine] |= law.undone(raw[mine], own[mine])
-            if not back.any():
+            broken, reverted = self.broken(raw, own), np.zeros(raw.shape, dtype=bool)
+            for constraint, rows in zip(self.constraints, broken.T, strict=True):
+                reverted[rows] |= constraint.reverted(raw[rows], own[rows])
+            if not reverted.any():
                 return raw
-            raw = np.where(back, own, raw)
+            raw = np.where(reverted, own, raw)
 
 
-def _left(raw: Floats, proposed: Floats, own: Floats) -> Floats:
+def _share_left(raw: Floats, proposed: Floats, own: Floats) -> Floats:
     """(n, features) the share of each proposed change that is left in these rows."""
     share = np.abs(raw - own) / np.maximum(np.abs(proposed - own), 1e-300)
     return np.where(same(raw, proposed), 1.0, np.nan_to_num(share).clip(max=1.0))

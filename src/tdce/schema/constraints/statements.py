@@ -1,12 +1,13 @@
-"""What a rule is made of: terms, which have values, and statements, which are true, false or unknown for each row."""
+"""The parts of a parsed rule: terms, which have values, and statements, which are true, false or unknown per row."""
 
 from __future__ import annotations
 
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,42 +16,43 @@ from tdce.schema.columns.base import Column
 from tdce.schema.columns.categorical import Categorical
 
 ROUNDING = 1e-9
-"""Results of arithmetic this near to each other, as a share of the largest number in it, are equal: 0.1 + 0.2 == 0.3.
-Cells and constants alone are compared exactly."""
+"""Results of arithmetic that differ by less, relative to the largest number involved, are equal: 0.1 + 0.2 == 0.3.
+Cells and constants are compared exactly."""
 
 Interval = tuple[Floats, Floats]  # lowest and highest, (features,) each
 
 
 class Rows(NamedTuple):
-    raw: Floats  # (n, features) what is proposed
-    own: Floats  # (n, features) what the people have now
+    raw: Floats  # (n, features) the proposed values
+    own: Floats  # (n, features) the current values
 
 
 class Amount(NamedTuple):
-    """Numbers, NaN where unknown, and the largest magnitude that arithmetic met on the way: 0 if there was none."""
+    """Numbers, NaN where unknown, and the largest magnitude involved in computing them: 0 without arithmetic."""
 
     value: Floats
     size: Floats
 
 
-@runtime_checkable
-class Term(Protocol):
+class Term(ABC):
     """A number in each row, or one of a column's categories."""
 
-    def amount(self, rows: Rows) -> Amount: ...  # (n,), or () if it is the same in every row
+    @abstractmethod
+    def amount(self, rows: Rows) -> Amount:
+        """(n,), or () if it is the same in every row."""
 
 
 @dataclass(frozen=True)
 class Constant(Term):
-    of: Value
+    value: Value
 
     def amount(self, rows: Rows) -> Amount:
-        return Amount(np.asarray(self.of, dtype=np.float64), np.zeros(()))
+        return Amount(np.asarray(self.value, dtype=np.float64), np.zeros(()))
 
 
 @dataclass(frozen=True)
 class Cell(Term):
-    """A column's value: what is proposed, or what was before."""
+    """A column's value: the proposed one, or the current one."""
 
     column: Column
     at: int
@@ -58,7 +60,7 @@ class Cell(Term):
 
     @property
     def categories(self) -> tuple[Value, ...]:
-        """None at all if it holds numbers."""
+        """Empty if it holds numbers."""
         return self.column.categories if isinstance(self.column, Categorical) else ()
 
     @property
@@ -74,7 +76,7 @@ class Cell(Term):
 
 @dataclass(frozen=True)
 class Ranked(Term):
-    """A column's category as its position in an order, or among those of another column; -1, NaN: none of them."""
+    """A column's category as its position in an order, or among those of another column; -1 or NaN if it has none."""
 
     cell: Cell
     ranks: tuple[float, ...]
@@ -87,7 +89,7 @@ class Ranked(Term):
 
 @dataclass(frozen=True)
 class Applied(Term):
-    """Minus a term, or its absolute value."""
+    """The negative or the absolute value of a term."""
 
     function: np.ufunc
     term: Term
@@ -99,31 +101,31 @@ class Applied(Term):
 
 @dataclass(frozen=True)
 class Arithmetic(Term):
-    """Terms added and subtracted, or multiplied and divided, from left to right."""
+    """Terms that are added and subtracted, or multiplied and divided, from left to right."""
 
     first: Term
     rest: tuple[tuple[str, Term], ...]
 
     def amount(self, rows: Rows) -> Amount:
-        return reduce(lambda a, step: STEPS[step[0]](a, step[1].amount(rows)), self.rest, self.first.amount(rows))
+        return reduce(lambda a, step: ARITHMETIC[step[0]](a, step[1].amount(rows)), self.rest, self.first.amount(rows))
 
 
-def _plus(a: Amount, b: Amount) -> Amount:
+def _add(a: Amount, b: Amount) -> Amount:
     value = a.value + b.value
     return Amount(value, _largest(a.size, b.size, abs(a.value), abs(b.value), abs(value)))
 
 
-def _minus(a: Amount, b: Amount) -> Amount:
-    return _plus(a, Amount(-b.value, b.size))
+def _subtract(a: Amount, b: Amount) -> Amount:
+    return _add(a, Amount(-b.value, b.size))
 
 
-def _times(a: Amount, b: Amount) -> Amount:
+def _multiply(a: Amount, b: Amount) -> Amount:
     value = a.value * b.value
     return Amount(value, _largest(abs(value), abs(a.value) * b.size, a.size * abs(b.value)))
 
 
-def _over(a: Amount, b: Amount) -> Amount:
-    """What is zero but for rounding divides nothing: the result is unknown."""
+def _divide(a: Amount, b: Amount) -> Amount:
+    """Division by zero, up to rounding, is unknown."""
     value = a.value / np.where(abs(b.value) <= ROUNDING * b.size, np.nan, b.value)
     return Amount(value, _largest(abs(value), a.size / abs(b.value), abs(value) * b.size / abs(b.value)))
 
@@ -132,73 +134,81 @@ def _largest(*sizes: Floats) -> Floats:
     return reduce(np.maximum, sizes)
 
 
-STEPS: dict[str, Callable[[Amount, Amount], Amount]] = {"+": _plus, "-": _minus, "*": _times, "/": _over}
+ARITHMETIC: dict[str, Callable[[Amount, Amount], Amount]] = {
+    "+": _add, "-": _subtract, "*": _multiply, "/": _divide,
+}  # fmt: skip
 
 
 class Truth(NamedTuple):
+    """Where a statement is true and where it is false; unknown where it is neither."""
+
     yes: Flags
-    no: Flags  # neither: unknown
+    no: Flags
 
 
-@runtime_checkable
-class Statement(Protocol):
+class Statement(ABC):
     """True, false or unknown in each row. There is no statement "not": its parts are negated instead."""
 
-    def truth(self, rows: Rows) -> Truth: ...
-    def negated(self) -> Statement: ...
+    @abstractmethod
+    def truth(self, rows: Rows) -> Truth:
+        """(n,) each."""
 
-    def narrowed(self, low: Floats, high: Floats) -> Interval:
-        """What it leaves of a range of each feature if nothing is missing."""
+    @abstractmethod
+    def negate(self) -> Statement:
+        """True where this is false, and false where this is true."""
+
+    def narrow(self, low: Floats, high: Floats) -> Interval:
+        """What it leaves of each feature's range if nothing is missing."""
         return low, high
 
     def allowed(self, column: Name) -> set[Value] | None:
-        """The categories that it leaves a column; None: all of them."""
+        """The categories that it allows for a column; None: all of them."""
         return None
 
 
-class Order(NamedTuple):
+class Operator(NamedTuple):
     holds: Callable[[Any, Any], Any]
     negated: str
-    flipped: str  # as it reads from right to left
+    flipped: str  # with both sides exchanged
 
 
-ORDERS = {
-    "<": Order(operator.lt, ">=", ">"),
-    "<=": Order(operator.le, ">", ">="),
-    ">": Order(operator.gt, "<=", "<"),
-    ">=": Order(operator.ge, "<", "<="),
-    "==": Order(operator.eq, "!=", "=="),
-    "!=": Order(operator.ne, "==", "!="),
+OPERATORS = {
+    "<": Operator(operator.lt, ">=", ">"),
+    "<=": Operator(operator.le, ">", ">="),
+    ">": Operator(operator.gt, "<=", "<"),
+    ">=": Operator(operator.ge, "<", "<="),
+    "==": Operator(operator.eq, "!=", "=="),
+    "!=": Operator(operator.ne, "==", "!="),
 }
 
 
 @dataclass(frozen=True)
 class Comparison(Statement):
-    """Two numbers, or the positions of two categories."""
+    """A comparison of two numbers, or of the positions of two categories."""
 
     left: Term
-    order: str
+    operator: str
     right: Term
 
     def truth(self, rows: Rows) -> Truth:
         left, right = self.left.amount(rows), self.right.amount(rows)
         size, gap = np.maximum(left.size, right.size), left.value - right.value
         known = np.isfinite(left.value) & np.isfinite(right.value) & np.isfinite(size)
-        holds = ORDERS[self.order].holds(np.where(abs(gap) <= ROUNDING * size, 0, gap), 0)
+        holds = OPERATORS[self.operator].holds(np.where(abs(gap) <= ROUNDING * size, 0, gap), 0)
         return Truth(known & holds, known & ~holds)
 
-    def negated(self) -> Statement:
-        return replace(self, order=ORDERS[self.order].negated)
+    def negate(self) -> Statement:
+        return replace(self, operator=OPERATORS[self.operator].negated)
 
-    def narrowed(self, low: Floats, high: Floats) -> Interval:
-        """Of columns and constants alone: the lower one is at most the other's highest, and the other way round."""
+    def narrow(self, low: Floats, high: Floats) -> Interval:
+        """Only for columns and constants: the smaller is at most the other's highest value, and vice versa."""
         pairs = {"<": [(self.left, self.right)], ">": [(self.right, self.left)]}
         pairs["="] = pairs["<"] + pairs[">"]
         low, high = low.copy(), high.copy()
-        for less, more in pairs.get(self.order[0], []):
+        for less, more in pairs.get(self.operator[0], []):
             if (bottom := _end(less, low)) is not None and (top := _end(more, high)) is not None:
-                if self.order in ("<", ">"):
-                    bottom, top = _beyond(bottom, np.inf), _beyond(top, -np.inf)
+                if self.operator in ("<", ">"):
+                    bottom, top = _next_after(bottom, np.inf), _next_after(top, -np.inf)
                 if isinstance(less, Cell):
                     high[less.at] = min(high[less.at], top)
                 if isinstance(more, Cell):
@@ -208,28 +218,28 @@ class Comparison(Statement):
 
 @dataclass(frozen=True)
 class OneOf(Statement):
-    """A category is one of those at these positions."""
+    """A category is among those at these positions."""
 
     cell: Cell
-    chosen: tuple[int, ...]
+    positions: tuple[int, ...]
 
     def truth(self, rows: Rows) -> Truth:
         values = self.cell.values(rows)
-        yes = np.isin(values, self.chosen)
+        yes = np.isin(values, self.positions)
         return Truth(yes, ~yes & ~np.isnan(values))
 
-    def negated(self) -> Statement:
-        return replace(self, chosen=tuple(i for i in range(len(self.cell.categories)) if i not in self.chosen))
+    def negate(self) -> Statement:
+        return replace(self, positions=tuple(i for i in range(len(self.cell.categories)) if i not in self.positions))
 
     def allowed(self, column: Name) -> set[Value] | None:
         if self.cell.was or self.cell.column.name != column:
             return None
-        return {self.cell.categories[i] for i in self.chosen}
+        return {self.cell.categories[i] for i in self.positions}
 
 
 @dataclass(frozen=True)
 class Missing(Statement):
-    """A value is missing, or is not; always known."""
+    """A value is missing, or is present; always known."""
 
     cell: Cell
     wanted: bool = True
@@ -238,7 +248,7 @@ class Missing(Statement):
         yes = np.isnan(self.cell.values(rows)) == self.wanted
         return Truth(yes, ~yes)
 
-    def negated(self) -> Statement:
+    def negate(self) -> Statement:
         return replace(self, wanted=not self.wanted)
 
 
@@ -250,16 +260,19 @@ class AllOf(Statement):
         truths = [part.truth(rows) for part in self.parts]
         return Truth(reduce(operator.and_, (t.yes for t in truths)), reduce(operator.or_, (t.no for t in truths)))
 
-    def negated(self) -> Statement:
-        return AnyOf(tuple(part.negated() for part in self.parts))
+    def negate(self) -> Statement:
+        return AnyOf(tuple(part.negate() for part in self.parts))
 
-    def narrowed(self, low: Floats, high: Floats) -> Interval:
-        for part in (*self.parts, *reversed(self.parts)):  # there and back: both ends of a < b < c reach the others
-            low, high = part.narrowed(low, high)
+    def narrow(self, low: Floats, high: Floats) -> Interval:
+        for part in (
+            *self.parts,
+            *reversed(self.parts),
+        ):  # and back: both ends of a < b < c reach the others
+            low, high = part.narrow(low, high)
         return low, high
 
     def allowed(self, column: Name) -> set[Value] | None:
-        sets = [found for part in self.parts if (found := part.allowed(column)) is not None]
+        sets = [allowed for part in self.parts if (allowed := part.allowed(column)) is not None]
         return set.intersection(*sets) if sets else None
 
 
@@ -271,30 +284,30 @@ class AnyOf(Statement):
         truths = [part.truth(rows) for part in self.parts]
         return Truth(reduce(operator.or_, (t.yes for t in truths)), reduce(operator.and_, (t.no for t in truths)))
 
-    def negated(self) -> Statement:
-        return AllOf(tuple(part.negated() for part in self.parts))
+    def negate(self) -> Statement:
+        return AllOf(tuple(part.negate() for part in self.parts))
 
-    def narrowed(self, low: Floats, high: Floats) -> Interval:
-        """From the lowest to the highest that any part leaves; parts that leave nothing cannot be the true one."""
-        each = [part.narrowed(low, high) for part in self.parts]
+    def narrow(self, low: Floats, high: Floats) -> Interval:
+        """From the lowest to the highest value that any part leaves; parts that leave nothing cannot be true."""
+        each = [part.narrow(low, high) for part in self.parts]
         lows, highs = zip(*([ends for ends in each if (ends[0] <= ends[1]).all()] or each[:1]), strict=True)
         return reduce(np.minimum, lows), reduce(np.maximum, highs)
 
     def allowed(self, column: Name) -> set[Value] | None:
         union: set[Value] = set()
         for part in self.parts:
-            if (found := part.allowed(column)) is None:
+            if (allowed := part.allowed(column)) is None:
                 return None
-            union |= found
+            union |= allowed
         return union
 
 
 def _end(term: Term, ends: Floats) -> float | None:
-    """One end of what a constant or a column may be; None: it is another term."""
+    """One end of a constant's or a column's range; None for other terms."""
     if isinstance(term, Constant):
-        return float(term.of)
+        return float(term.value)
     return float(ends[term.at]) if isinstance(term, Cell) and not term.was else None
 
 
-def _beyond(end: float, towards: float) -> float:
+def _next_after(end: float, towards: float) -> float:
     return float(np.nextafter(end, towards)) if np.isfinite(end) else end

@@ -250,7 +250,7 @@ function showTradeOff(here, some) {
     const far = x.map((at) => measured.get(at).distance), typical = x.map((at) => measured.get(at).plausibility);
     parts.push(plot({
       label: t("trade_off_plot", { positions: x.length }),
-      x, xLabel: t("closeness_axis"), xFormat: (value) => decimals(value, 1), marker, points: true, height: 200,
+      x, xLabel: t("closeness_axis"), xFormat: (value) => decimals(value), marker, points: true, height: 200,
       series: [{ label: t("distance_left"), values: far, colour: "--class-1", scale: "far", dash: [6, 4] }, { label: t("plausibility_right"), values: typical, colour: "--class-0", scale: "typical" }],
       scales: {
         far: { range: (_, low, high) => [0, Math.max(1, high * 1.1)], format: (value) => decimals(value, 1), side: 3, tint: "--class-1" },
