@@ -18,6 +18,7 @@ import jsonschema
 import lending
 import pandas as pd
 import pytest
+from cryptography.hazmat.primitives.serialization import load_pem_public_key
 from test_cli import run
 
 import tdce
@@ -77,22 +78,22 @@ def linked(records: list[dict[str, Any]]) -> list[str]:
     return texts
 
 
-def remembered(explainer: tdce.Explainer) -> Callable[..., tdce.Answer]:
-    """Its `explain`, which answers the same question only once."""
-    asked: dict[str, tdce.Answer] = {}
+def cached_ask(explainer: tdce.Explainer) -> Callable[..., tdce.Answer]:
+    """Its `ask`, which answers the same question only once."""
+    answers: dict[str, tdce.Answer] = {}
 
-    def explain(rows: pd.DataFrame, *words: Any) -> tdce.Answer:
+    def ask(rows: pd.DataFrame, *words: Any) -> tdce.Answer:
         question = rows.to_csv() + repr(words)
-        if question not in asked:
-            asked[question] = tdce.Explainer.explain(explainer, rows, *words)
-        return asked[question]
+        if question not in answers:
+            answers[question] = tdce.Explainer.ask(explainer, rows, *words)
+        return answers[question]
 
-    return explain
+    return ask
 
 
 EMPTY = {
     "rules": ["income <= 900"], "note": "nothing", "target": "no", "closeness": 0.1, "threshold": 0.9,
-    "max_model_rows": 5000, "robust": 3, "retraining": {"seed": 1, "table": "0" * 64}, "versions": {"x": "1"},
+    "max_model_rows": 5000, "robust": {"models": 3, "seed": 1, "table": "0" * 64}, "versions": {"x": "1"},
     "output": "rate", "signature": {},
 }  # fmt: skip
 
@@ -206,7 +207,7 @@ def test_a_change_in_any_field_is_found(case, private, tmp_path):
 @pytest.mark.parametrize("private", [False, True])
 def test_a_change_in_a_record_that_was_linked_anew_is_found_by_model_and_rows(case, private, monkeypatch):
     """But for what they cannot know, which a signature is for."""
-    monkeypatch.setattr(case.explainer, "explain", remembered(case.explainer))
+    monkeypatch.setattr(case.explainer, "ask", cached_ask(case.explainer))
     records = [json.loads(line) for line in case.lines(private)]
     unseen = set()
     for at in (0, 1):
@@ -242,6 +243,18 @@ def test_a_signature_of_somebody_else_is_named(case, tmp_path):
     found = verify(case.path, case.explainer, public_key=pub)
     assert "signed with another key" in str(found.problems[0])
     assert verify(case.path, None, public_key=case.pub).holds
+
+
+def test_a_signature_is_of_the_number_of_lines_and_the_last_hash_as_the_page_says(case):
+    """With the library alone, so that others can check it too."""
+    before, end = (json.loads(line) for line in case.lines()[-2:])
+    key = load_pem_public_key(case.pub.read_bytes())
+    text = f"tdce evidence 1\n{end['lines']}\n{before['hash']}\n"
+    assert end["lines"] == len(case.lines()) - 1
+    key.verify(bytes.fromhex(end["signature"]["value"]), text.encode())  # raises if it does not hold
+    assert keys.signature_holds(end["signature"]["key"], end["signature"]["value"], text.encode())
+    for other in (text.replace(f"\n{end['lines']}\n", "\n"), text.replace(f"\n{end['lines']}\n", "\n9\n")):
+        assert not keys.signature_holds(end["signature"]["key"], end["signature"]["value"], other.encode())
 
 
 def test_lines_that_are_dropped_inserted_swapped_or_repeated_are_found(case):
@@ -445,7 +458,7 @@ def test_a_model_of_the_users_is_named_and_must_be_brought(tmp_path):
     found = verify(tmp_path / "e.jsonl", again, rows)
     assert found.problems == []
     assert (found.decisions, found.replayed) == (3, 3)
-    with pytest.raises(InputError, match="bring it"):
+    with pytest.raises(InputError, match="which the file does not contain"):
         verify(tmp_path / "e.jsonl", tdce.Explainer.load(tmp_path / "m.tdce", progress="silent"))
 
 
@@ -584,7 +597,7 @@ def test_robust_answers_are_replayed_with_models_that_are_retrained(case, tmp_pa
     other = lending.table(300)
     other.loc[299, "decision"] = "no" if other.loc[299, "decision"] == "yes" else "yes"
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=other)
-    assert (found.holds, found.replayed, found.problems[0].field) == (False, None, "retraining")
+    assert (found.holds, found.replayed, found.problems[0].field) == (False, None, "robust")
 
 
 def test_models_that_were_given_are_in_no_file_and_so_nothing_is_replayed(case, tmp_path):

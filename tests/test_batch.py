@@ -435,7 +435,7 @@ def test_a_budget_is_shared_out_whatever_the_order(folder):
     assert "64 rows with n=1 need at least 192" in said
     words = ("rows.csv", "--max-model-rows", 6000, "--verbose", "--evidence", "b.jsonl", "--out", "b.csv")
     said = explained(folder, *words)
-    asked = int(said.split(" times about ")[1].split(" rows")[0].replace(",", ""))
+    asked = int(said.split(" times for ")[1].split(" rows")[0].replace(",", ""))
     assert 64 <= asked <= 6000
     blocks = [json.loads(line) for line in (folder / "b.jsonl").read_text("utf-8").splitlines()]
     shares = [(each["rows"], each["max_model_rows"]) for each in blocks if each["record"] == "block"]
@@ -559,7 +559,7 @@ def test_progress_is_told_by_time(capsys, monkeypatch):
         "rows: done (1,000 of 1,000 rows, 22 rows/s)",
     ]
     assert [duration(s) for s in (5, 65, 7260, 90_000)] == ["5 s", "1 min 5 s", "2 h 1 min", "1 d 1 h"]
-    tell = Progress("lines").now_and_then("checked {:,} rows")
+    tell = Progress("lines").throttled("checked {:,} rows")
     for seconds, rows in ((41, 10), (50, 1024), (55, 2048)):
         now[0] = seconds
         tell(rows)
