@@ -43,7 +43,7 @@ class RandomDenoiser:
         (num, cat), (other, other_cat) = space.split(x), space.split(self.synthetic[which])
         eps = gaussian.implied_noise(gaussian.add_noise(num, a, normal), other, a)
         surprise = -(cat * (0.99 * other_cat + 0.01 * space.uniform).log())
-        return space.gathered(space.join((eps - normal).square(), surprise))
+        return space.sum_by_feature(space.join((eps - normal).square(), surprise))
 
     def errors_at(self, x, times, noise, y, rows):
         return [self.errors(x, t, *draw, y) for t, draw in zip(times, noise, strict=True)]

@@ -31,8 +31,8 @@ HEAD = ("data", "method", "laws", "contradictions", "with soft ones", "validity"
 
 def with_laws(fitted: Fitted, schema: Schema) -> Fitted:
     """The same networks with synthetic rows that satisfy the laws, as `fit` would have drawn them."""
-    encoder = replace(fitted.encoder, known=replace(fitted.encoder.schema, laws=schema.laws))
-    synthetic = ConstraintSet.hard(schema.laws, schema.features).lawful(
+    encoder = replace(fitted.encoder, full_schema=replace(fitted.encoder.schema, laws=schema.laws))
+    synthetic = ConstraintSet.hard(schema.laws, schema.features).repair_synthetic(
         fitted.synthetic, lambda i, values: encoder.columns[i].knows(values)
     )
     return replace(fitted, encoder=encoder, synthetic=synthetic)

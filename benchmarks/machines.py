@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 import tdce
-from tdce._core.selftest import OTHERS
+from tdce._core.selftest import OTHER_PROCESSORS
 
 SCORES = ["score_before", "score_after", "plausibility"]
 
@@ -52,7 +52,7 @@ def compare(name: str, rows: int, folder: Path) -> None:
     refused = data.frame[(explainer.predict(data.frame) != data.favourable).to_numpy()].head(rows)
     refused.drop(columns=data.label).to_parquet(rows_file)
     first = asked_again("", model, rows_file)
-    for setting in OTHERS:
+    for setting in OTHER_PROCESSORS:
         other = asked_again(setting, model, rows_file)
         differ = ~(first.drop(columns=SCORES) == other.drop(columns=SCORES)) & ~(first.isna() & other.isna())
         gap = np.abs(first[SCORES].to_numpy() - other[SCORES].to_numpy()).max()

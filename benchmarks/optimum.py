@@ -202,7 +202,7 @@ def _proposed(learned: Any, own: float) -> Floats:
     """All values that may be proposed for a row with this one."""
     column = learned.column
     values = np.arange(len(column.categories), dtype=np.float64) if isinstance(column, Categorical) else _grid(column)
-    return values[learned.choices(np.full(len(values), own)).allows(values)]
+    return values[learned.allowed_values(np.full(len(values), own)).allows(values)]
 
 
 def _grid(column: Numeric) -> Floats:
@@ -321,7 +321,7 @@ class Case:
             found, cost = self.setting.cheapest(one, rows.iloc[[i]], seconds), math.inf
             if found.raw is not None:
                 raw = found.raw[None]
-                assert one.kept(raw).all(), f"row {i}: the solver's answer is not feasible"
+                assert one.contains(raw).all(), f"row {i}: the solver's answer is not feasible"
                 cost = float(self.setting.cost(own, raw).sum())
                 wrong = found.proven and abs(cost - found.bound) > 1e-4
                 assert not wrong, f"row {i}: it costs {cost}, the solver says {found.bound}"

@@ -1,6 +1,6 @@
 """The promise that a row's answer does not depend on its company, asked of explainers whose networks are not trained.
 
-Without pytest: tests/test_machines.py asks it in processes with other instruction sets, which should start quickly.
+Without pytest: tests/test_selftest.py asks it in processes with other instruction sets, which should start quickly.
 """
 
 import copy

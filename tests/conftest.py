@@ -18,9 +18,9 @@ if "MUTANT_UNDER_TEST" in os.environ:  # mutmut 3.8 reads a private name that py
 
 FITS = "TDCE_FITS"
 LONG = (
-    "cli", "models", "figures", "methods", "benchmark", "theory", "machines", "kept", "explainer", "readme",
-    "algorithm1", "inputs", "awkward", "search", "package", "company", "goals_matrix", "diffusion", "artefact", "latent",
-    "threads", "refine", "oracle",
+    "cli", "models", "figures", "methods", "benchmark", "theory", "selftest", "kept", "explainer", "readme",
+    "algorithm1", "inputs", "awkward", "search", "package", "company", "goals_matrix", "diffusion", "artefact",
+    "latent", "threads", "refine", "oracle",
 )  # fmt: skip
 
 

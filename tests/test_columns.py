@@ -54,30 +54,30 @@ class Graded(Column):
     def read(self, series: pd.Series, most: float = np.inf) -> Floats:
         for cell in series.dropna():
             if cell not in self.grades:
-                raise InputError(f"{self.name!r} has {cell!r}, which is no grade")
+                raise InputError(f"{self.name!r} has {cell!r}, which is not a grade")
         return np.array([np.nan if pd.isna(cell) else self.grades.index(cell) for cell in series])
 
     def cells(self, values: Floats) -> list[Any]:
         return [None if np.isnan(v) else self.grades[int(v)] for v in values]
 
-    def stored(self, dtype: Any) -> Self:
+    def for_dtype(self, dtype: Any) -> Self:
         return self
 
-    def learn(self, values: Floats) -> LearnedGrades:
-        return LearnedGrades(self, np.array([values.mean(), values.std()]))
+    def fit(self, values: Floats) -> FittedGrades:
+        return FittedGrades(self, np.array([values.mean(), values.std()]))
 
     def layout(self) -> dict[str, Any]:
         return {"grades.{}.moments": ("F64", (2,))}
 
-    def restored(self, arrays: Arrays) -> LearnedGrades:
+    def restore(self, arrays: Arrays) -> FittedGrades:
         moments = arrays["grades.{}.moments"]
         if not moments[1] > 0:
             raise InputError(f"its grades of {self.name!r} do not vary")
-        return LearnedGrades(self, moments)
+        return FittedGrades(self, moments)
 
 
 @dataclass(frozen=True)
-class LearnedGrades(FittedColumn):
+class FittedGrades(FittedColumn):
     column: Graded
     moments: Floats  # mean and deviation of the positions
     dtype: Any = None
@@ -101,26 +101,26 @@ class LearnedGrades(FittedColumn):
     def arrays(self) -> Arrays:
         return {"grades.{}.moments": self.moments}
 
-    def choices(self, own: Floats) -> OneGrade:
+    def allowed_values(self, own: Floats) -> OneGrade:
         return OneGrade(self, own)
 
 
 @dataclass(frozen=True)
 class OneGrade(AllowedValues):
-    learned: LearnedGrades
+    fitted: FittedGrades
     own: Floats
 
-    def free(self) -> Flags:
+    def can_change(self) -> Flags:
         return ~np.isnan(self.own)
 
     def allows(self, values: Floats) -> Flags:
-        return self.learned.knows(values) & (np.abs(values - self.own) <= 1)
+        return self.fitted.knows(values) & (np.abs(values - self.own) <= 1)
 
     def snap(self, x: Floats) -> Floats:
-        return self.learned.unembed(x).clip(self.own - 1, self.own + 1)
+        return self.fitted.unembed(x).clip(self.own - 1, self.own + 1)
 
     def encoded_bounds(self) -> tuple[Floats, Floats, Flags]:
-        low, high = (self.learned.embed((self.own + d).clip(*self.learned.ends)) for d in (-1, 1))
+        low, high = (self.fitted.embed((self.own + d).clip(*self.fitted.ends)) for d in (-1, 1))
         return low, high, np.zeros((len(self.own), 0), dtype=bool)
 
 
@@ -163,23 +163,28 @@ def test_it_is_encoded_and_decoded() -> None:
     ]
 
 
-def test_limits_hold() -> None:
+def test_the_feasible_set_holds_its_values() -> None:
     encoder, frame = Encoder.fit(table()), table().iloc[:4]
     feasible = FeasibleSet.of(encoder, frame)
     best = feasible.x.clone()
     best[:, 1] = 9.0
     assert feasible.snap(best)[:, 1].tolist() == [1, 2, 3, 3]
-    assert feasible.kept(feasible.snap(best)).all()
+    assert feasible.contains(feasible.snap(best)).all()
     own = feasible.own
-    assert feasible.kept(np.column_stack([own[:, 0], [2, 2, 0, 3], own[:, 2]])).tolist() == [False, True, False, True]
+    assert feasible.contains(np.column_stack([own[:, 0], [2, 2, 0, 3], own[:, 2]])).tolist() == [
+        False,
+        True,
+        False,
+        True,
+    ]
     places, low, high = [0, 1, 2, 3], [0, 0, 1, 2], [1, 2, 3, 3]
     at = dict(zip(places, feasible.x[:, 1].tolist(), strict=True))
     assert feasible.encoded_bounds().low[:, 1].tolist() == [at[p] for p in low]
     assert feasible.encoded_bounds().high[:, 1].tolist() == [at[p] for p in high]
-    assert feasible.free()[:, 1].all()
+    assert feasible.can_change()[:, 1].all()
     frozen = FeasibleSet.of(encoder, frame, ["grade"])
     assert frozen.snap(best)[:, 1].tolist() == [0, 1, 2, 3]
-    assert not frozen.free()[:, 1].any()
+    assert not frozen.can_change()[:, 1].any()
 
 
 def test_it_is_measured_as_a_number() -> None:

@@ -1,7 +1,7 @@
 """A row's answer is the same to the bit alone, shuffled and in parts: on tables of all widths, of any number of rows.
 
 The networks here are not trained, for the promise has nothing to do with what they learned. The questions themselves
-are in tests/company.py: tests/test_machines.py asks them again with other instruction sets.
+are in tests/company.py: tests/test_selftest.py asks them again with other instruction sets.
 """
 
 import os

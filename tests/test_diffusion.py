@@ -13,7 +13,7 @@ from tdce._core.errors import InputError
 from tdce._core.network import Backbone, TimeEmbedding
 from tdce._core.noise import Noise
 from tdce._core.progress import Progress
-from tdce._core.training import Adam, Plan, _clipped, train
+from tdce._core.training import Adam, TrainingPlan, _clip, train
 from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.model import CATEGORY_WEIGHT, ROWS_PER_TIME, TabularDiffusion
 from tdce.diffusion.schedule import Schedule
@@ -398,7 +398,7 @@ def test_all_chance_of_the_training_comes_from_the_seed():
     learned = []
     for _ in range(2):
         model = TabularDiffusion(TWO_BLOCKS, hidden=8, blocks=1, seed=3)
-        history = model.fit(x[8:], x[:8], Plan(steps=4, batch=16, check_every=2), 5, Progress("silent"))
+        history = model.fit(x[8:], x[:8], TrainingPlan(steps=4, batch=16, check_every=2), 5, Progress("silent"))
         learned.append((history, model.loss(x, Generator().manual_seed(1)).item(), model.network(x, torch.tensor([3]))))
         torch.rand(3)  # the global generator goes on
     (one, first, out), (two, second, other) = learned
@@ -411,7 +411,7 @@ def test_training_is_checked_on_held_out_rows_that_are_told_their_classes():
     """Eight rows 256 times make 2,048, from the noise of the seed."""
     x, y = torch.cat([draws(40, 2).float(), one_hot_rows(TWO_BLOCKS, 40)[:, 2:]], dim=1), torch.arange(40) % 2
     model = TabularDiffusion(TWO_BLOCKS, hidden=8, blocks=1, classes=2)
-    history = model.fit(x[8:], x[:8], Plan(steps=4, batch=16), 5, Progress("silent"), (y[8:], y[:8]))
+    history = model.fit(x[8:], x[:8], TrainingPlan(steps=4, batch=16), 5, Progress("silent"), (y[8:], y[:8]))
     told, untold = (model.loss(x[:8].repeat(256, 1), Generator().manual_seed(5), y) for y in (y[:8].repeat(256), None))
     assert history.best_loss == told.item() != untold.item()
 
@@ -452,7 +452,7 @@ def test_training_that_diverges_stops_with_a_reason():
     x = torch.zeros(16, TWO_BLOCKS.width)
     x[:, 0] = torch.inf
     with pytest.raises(FloatingPointError, match=r"diffusion model: the loss is .* at step 1"):
-        model.fit(x, x, Plan(steps=5, batch=8), 0, Progress("silent"))
+        model.fit(x, x, TrainingPlan(steps=5, batch=8), 0, Progress("silent"))
 
 
 def test_training_stops_early_and_keeps_the_best_weights():
@@ -469,7 +469,7 @@ def test_training_stops_early_and_keeps_the_best_weights():
     x = torch.linspace(-1, 1, 32)[:, None]
     history = train(
         module, lambda m, i, _: (m(x[i]) - 3 * x[i]).square().mean(), held_out, 32,
-        Plan(steps=100, batch=8, check_every=5, patience=3), 0, Progress("silent"), "a line",
+        TrainingPlan(steps=100, batch=8, check_every=5, patience=3), 0, Progress("silent"), "a line",
     )  # fmt: skip
     assert (history.best_step, history.best_loss) == (10, 1.0)
     assert history.checks[-1][0] == 25
@@ -487,7 +487,7 @@ def test_a_step_of_training_is_that_of_torch_to_the_bit(decay, clip):
     for step, rate in enumerate((0.1, 0.05, 0.03, 0.0)):
         size = (1.0, 0.01)[step % 2]
         gradients = size * slopes[5 * step :][:5], size * slopes[20 + step, :7]
-        adam.step(_clipped(gradients, clip), rate)
+        adam.step(_clip(gradients, clip), rate)
         for weight, gradient in zip(theirs, gradients, strict=True):
             weight.grad = gradient.clone()
         assert (torch.nn.utils.clip_grad_norm_(theirs, clip) > 1) == (size == 1)
@@ -508,7 +508,7 @@ def simple_table() -> tuple[TabularDiffusion, Tensor]:
     hot = torch.nn.functional.one_hot
     x = torch.cat([num, hot(c, 3).float(), hot(d, 2).float()], dim=1)
     model = TabularDiffusion(TWO_BLOCKS, hidden=64, blocks=2)
-    model.fit(x[:2500], x[2500:], Plan(steps=500, batch=256), 0, Progress("silent"))
+    model.fit(x[:2500], x[2500:], TrainingPlan(steps=500, batch=256), 0, Progress("silent"))
     return model, x
 
 
@@ -536,7 +536,7 @@ def test_tables_of_one_kind_can_be_trained_and_sampled(space):
     x = torch.zeros(20, space.width)
     x[:, space.num : space.num + 1] = 1.0
     model = TabularDiffusion(space, hidden=8, blocks=2)
-    model.fit(x, x, Plan(steps=3, batch=7), 0, Progress("silent"))
+    model.fit(x, x, TrainingPlan(steps=3, batch=7), 0, Progress("silent"))
     sample = model.sample(Noise(torch.arange(5.0)[:, None], 0), steps=4)
     assert sample.shape == (5, space.width)
     assert torch.isfinite(sample).all()

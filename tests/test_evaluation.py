@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tdce._core.training import Plan
 from tdce._core.errors import InputError
+from tdce._core.training import TrainingPlan
 from tdce.explainer import evaluation
 from tdce.explainer.evaluation import PAPER, MetricReference
 from tdce.methods.explanation import Explanation
@@ -33,7 +33,7 @@ class Mean:
     def __init__(self, width: int, bottleneck: int, seed: int) -> None:
         self.width, self.bottleneck, self.seeds = width, bottleneck, [seed]
 
-    def fit(self, rows: Tensor, seed: int, plan: Plan) -> None:
+    def fit(self, rows: Tensor, seed: int, plan: TrainingPlan) -> None:
         self.mean = rows.mean(dim=0)
         self.seeds.append(seed)
 

@@ -116,7 +116,7 @@ def test_one_and_two_threads_give_the_same_answer(explainer, people, closeness):
     pd.testing.assert_frame_equal(*frames, check_exact=True)
 
 
-@pytest.mark.slow  # tests/test_machines.py asks the same of processes with other instruction sets
+@pytest.mark.slow  # tests/test_selftest.py asks the same of processes with other instruction sets
 def test_another_process_gives_the_same_answer(explainer, people, saved, tmp_path):
     people.to_pickle(tmp_path / "people.pkl")
     code = f"""

@@ -31,12 +31,11 @@ from tdce.methods.algorithm1 import Guided
 from tdce.methods.registry import METHODS
 from tdce.methods.search import DiffusionSearch
 from tdce.methods.selection import MOST_OPTIONS, choose_options, count_distinct
-from tdce.metrics import overlap
-from tdce.metrics import option_spread
+from tdce.metrics import option_spread, overlap
 from tdce.models.targets import class_number
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
-from tdce.schema.columns.scale import REACH
+from tdce.schema.columns.scale import SCORE_MARGIN
 from tdce.schema.encoder import Encoder
 from tdce.schema.schema import Schema
 
@@ -277,8 +276,8 @@ def test_numbers_far_out_are_encoded_at_one_place():
     scale = Encoder.fit(pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0]})).columns[0].scale
     low, high = scale.ends
     at = scale.embed(np.array([1.0, 4.0, high, 1e9, 1.7e308, low, -1.7e308, np.nan]))
-    assert at[2:5] == pytest.approx(scale.score[-1] + REACH)
-    assert at[5:7] == pytest.approx(scale.score[0] - REACH)
+    assert at[2:5] == pytest.approx(scale.score[-1] + SCORE_MARGIN)
+    assert at[5:7] == pytest.approx(scale.score[0] - SCORE_MARGIN)
     assert at[:2].tolist() == scale.score[[0, -1]].tolist()
     assert np.isnan(at[7])
 

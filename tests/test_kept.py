@@ -18,8 +18,8 @@ import tdce
 from tdce import InputError
 from tdce.methods.baselines.counternet import CounterNet
 from tdce.methods.driver import explain
-from tdce.methods.question import Question
 from tdce.methods.protocol import Method, task_of
+from tdce.methods.question import Question
 from tdce.methods.registry import METHODS
 from tdce.models.goals import Class, Goals
 from tdce.schema.constraints.laws import Determines, Given, Linear, Order, State
@@ -154,7 +154,7 @@ def test_really_no_method_does(method, people, given, seed):
 
 def test_the_laws_are_not_idle(explainer, people):
     """The same networks without the laws contradict themselves: so that the tests above say something."""
-    encoder = replace(explainer.fitted.encoder, known=explainer.schema.without_laws())
+    encoder = replace(explainer.fitted.encoder, full_schema=explainer.schema.without_laws())
     free = METHODS["nice"]().fit(replace(explainer.fitted, encoder=encoder, memo={}).task())
     (after,) = lines(free, people, [], options=1)
     assert not np.all([rule.holds(people, after) for rule in FOUND])

@@ -74,7 +74,7 @@ def test_the_solver_finds_the_cheapest_of_all_rows(optimum: ModuleType, name: st
         rows = np.repeat(one.own, len(every), axis=0)
         rows[:, 1:] = every
         like = refused.iloc[np.full(len(rows), i)]
-        kept = FeasibleSet.of(setting.encoder, like).kept(rows) & setting.accepts(rows, like)
+        kept = FeasibleSet.of(setting.encoder, like).contains(rows) & setting.accepts(rows, like)
         cost = setting.cost(np.repeat(one.own, len(rows), axis=0), rows).sum(axis=1)
         found = setting.cheapest(one, refused.iloc[[i]], seconds=20)
         assert found.proven

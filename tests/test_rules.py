@@ -89,7 +89,7 @@ def settled(rules: list[str], proposed: dict[str, object], own: dict[str, object
     encoder = Encoder.fit(pd.DataFrame(ends), LOAN)
     feasible = FeasibleSet.of(encoder, frame.head(1), rules=rules)
     raw = feasible.snap(encoder.encode(frame.tail(1)))
-    assert feasible.kept(raw).all()
+    assert feasible.contains(raw).all()
     return encoder.write(raw, frame.head(1))[[*proposed]].iloc[0].to_dict()
 
 
@@ -139,7 +139,7 @@ def test_decimals_of_32_bits_do_not_cross_a_border_by_rounding():
     fine = feasible.own[:, 0] <= feasible.own[:, 1] / 3
     np.testing.assert_array_equal(encoder.read(written), raw)
     np.testing.assert_allclose(raw[fine, 0], feasible.own[fine, 1] / 3, rtol=1e-6)
-    assert feasible.kept(raw).all()
+    assert feasible.contains(raw).all()
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -148,7 +148,7 @@ def test_at_most_so_many_features_change(explainer, people, count):
     changed = (answer.explanation.raw[:, 0] != answer.explanation.own).sum(axis=1)
     assert changed.max() == count
     assert (answer.explanation.status == "valid").mean() > 0.9
-    assert (explainer.explain(people, closeness=0.2).found.raw[:, 0] != answer.explanation.own).sum(
+    assert (explainer.explain(people, closeness=0.2).explanation.raw[:, 0] != answer.explanation.own).sum(
         axis=1
     ).max() > count
 

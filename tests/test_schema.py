@@ -144,7 +144,7 @@ def test_marks_far_from_all_numbers_are_states_that_are_never_proposed() -> None
     feasible = FeasibleSet.of(encoder, pd.DataFrame({"x": [999, 50, 50]}))
     proposed = encoder.embed(np.array([[200.0], [999.0], [400.0]])).float()
     assert feasible.snap(proposed).tolist() == [[200], [50], [400]]
-    assert encoder.marked(encoder.embed(np.array([[999.0], [400.0]])).float())[:, 0].tolist() == [True, False]
+    assert encoder.is_mark(encoder.embed(np.array([[999.0], [400.0]])).float())[:, 0].tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_categories_are_in_order_if_their_dtype_or_their_numbers_say_so() -> Non
     assert categorical(["36 months", "60 months"], "object").order == ()
     assert categorical(["red 1", "blue", "green", "black 2"], "object").order == ()
     assert Schema.from_json(Schema((feature,)).to_json()) == Schema((feature,))
-    with pytest.raises(InputError, match="order must name different ones"):
+    with pytest.raises(InputError, match="order must list each category at most once"):
         Schema((feature,)).change("x", order=("below 100 DM", "purple"))
 
 
@@ -287,7 +287,7 @@ def test_a_column_that_cannot_be_used_is_named(column: Any, words: list[str]) ->
 def test_a_column_of_a_thousand_and_one_words_looks_like_an_identifier() -> None:
     words = [f"id{i}" for i in range(1001)]
     assert len(categorical(words[:1000]).categories) == 1000
-    with pytest.raises(InputError, match="'x' has 1,001 different values in 1,001 rows and looks like an identifier"):
+    with pytest.raises(InputError, match="'x' has 1,001 distinct values in 1,001 rows and looks like an identifier"):
         infer(words)
 
 
@@ -400,7 +400,7 @@ WORDS = {"name": "x", "kind": "categorical", "categories": ["a", "b"]}
         (entry(**NUMBER, step="1"), ["'x'", "step '1' must be a number"]),
         (entry(**NUMBER, direction="up"), ["'x'", "direction 'up'", "any, increase or decrease"]),
         (entry(**NUMBER, direction=["increase"]), ["'x'", "any, increase or decrease"]),
-        (entry(**NUMBER, levels=[]), ["'x'", "levels must name at least one value"]),
+        (entry(**NUMBER, levels=[]), ["'x'", "levels must list at least one value"]),
         (entry(**NUMBER, levels=[1, "a"]), ["'x'", "levels 'a' must be a number"]),
         (entry(**NUMBER, levels=5), ["'x'", "levels 5 must be a list"]),
         (entry(**NUMBER, immutable="no"), ["'x'", "immutable 'no' must be true or false"]),
@@ -426,7 +426,7 @@ def test_a_wrong_schema_is_named(text: str, words: list[str]) -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("Age", {"low": 1}, "there is no feature 'Age'; known: age, rate"),
+        ("Age", {"low": 1}, "there is no feature 'Age'; did you mean 'age'. known: age, rate"),
         ("age", {"colour": 1}, "unknown setting 'colour'"),
         ("age", {"low": "abc"}, "'age': low 'abc' must be a number"),
         ("age", {"low": 80}, "'age': low 80 must be at most high 75"),

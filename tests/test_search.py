@@ -90,7 +90,7 @@ def test_breaking_a_law_that_nearly_all_rows_keep_costs_a_half():
     """a is at most b in all rows but one of a hundred: a = 2 beside b = 1 breaks that, a = 1 does not."""
     plain = toys.encoder("ab")
     law = Order("a", "b", support=100, exceptions=1)
-    soft = replace(plain, known=Schema(plain.schema.features, laws=(law,)))
+    soft = replace(plain, full_schema=Schema(plain.schema.features, laws=(law,)))
     x, at = torch.tensor([[0.0, 1.0]]), torch.tensor([0, 0])
     x_cf = torch.tensor([[2.0, 1.0], [1.0, 1.0]])
     query = SimpleNamespace(x=x, costs=torch.ones(()))

@@ -26,10 +26,10 @@ from fits import kept
 import tdce
 from tdce import InputError
 from tdce.datasets.files import read_table
-from tdce.serving.json_rows import frame_of
+from tdce.serving.json_rows import json_to_frame
 from tdce.serving.middleware import RateLimiter
 from tdce.serving.queue import ExplainQueue
-from tdce.serving.server import bound
+from tdce.serving.server import bind_socket
 from tdce.serving.settings import ServerLimits, ServerSettings
 
 TOKEN = "a-token-that-nobody-guesses"
@@ -42,7 +42,7 @@ def explainer() -> tdce.Explainer:
 
 @pytest.fixture(scope="module")
 def client(explainer):
-    with studio.asked(explainer) as client:
+    with studio.connect(explainer) as client:
         yield client
 
 
@@ -55,7 +55,7 @@ def artefact(explainer, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def address(artefact):
-    with studio.served(artefact) as (address, _):
+    with studio.start_server(artefact) as (address, _):
         yield address
 
 
@@ -89,7 +89,7 @@ def test_an_answer_is_pythons_to_the_bit(client, explainer, question):
     rows = studio.people(explainer, 3)
     found = client.post("/explain", json={"rows": rows, **question})
     assert found.status_code == 200, found.text
-    same_as_python(found.json()["lines"], explainer.explain(frame_of(rows, explainer.fitted.encoder), **question))
+    same_as_python(found.json()["lines"], explainer.explain(json_to_frame(rows, explainer.fitted.encoder), **question))
 
 
 def test_an_answer_is_that_of_the_command_line_to_the_bit(client, explainer, artefact, tmp_path):
@@ -111,7 +111,7 @@ def test_requests_that_wait_together_get_the_answers_that_each_gets_alone(explai
     rows, encoder = lending.refused(explainer, 40).head(6), explainer.fitted.encoder
     rows = json.loads(rows.to_json(orient="records"))
     assert len(rows) == 6
-    frames = [frame_of([row], encoder) for row in rows]
+    frames = [json_to_frame([row], encoder) for row in rows]
     asked = [{"n": 1}, {"n": 1}, {"n": 2}, {"n": 1}, {"n": 1}, {"n": 1, "rules": ["income >"]}]
     calls = list[tuple[int, int]]()
     queue = ExplainQueue(explainer, 100, lambda requests, rows: calls.append((requests, rows)))
@@ -133,7 +133,7 @@ def test_requests_that_wait_together_get_the_answers_that_each_gets_alone(explai
 
 def test_no_ticket_is_lost_while_others_are_taken(explainer):
     """Many threads hand in tickets of two kinds while the desk takes them out; every one is answered."""
-    rows = frame_of(studio.people(explainer, 1), explainer.fitted.encoder)
+    rows = json_to_frame(studio.people(explainer, 1), explainer.fitted.encoder)
     answer = explainer.explain(rows)
     quick = lending.explainer()
     quick.explain = lambda frame, **question: replace(  # type: ignore[method-assign]
@@ -153,7 +153,7 @@ def test_no_ticket_is_lost_while_others_are_taken(explainer):
 
 def test_one_wrong_row_spoils_no_other_request(explainer):
     encoder = explainer.fitted.encoder
-    good, bad = (frame_of([row], encoder) for row in studio.people(explainer, 2))
+    good, bad = (json_to_frame([row], encoder) for row in studio.people(explainer, 2))
     bad["housing"] = ["boat"]
     queue = ExplainQueue(explainer, 100)
     try:
@@ -174,7 +174,7 @@ def test_what_is_dropped_before_its_turn_is_never_computed(explainer):
     try:
         held = threading.Event()
         queue.run(held.wait)
-        dropped = queue.explain(frame_of(studio.people(explainer, 1), explainer.fitted.encoder), {})
+        dropped = queue.explain(json_to_frame(studio.people(explainer, 1), explainer.fitted.encoder), {})
         assert dropped.cancel()
         held.set()
         queue.run(lambda: None).result(60)
@@ -188,7 +188,7 @@ def test_rows_of_json_have_the_dtypes_of_a_file(explainer, tmp_path):
     path = tmp_path / "rows.csv"
     pd.DataFrame(rows).to_csv(path, index=False)
     pd.testing.assert_frame_equal(
-        frame_of(rows, explainer.fitted.encoder), read_table(path, explainer.schema), check_exact=True
+        json_to_frame(rows, explainer.fitted.encoder), read_table(path, explainer.schema), check_exact=True
     )
 
 
@@ -202,7 +202,7 @@ def test_other_columns_are_carried_and_order_does_not_matter(client, explainer):
 
 def test_predictions_are_pythons(client, explainer):
     rows = studio.people(explainer, 4)
-    frame = frame_of(rows, explainer.fitted.encoder)
+    frame = json_to_frame(rows, explainer.fitted.encoder)
     found = client.post("/predict", json={"rows": rows}).json()["decisions"]
     assert [each["prediction"] for each in found] == explainer.predict(frame).tolist()
     assert [each["probabilities"] for each in found] == explainer.predict_proba(frame).to_dict(orient="records")
@@ -227,7 +227,7 @@ def test_people_are_synthetic_unless_rows_are_given(client, explainer):
         assert (person["prediction"], person["met"]) == (said["prediction"], said["prediction"] == "yes")
         assert person["score"] == said["probabilities"]["yes"]
         assert client.get(f"/people/{person['number']}").json() == person
-    with studio.asked(explainer, rows=lending.table(7)) as other:
+    with studio.connect(explainer, rows=lending.table(7)) as other:
         given = other.get("/people").json()
     assert (given["source"], given["total"]) == ("rows", 7)
     assert given["people"][0]["values"]["income"] == int(lending.table(7)["income"][0])
@@ -277,7 +277,7 @@ def test_a_model_without_gradients_walks_too(explainer):
     given = tdce.Explainer(
         hidden=16, steps=20, progress="silent", model=lambda rows: np.where(rows["income"] > 3000, "yes", "no")
     ).fit(frame, label="decision", favourable="yes")
-    with studio.asked(given) as client:
+    with studio.connect(given) as client:
         row = {"income": 2000, "debt": 10.0, "housing": "rent", "age": 30}
         found = client.post("/walk", json={"row": row}).json()
     assert "has no gradient" in found["algorithm"]
@@ -291,12 +291,12 @@ def test_what_must_not_be_named_is_in_no_json_for_people(explainer):
     known = known.change("housing", words={"seen_by": "analyst"})
     barred = lending.explainer()
     columns = tuple(replace(learned, column=known[learned.column.name]) for learned in fitted.encoder.columns)
-    barred.fitted_ = replace(fitted, encoder=replace(fitted.encoder, columns=columns, known=known))
+    barred.fitted_ = replace(fitted, encoder=replace(fitted.encoder, columns=columns, full_schema=known))
     rows, rules = (
         studio.people(explainer, 6),
         ["debt <= 5000", "if housing == 'own' then debt <= 4000", "at most 2 changes"],
     )
-    with studio.asked(barred) as client:
+    with studio.connect(barred) as client:
         for audience, hidden in (("analyst", ["debt", "secret"]), ("applicant", ["debt", "secret", "housing"])):
             asked = {"rows": rows, "n": 2, "rules": rules, "audience": audience, "immutable": ["age"]}
             found = client.post("/explain", json=asked)
@@ -384,7 +384,7 @@ def test_no_rows_are_no_lines(client):
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(explainer):
-    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(body=1000))) as client:
+    with studio.connect(explainer, ServerSettings(limits=ServerLimits(body=1000))) as client:
         said = client.post("/explain", json={"rows": [{"memo": "x" * 2000}]})
         streamed = client.post("/explain", content=iter([b"x" * 400] * 5), headers={"content-type": "application/json"})
     for found in (said, streamed):
@@ -393,7 +393,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(explainer):
 
 
 def test_more_lines_than_a_request_may_have_are_refused(explainer):
-    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(rows=5))) as client:
+    with studio.connect(explainer, ServerSettings(limits=ServerLimits(rows=5))) as client:
         found = client.post("/explain", json={"rows": studio.people(explainer, 3), "n": 2})
     assert (found.status_code, found.json()["detail"]) == (
         413,
@@ -409,7 +409,7 @@ def test_a_client_that_asks_too_fast_is_told_when_to_come_again():
 
 
 def test_a_refusal_says_when_to_come_again(explainer):
-    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(rate=0.1, burst=2))) as client:
+    with studio.connect(explainer, ServerSettings(limits=ServerLimits(rate=0.1, burst=2))) as client:
         codes = [client.get("/health") for _ in range(3)]
     assert [found.status_code for found in codes] == [200, 200, 429]
     assert codes[2].headers["retry-after"] == "10"
@@ -425,7 +425,7 @@ def held(client) -> threading.Event:
 
 def test_a_full_queue_and_a_slow_answer_are_refused(explainer):
     (row,) = studio.people(explainer, 1)
-    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(seconds=0.3, waiting=1))) as client:
+    with studio.connect(explainer, ServerSettings(limits=ServerLimits(seconds=0.3, waiting=1))) as client:
         free = held(client)
         with ThreadPoolExecutor(1) as pool:
             slow = pool.submit(client.post, "/explain", json={"rows": [row]})
@@ -498,7 +498,7 @@ def test_a_link_from_another_site_opens_the_page_but_no_data(client):
 
 
 def test_with_a_token_only_those_who_hold_it_are_answered(explainer):
-    with studio.asked(explainer, ServerSettings(token=TOKEN)) as client:
+    with studio.connect(explainer, ServerSettings(token=TOKEN)) as client:
         assert client.get("/people").status_code == 401
         for wrong in ("Bearer", f"Bearer {TOKEN}x", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN[:-1]}"):
             assert client.get("/people", headers={"authorization": wrong}).status_code == 401
@@ -536,13 +536,13 @@ def test_nothing_of_anybody_is_logged_unless_asked_for(explainer, caplog):
     (row,) = studio.people(explainer, 1)
     secret = row | {"memo": "secret-memo"}
     caplog.set_level(logging.INFO, "tdce.serving")
-    with studio.asked(explainer) as client:
+    with studio.connect(explainer) as client:
         client.post("/predict", json={"rows": [secret]})
         client.post("/explain?who=secret-memo", json={"rows": [secret | {"housing": "secret-memo"}]})
     assert "POST /predict 200" in caplog.text
     assert "POST /explain 422" in caplog.text
     assert "secret-memo" not in caplog.text
-    with studio.asked(explainer, ServerSettings(log_values=True)) as client:
+    with studio.connect(explainer, ServerSettings(log_values=True)) as client:
         client.post("/predict", json={"rows": [secret]})
     assert "secret-memo" in caplog.text
 
@@ -591,7 +591,7 @@ def test_a_file_is_explained_as_the_command_line_does_it(client, explainer, tmp_
 
 def test_a_job_can_be_stopped_between_blocks(explainer, monkeypatch):
     monkeypatch.setattr("tdce.serving.jobs.BLOCK", 2)
-    with studio.asked(explainer) as client:
+    with studio.connect(explainer) as client:
         jobs, state = client.app.app.state.jobs, client.app.app.state
         free = held(client)
         name, _ = sent(client, lending.table(40, 3).to_csv(index=False).encode())
@@ -634,8 +634,8 @@ def test_what_is_wrong_with_a_file_is_named(client):
 def test_files_and_jobs_have_bounds(explainer):
     import gzip
 
-    bounds = ServerLimits(file=3000, file_rows=5, jobs=2)
-    with studio.asked(explainer, ServerSettings(bounds=bounds)) as client:
+    limits = ServerLimits(file=3000, file_rows=5, jobs=2)
+    with studio.connect(explainer, ServerSettings(limits=limits)) as client:
         many, large = lending.table(6).to_csv(index=False).encode(), b"x" * 4000
         bomb = gzip.compress(b"income,debt,housing,age\n" + b"1" * 100_000)
         assert len(bomb) < 3000
@@ -651,7 +651,7 @@ def test_files_and_jobs_have_bounds(explainer):
 
 
 def test_a_job_is_kept_for_a_while_only(explainer):
-    with studio.asked(explainer, ServerSettings(bounds=ServerLimits(job_seconds=0.2))) as client:
+    with studio.connect(explainer, ServerSettings(limits=ServerLimits(job_seconds=0.2))) as client:
         name = client.post("/jobs", json={}).json()["id"]
         for _ in range(100):
             if client.get(f"/jobs/{name}").status_code == 404:
@@ -667,7 +667,7 @@ def test_the_command_serves_on_this_machine_only_and_says_where(address, explain
     assert urlsplit(address).hostname == "127.0.0.1"
     rows = studio.people(explainer, 2)
     found = httpx.post(f"{address}explain", json={"rows": rows}).json()["lines"]
-    same_as_python(found, explainer.explain(frame_of(rows, explainer.fitted.encoder)))
+    same_as_python(found, explainer.explain(json_to_frame(rows, explainer.fitted.encoder)))
     assert "server" not in httpx.get(address).headers
 
 
@@ -705,7 +705,7 @@ def test_with_a_certificate_it_speaks_tls(artefact, tmp_path):
     words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=studio"]
     words += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)]
     subprocess.run(words, check=True, capture_output=True)
-    with studio.served(artefact, "--tls-cert", str(cert), "--tls-key", str(key)) as (address, _):
+    with studio.start_server(artefact, "--tls-cert", str(cert), "--tls-key", str(key)) as (address, _):
         assert address.startswith("https://127.0.0.1:")
         found = httpx.get(f"{address}health", verify=ssl.create_default_context(cafile=str(cert)), trust_env=False)
         assert found.json()["status"] == "ok"
@@ -713,7 +713,7 @@ def test_with_a_certificate_it_speaks_tls(artefact, tmp_path):
 
 def test_a_client_that_hangs_up_half_way_and_one_that_never_ends_harm_nobody(artefact, explainer):
     body = json.dumps({"rows": studio.people(explainer, 1)}).encode()
-    with studio.served(artefact) as (address, process):
+    with studio.start_server(artefact) as (address, process):
         place = urlsplit(address).hostname, urlsplit(address).port
         head = "POST /explain HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         for content in (body[:20], body):  # in the middle of the body, and before the answer
@@ -739,9 +739,9 @@ def _endless(place: tuple, head: str) -> bytes:
 def test_a_body_that_never_arrives_is_given_up(explainer):
     import anyio
 
-    from tdce.serving.app import app_of
+    from tdce.serving.app import make_app
 
-    app = app_of(explainer, ServerSettings(bounds=replace(ServerLimits(), body_seconds=0.2)))
+    app = make_app(explainer, ServerSettings(limits=replace(ServerLimits(), body_seconds=0.2)))
     sent = list[dict]()
 
     async def run() -> None:
@@ -764,7 +764,7 @@ def test_a_body_that_never_arrives_is_given_up(explainer):
 
 def test_headers_that_never_end_are_given_up(explainer):
     slow = replace(ServerLimits(), header_seconds=0.4)
-    with studio.asked(explainer, ServerSettings(bounds=slow)) as client:
+    with studio.connect(explainer, ServerSettings(limits=slow)) as client:
         host, port = client.base_url.host, client.base_url.port
         with socket.create_connection((host, port), timeout=20) as line:
             line.sendall(f"GET /health HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
@@ -784,7 +784,7 @@ def test_headers_that_never_end_are_given_up(explainer):
 
 
 def test_the_parts_of_an_answer_go_out_at_once():
-    with bound(ServerSettings(port=0)) as place:  # asyncio sets TCP_NODELAY only where the protocol is named
+    with bind_socket(ServerSettings(port=0)) as place:  # asyncio sets TCP_NODELAY only where the protocol is named
         assert place.proto == socket.IPPROTO_TCP
 
 
@@ -793,7 +793,7 @@ def pool(address: str, explainer: tdce.Explainer, clients: int) -> list[float]:
     import asyncio
 
     rows = studio.people(explainer, 20)
-    alone = explainer.explain(frame_of(rows, explainer.fitted.encoder)).to_frame()["score_after"].tolist()
+    alone = explainer.explain(json_to_frame(rows, explainer.fitted.encoder)).to_frame()["score_after"].tolist()
 
     async def everyone() -> list[float]:
         feasible = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
@@ -826,7 +826,7 @@ def test_a_person_with_many_changes_has_four_reasons():
     data = tdce.load("german")
     explainer = kept("german in short", lambda: german(data))
     refused = data.frame[(explainer.predict(data.frame) != data.favourable).to_numpy()].drop(columns=data.label)
-    with studio.asked(explainer) as client:
+    with studio.connect(explainer) as client:
         body = {"rows": json.loads(refused.head(3).to_json(orient="records")), "closeness": 0}
         lines = client.post("/explain", json=body).json()["lines"]
     assert max(len(line["changes"]) for line in lines) > 4

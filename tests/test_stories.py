@@ -58,14 +58,14 @@ def answers(explainer: tdce.Explainer, people: pd.DataFrame, laws: bool = True, 
     if not laws:
         asked, fitted = tdce.Explainer(progress="silent"), explainer.fitted
         columns = tuple(replace(each, column=knowing_nothing(each.column)) for each in fitted.encoder.columns)
-        asked.fitted_ = replace(fitted, encoder=replace(fitted.encoder, columns=columns, known=None), memo={})
+        asked.fitted_ = replace(fitted, encoder=replace(fitted.encoder, columns=columns, full_schema=None), memo={})
         explainer = asked
     return explainer.explain(people, closeness=0.9, **options).to_frame()
 
 
 def knowing_nothing(column: Column) -> Column:
     """Encoded as before: marks may be proposed like any number."""
-    return replace(column, proposed=column.marks) if column.marks else column.plain()
+    return replace(column, proposed=column.marks) if column.marks else column.unrestricted()
 
 
 def never_called(frame: pd.DataFrame) -> np.ndarray:

@@ -21,12 +21,12 @@ from tdce.methods import Guided, Question, Walk
 from tdce.models import Goals, Oracle, describe_goal
 from tdce.report import Catalogue
 from tdce.schema import FeasibleSet, Numeric
-from tdce.serving.json_rows import records
-from tdce.serving.lines import cells_of
-from tdce.serving.what_if import typical_of
+from tdce.serving.json_rows import frame_to_json
+from tdce.serving.lines import values_to_json
+from tdce.serving.what_if import rate_rows
 
-START = 0.5  # share of T to which the row is noised, if nobody asks for another
-STEPS = 40
+DEFAULT_START = 0.5  # share of T to which the row is noised, if nobody asks for another
+WALK_STEPS = 40
 
 Seen = list[tuple[int, Tensor]]  # the time, and the estimate of the clean row (1, width)
 
@@ -40,34 +40,34 @@ def reverse_walk(
     """What the walk believes at each step, from noise to the row that it ends with; features that may not change are
     the person's own all the way."""
     fitted = explainer.fitted
-    start, seed = START if question.closeness is None else 1 - question.closeness, question.seed
+    start, seed = DEFAULT_START if question.closeness is None else 1 - question.closeness, question.seed
     feasible = FeasibleSet.of(fitted.encoder, row, question.immutable, question.rules)
     goals = fitted.resolve_goals(question.target, question.threshold, feasible.own)
     seen, last = (
-        _guided(fitted, feasible, goals, start, seed) if fitted.guide else _told(fitted, feasible, goals, start, seed)
+        _guided_walk(fitted, feasible, goals, start, seed) if fitted.guide else _conditioned_walk(fitted, feasible, goals, start, seed)
     )
-    raw = np.concatenate([_on_grid(fitted, feasible, x) for _, x in seen] + [feasible.snap(last)])
+    raw = np.concatenate([_estimate_values(fitted, feasible, x) for _, x in seen] + [feasible.snap(last)])
     decision = Oracle(fitted.model)(raw, Goals(goals.kinds, goals.which.repeat(len(raw))))
     score = round_scores(goals.display_score(decision.score)).tolist()
-    typical = typical_of(fitted, raw, goals, feasible.own)
-    values, x = records(fitted.encoder.write(raw, pd.DataFrame(index=range(len(raw))))), feasible.x
-    places = [_places(fitted, each, x) for each in [x_0 for _, x_0 in seen] + [fitted.encoder.embed(raw[-1:]).float()]]
+    typical = rate_rows(fitted, raw, goals, feasible.own)
+    values, x = frame_to_json(fitted.encoder.write(raw, pd.DataFrame(index=range(len(raw))))), feasible.x
+    places = [_positions(fitted, each, x) for each in [x_0 for _, x_0 in seen] + [fitted.encoder.embed(raw[-1:]).float()]]
     frames = [
         {"t": t, "score": score[i], "plausibility": typical[i], "values": values[i], "places": places[i]}
         for i, t in enumerate([t for t, _ in seen] + [0])
     ]
     return {
         "algorithm": words.text("studio_walk_guided" if fitted.guide else "studio_walk_conditioned"),
-        "target": cells_of([describe_goal(goals.goal(0), fitted.labels)])[0],
+        "target": values_to_json([describe_goal(goals.goal(0), fitted.labels)])[0],
         "frames": frames[:-1],
         "returned": frames[-1],
         "met": bool(decision.met[-1]),
     }
 
 
-def _guided(fitted: Fitted, feasible: FeasibleSet, goals: Goals, start: float, seed: int) -> tuple[Seen, Tensor]:
+def _guided_walk(fitted: Fitted, feasible: FeasibleSet, goals: Goals, start: float, seed: int) -> tuple[Seen, Tensor]:
     """The walk of Algorithm 1."""
-    method = Guided(steps=STEPS).fit(fitted.task(feasible.immutable))
+    method = Guided(steps=WALK_STEPS).fit(fitted.task(feasible.immutable))
     whole = pad_rows(torch.zeros(1, dtype=torch.long))  # rows come in blocks, as everywhere
     x = feasible.x[whole]
     return _collect(method.walk(x, goals.take(whole), Noise(x, seed), start))
@@ -85,13 +85,13 @@ def _collect(walk: Walk) -> tuple[Seen, Tensor]:
 
 
 @torch.no_grad()
-def _told(fitted: Fitted, feasible: FeasibleSet, goals: Goals, start: float, seed: int) -> tuple[Seen, Tensor]:
+def _conditioned_walk(fitted: Fitted, feasible: FeasibleSet, goals: Goals, start: float, seed: int) -> tuple[Seen, Tensor]:
     """`TabularDiffusion.sample` from the noised row, with what may not change blended in."""
     diffusion, space = fitted.diffusion, fitted.encoder.space
     whole = pad_rows(torch.zeros(1, dtype=torch.long))
     x, y = feasible.x[whole], goals.target_class(Oracle(fitted.model).score(feasible.own)).repeat(len(whole))
     noise, mutable = Noise(x, seed), ~space.mask(feasible.immutable)
-    times, seen = diffusion.schedule.walk(start, STEPS), Seen()
+    times, seen = diffusion.schedule.walk(start, WALK_STEPS), Seen()
     x_t = diffusion.add_noise(x, times[0][0], noise) if times else x
     for t, s in times:
         x_0 = diffusion.denoise(x_t, t, y)
@@ -105,12 +105,12 @@ def _told(fitted: Fitted, feasible: FeasibleSet, goals: Goals, start: float, see
     return [*seen, (0, last)], last
 
 
-def _on_grid(fitted: Fitted, feasible: FeasibleSet, x_0: Tensor) -> Floats:
+def _estimate_values(fitted: Fitted, feasible: FeasibleSet, x_0: Tensor) -> Floats:
     """(1, features) the estimate as values; on its way it need keep no rule."""
     return np.where(feasible.frozen, feasible.own, fitted.encoder.unembed(x_0))
 
 
-def _places(fitted: Fitted, x_0: Tensor, x: Tensor) -> dict[str, float]:
+def _positions(fitted: Fitted, x_0: Tensor, x: Tensor) -> dict[str, float]:
     """Of each feature, one number to draw."""
     encoder, space = fitted.encoder, fitted.encoder.space
     below = encoder.range_share(space.split(x_0)[0])[0]

@@ -15,9 +15,9 @@ from tdce.methods import Question
 from tdce.models import Goals, Oracle
 from tdce.report import PlainNames, Speaker, SpokenNames, mentions, note_text
 from tdce.schema import ConstraintSet, Encoder, FeasibleSet
-from tdce.serving.descriptions import described
+from tdce.serving.descriptions import describe_column
 from tdce.serving.json_rows import number
-from tdce.serving.lines import cells_of, distances, speaker_of
+from tdce.serving.lines import values_to_json, distances, make_speaker
 
 
 def what_if(
@@ -29,7 +29,7 @@ def what_if(
     language: Any = "en",
 ) -> dict[str, Any]:
     """Score, decision and plausibility of a row with other values, and the constraints that these break."""
-    speaker, whole = speaker_of(explainer.schema, language, audience), audience == "program"
+    speaker, whole = make_speaker(explainer.schema, language, audience), audience == "program"
     barred = () if whole else [name for name in explainer.schema.names if not speaker.may_name(name)]
     fitted = explainer.fitted
     encoder, schema = fitted.encoder, explainer.schema
@@ -47,8 +47,8 @@ def what_if(
         "score_before": float(before[0]),
         "score_after": float(after[0]),
         "met": bool(decision.met[1]),
-        "prediction": cells_of([prediction])[0],
-        "plausibility": typical_of(fitted, raw, goals, own)[0],
+        "prediction": values_to_json([prediction])[0],
+        "plausibility": rate_rows(fitted, raw, goals, own)[0],
         "distance": float(distances(encoder, own, raw[:, None])[0, 0]),
         "broken": _unnamed(_broken(texts_of, feasible.constraints, raw, own), barred, speaker),
         "unusual": _unnamed([*_broken([*map(str, soft)], ConstraintSet.soft(schema.laws, schema.features), raw, own),
@@ -59,7 +59,7 @@ def what_if(
     }  # fmt: skip
 
 
-def typical_of(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[float | None]:
+def rate_rows(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[float | None]:
     """How plausible rows are in the class that is wanted for one person."""
     if len(fitted.energy_quantiles) == 0:
         return [None] * len(raw)
@@ -98,7 +98,7 @@ def _not_allowed(feasible: FeasibleSet, raw: Floats, speaker: Speaker, whole: bo
             hidden = True
             continue
         name, value = column.name if whole else speaker.title(column.name), column.cells(raw[:, i])[0]
-        places = {"column": name, "known": described(column, speaker)}
+        places = {"column": name, "known": describe_column(column, speaker)}
         if column.immutable:
             said.append(speaker.text("studio_may_not_change", column=name))
         elif value is None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tdce._core import deterministic as products
+from tdce._core import deterministic
 from tdce._core.network import linear
 
 
@@ -17,7 +17,7 @@ def rows(n: int, width: int, seed: int = 0, dtype: torch.dtype = torch.float32) 
 @pytest.fixture(params=["padded", "exact"])
 def way(request, monkeypatch) -> str:
     """Both ways, whatever this machine needs."""
-    monkeypatch.setattr(products, "independent", lambda *_: request.param == "padded")
+    monkeypatch.setattr(deterministic, "is_batch_independent", lambda *_: request.param == "padded")
     return request.param
 
 
@@ -28,20 +28,20 @@ def test_a_product_is_a_product(way, n, inner, outer, dtype):
     left, right = rows(n, inner, dtype=dtype), rows(inner, outer, seed=1, dtype=dtype)
     expected = (left.double()[:, :, None] * right.double()).sum(dim=1)
     tolerance = 3e-5 if dtype == torch.float32 else 1e-11
-    torch.testing.assert_close(products.product(left, right).double(), expected, rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(deterministic.product(left, right).double(), expected, rtol=tolerance, atol=tolerance)
 
 
 def test_no_rows_no_columns_and_no_inner_width(way):
-    assert products.product(torch.zeros(0, 3), torch.zeros(3, 2)).shape == (0, 2)
-    assert products.product(torch.zeros(4, 3), torch.zeros(3, 0)).shape == (4, 0)
-    assert torch.equal(products.product(torch.zeros(4, 0), torch.zeros(0, 2)), torch.zeros(4, 2))
+    assert deterministic.product(torch.zeros(0, 3), torch.zeros(3, 2)).shape == (0, 2)
+    assert deterministic.product(torch.zeros(4, 3), torch.zeros(3, 0)).shape == (4, 0)
+    assert torch.equal(deterministic.product(torch.zeros(4, 0), torch.zeros(0, 2)), torch.zeros(4, 2))
 
 
 def test_an_exact_product_rounds_once_and_never_again():
     """The second route: fractions. Both sides become whole multiples of a power of two, of 25 bits for 5 numbers."""
     left, right = rows(4, 5), rows(5, 3, seed=1)
     bits = (53 - 3) // 2
-    found = products.exact_product(left.double(), right.double())
+    found = deterministic.exact_product(left.double(), right.double())
 
     def unit(values: list[float]) -> Fraction:
         largest = max(abs(v) for v in values)
@@ -59,22 +59,24 @@ def test_an_exact_product_rounds_once_and_never_again():
 def test_an_exact_product_is_the_same_in_any_order_of_the_sum(inner):
     left, right = rows(70, inner, seed=2), rows(inner, 5, seed=3)
     order = torch.randperm(inner, generator=torch.Generator().manual_seed(4))
-    assert torch.equal(products.exact_product(left, right), products.exact_product(left[:, order], right[order]))
+    assert torch.equal(
+        deterministic.exact_product(left, right), deterministic.exact_product(left[:, order], right[order])
+    )
 
 
 def test_a_row_has_the_same_bits_alone_turned_round_and_in_parts(way):
     for inner, outer in [(1, 2), (5, 3), (7, 7), (13, 2), (40, 5), (107, 256), (304, 32)]:
         many, matrix = rows(1100, inner), rows(inner, outer, seed=1)
-        whole = products.product(many, matrix)
-        assert torch.equal(products.product(many.flip(0), matrix).flip(0), whole)
+        whole = deterministic.product(many, matrix)
+        assert torch.equal(deterministic.product(many.flip(0), matrix).flip(0), whole)
         for part in (slice(0, 1), slice(1099, 1100), slice(3, 66), slice(100, 1000)):
-            assert torch.equal(products.product(many[part], matrix), whole[part]), (inner, outer, part)
+            assert torch.equal(deterministic.product(many[part], matrix), whole[part]), (inner, outer, part)
 
 
 def test_what_padding_does_not_make_independent_goes_the_exact_way(monkeypatch):
     many, matrix = rows(10, 6), rows(6, 4, seed=1)
-    monkeypatch.setattr(products, "independent", lambda *_: False)
-    assert torch.equal(products.product(many, matrix), products.exact_product(many, matrix))
+    monkeypatch.setattr(deterministic, "is_batch_independent", lambda *_: False)
+    assert torch.equal(deterministic.product(many, matrix), deterministic.exact_product(many, matrix))
 
 
 def test_the_trial_notices_a_product_that_depends_on_the_place(monkeypatch):
@@ -85,7 +87,7 @@ def test_the_trial_notices_a_product_that_depends_on_the_place(monkeypatch):
         out[-1] = (left[-1][:, None] * right).flip(0).sum(dim=0)
         return out
 
-    trial = products.independent.__wrapped__
+    trial = deterministic.is_batch_independent.__wrapped__
     monkeypatch.setattr(torch.Tensor, "__matmul__", odd)
     assert trial(32, 32, torch.float64, True) is False
 
@@ -102,14 +104,14 @@ def test_the_gradient_goes_through_the_same_products(way):
 
 def test_distances_and_the_nearest_by_hand():
     others = torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 0.0], [6.0, 8.0]])
-    away = products.squared_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others)
-    assert (away * products.TIE).tolist() == [[0, 25, 0, 100], [25, 0, 25, 25]]
-    found = products.find_nearest(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others, 4)
+    away = deterministic.squared_distances(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others)
+    assert (away * deterministic.DISTANCE_UNIT).tolist() == [[0, 25, 0, 100], [25, 0, 25, 25]]
+    found = deterministic.find_nearest(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), others, 4)
     assert found.tolist() == [[0, 2, 1, 3], [1, 0, 2, 3]]  # of equally near ones the earlier
-    assert products.find_nearest(torch.zeros(0, 2), others, 2).shape == (0, 2)
+    assert deterministic.find_nearest(torch.zeros(0, 2), others, 2).shape == (0, 2)
 
 
 def test_distances_by_cdist():
     a, b = rows(300, 9), rows(50, 9, seed=1)
-    found = products.squared_distances(a, b) * products.TIE
+    found = deterministic.squared_distances(a, b) * deterministic.DISTANCE_UNIT
     torch.testing.assert_close(found, torch.cdist(a.double(), b.double()) ** 2, rtol=1e-4, atol=1e-4)

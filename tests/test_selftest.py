@@ -13,7 +13,7 @@ import pytest
 from fits import SHORT
 
 import tdce
-from tdce._core.selftest import OTHERS
+from tdce._core.selftest import OTHER_PROCESSORS
 
 ASK = """
 import sys, pandas as pd, tdce
@@ -53,9 +53,9 @@ def asked(tmp_path_factory) -> tuple[Path, pd.DataFrame]:
 
 
 TOGETHER = {  # a process each, which imports torch, and the methods that it asks: those that train nothing of their own
-    (OTHERS[0], OTHERS[2]): ("wachter", "face"),
-    (OTHERS[1], OTHERS[3]): ("guided", "nice"),
-    OTHERS[4:]: ("guided_literal",),
+    (OTHER_PROCESSORS[0], OTHER_PROCESSORS[2]): ("wachter", "face"),
+    (OTHER_PROCESSORS[1], OTHER_PROCESSORS[3]): ("guided", "nice"),
+    OTHER_PROCESSORS[4:]: ("guided_literal",),
 }
 
 

@@ -72,16 +72,16 @@ def full() -> pd.DataFrame:
 
 def test_everything_is_found_and_nothing_else() -> None:
     assert said(full()) == [
-        "'customer' is a row number: carried through, not learned; to learn it: learn=['customer'] or --learn customer",
-        "'account_id' looks like an id: a different whole number in every row: carried through, not learned; "
+        "'customer' is a row number: passed through, not learned; to learn it: learn=['customer'] or --learn customer",
+        "'account_id' looks like an id: a different whole number in every row: passed through, not learned; "
         "to learn it: learn=['account_id'] or --learn account_id",
-        "'opened' looks like an id: a whole number that increases from row to row: carried through, not learned; "
+        "'opened' looks like an id: a whole number that increases from row to row: passed through, not learned; "
         "to learn it: learn=['opened'] or --learn opened",
-        "'iban' looks like an id: 600 different values in 600 rows: carried through, not learned; "
+        "'iban' looks like an id: 600 different values in 600 rows: passed through, not learned; "
         "to learn it: learn=['iban'] or --learn iban",
-        f"'since' holds dates as text, such as {full()['since'][0]}: carried through, not learned; "
+        f"'since' holds dates as text, such as {full()['since'][0]}: passed through, not learned; "
         "to learn them, turn them into numbers, e.g. days before today",
-        "'remark' holds free text: carried through, not learned; "
+        "'remark' holds free text: passed through, not learned; "
         "to learn its 600 texts as categories: learn=['remark'] or --learn remark",
         "'due' holds dates as text, such as 2024-01-31, and is learned as categories; "
         "turn them into numbers, e.g. days before today",
@@ -164,15 +164,15 @@ def test_texts_that_are_no_categories() -> None:
     z = np.arange(1200) % 7
     code = pd.DataFrame({"code": [f"k{i % 1100}" for i in range(1200)], "z": z})
     assert list(find_pass_through(code).values()) == [
-        "'code' has 1,100 different values: carried through, not learned; to learn it, group its values"
+        "'code' has 1,100 different values: passed through, not learned; to learn it, group its values"
     ]
     with pytest.raises(
-        InputError, match="'code' has 1,100 different values in 1,200 rows and looks like an identifier"
+        InputError, match="'code' has 1,100 distinct values in 1,200 rows and looks like an identifier"
     ):
         Schema.infer(code, learn=["code"])
     long = pd.DataFrame({"iban": [f"{10**18 + i}" for i in range(1200)], "z": z})  # too long for a number
     assert list(find_pass_through(long)) == ["iban"]
-    with pytest.raises(InputError, match="'income' has 1,200 different values"):  # numbers that were read as text
+    with pytest.raises(InputError, match="'income' has 1,200 distinct values"):  # numbers that were read as text
         Schema.infer(pd.DataFrame({"income": [f"{i}.5" for i in range(1200)], "z": z}))
     assert find_pass_through(code.head(40)) == {}  # a few texts are categories
     assert find_pass_through(code.head(400).astype({"code": "category"})) == {}  # and so is what is said to be
@@ -286,7 +286,7 @@ def test_what_cannot_be_changed_says_the_way_out() -> None:
         schema.change("x", kind="code")
     with pytest.raises(InputError, match="unknown setting 'low'"):
         schema.change("word", low=3)
-    with pytest.raises(InputError, match="'x' has 1,001 different numbers, too many for categories"):
+    with pytest.raises(InputError, match="'x' has 1,001 distinct numbers, too many for categories"):
         Schema.infer(pd.DataFrame({"x": range(1001)}), categorical=["x"])
 
 
@@ -322,7 +322,8 @@ def test_fit_keeps_them_and_says_them_only_if_asked(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     frame = lending.table(200).assign(customer=range(200))
-    explainer = tdce.Explainer(hidden=8, steps=2, plans=replace(SHORT, sampling=SamplingPlan(32, 1024, 2)), progress="silent").fit(frame, label="decision")
+    plans = replace(SHORT, sampling=SamplingPlan(32, 1024, 2))
+    explainer = tdce.Explainer(hidden=8, steps=2, plans=plans, progress="silent").fit(frame, label="decision")
     assert [line[:20] for line in explainer.hints] == ["'customer' is a row ", "'age' looks like a p"]
     assert capsys.readouterr().err == ""
     assert explainer.schema.names == ("income", "debt", "housing", "age")
@@ -356,7 +357,7 @@ def test_an_id_comes_back_and_codes_stay_codes_on_the_command_line(
 
     out = run("fit", "loans.csv", "--label", "decision", "--favourable", "yes", "--categorical", "job",
               "--immutable", "age", "--out", "a.tdce")  # fmt: skip
-    assert "Hint: 'customer' is a row number: carried through, not learned" in out
+    assert "Hint: 'customer' is a row number: passed through, not learned" in out
     assert "protected" not in out
     rows = frame.drop(columns="decision").head(40)
     rows.to_csv("rows.csv", index=False)
