@@ -93,7 +93,9 @@ def tasks(bench: Bench):
     began = time.process_time()
     x, x_cf = search_answers(fitted, DiffusionSearch(), bench.seed, TrainingPlans(), Progress("silent"))
     middle = time.process_time()
-    network = Proposer.fit(plain.space, x, x_cf, DiffusionSearch().closeness, bench.seed, Progress("silent"))
+    network = Proposer.fit(
+        plain.space, x, x_cf, DiffusionSearch().closeness, bench.seed, Progress("silent"), TrainingPlans().amortised
+    )
     print(f"{bench.name}: {len(x)} synthetic rows answered in {middle - began:.0f} s, learned in "
           f"{time.process_time() - middle:.0f} s, {len(network.sets)} sets", flush=True)  # fmt: skip
     yield "amortised", replace(bench.task("no"), proposals=Proposals(network, goal, {}))

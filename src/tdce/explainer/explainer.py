@@ -231,8 +231,8 @@ class Explainer:
         target : optional
             The wanted label (default: the favourable one, or the other of two classes), or a goal: `AtLeast("good",
             0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`. For a predicted number: `Range(620, 680)`,
-            `Range(high=8)`, `Change(500)`, `Change(share=-0.1)`. For a model with several outputs: a mapping, `{"approve": "yes",
-            "rate": Range(high=8)}`. Or a list with one of these per row.
+            `Range(high=8)`, `Change(500)`, `Change(share=-0.1)`. For a model with several outputs: a mapping,
+            `{"approve": "yes", "rate": Range(high=8)}`. Or a list with one of these per row.
         n : int, default 1
             Number of options per row, at most 100.
         immutable : list of column names, optional

@@ -211,8 +211,8 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
         raise InputError(f"the label {label!r} holds {type(cells[odd]).__name__} ({show(cells[odd], spell=str)}) in "
                          f"row {column.index[odd]!r}; text, numbers or yes/no are needed")  # fmt: skip
     keys = [(isinstance(cell, bool), cell) for cell in cells]  # True equals 1, but is another class
-    known: dict[tuple[bool, Value], None] = dict.fromkeys(keys)
-    classes = sort_values([value for _, value in known])
+    distinct: dict[tuple[bool, Value], None] = dict.fromkeys(keys)
+    classes = sort_values([value for _, value in distinct])
     if isinstance(column.dtype, pd.CategoricalDtype):
         order = {plain(value): i for i, value in enumerate(column.cat.categories)}
         classes = tuple(sorted(classes, key=order.__getitem__))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tdce._core import Flags, Floats, Positions, same
 from tdce.metrics import overlap
