@@ -562,7 +562,7 @@ def test_another_kind_of_column_keeps_the_words_that_fit():
     ("words", "message"),
     [
         ("label", "words 'label' must be a mapping with some of label, unit, format, values, verb, seen_by, named"),
-        ({"lable": "x"}, "words have 'lable', which is not known; known: label, unit"),
+        ({"lable": "x"}, "words have an unknown key 'lable'; known: label, unit"),
         ({"label": 3}, "label 3 must be a text of one line, or a text for each language"),
         ({"label": {}}, "label {} must be a text"),
         ({"label": {"en": ""}}, "must be a text"),
@@ -643,7 +643,7 @@ def test_another_language_is_a_file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("language", ["xx", "", "english", "../en", None, 3, "EN"])
 def test_an_unknown_language_is_named_with_those_that_are_known(language):
-    with pytest.raises(InputError, match=r"language is .*; known: de, en"):
+    with pytest.raises(InputError, match=r"language is .* known: de, en"):
         Speaker.of(LOAN, language)
 
 
