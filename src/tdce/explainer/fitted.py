@@ -128,8 +128,8 @@ class Fitted:
     def class_numbers(self, table: pd.DataFrame) -> Positions:
         """(rows,) of the table's label column."""
         if self.label not in table.columns:
-            known = f"{suggest(self.label, table.columns)}the table has: {listing(table.columns)}"
-            raise InputError(f"there is no label column {show(self.label)}; {known}")
+            choices = f"{suggest(self.label, table.columns)}the table has: {listing(table.columns)}"
+            raise InputError(f"there is no label column {show(self.label)}; {choices}")
         cells = [plain(cell) for cell in table[self.label]]
         known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is another class
         for cell in cells:

@@ -194,8 +194,8 @@ def learned_diffusion(
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
     """Class numbers (n,) and the classes that they mean."""
     if not isinstance(label, Hashable) or label not in frame.columns:
-        known = f"{suggest(label, frame.columns)}the table has: {listing(frame.columns)}"
-        raise InputError(f"there is no label column {show(label)}; {known}")
+        choices = f"{suggest(label, frame.columns)}the table has: {listing(frame.columns)}"
+        raise InputError(f"there is no label column {show(label)}; {choices}")
     column = frame[label]
     if isinstance(column, pd.DataFrame):
         raise InputError(f"the label column {label!r} appears twice; rename or drop one of them")
