@@ -13,7 +13,7 @@ import pytest
 import tdce
 from tdce import InputError
 from tdce._core.progress import Progress
-from tdce.explainer.evaluation import PAPER, MetricReference, evaluate
+from tdce.explainer.evaluation import PAPER, MetricReference
 from tdce.explainer.explainer import Explainer
 from tdce.methods.baselines.wachter import Wachter
 from tdce.methods.refine import Refined
@@ -223,7 +223,7 @@ def test_cells_of_which_nothing_is_known_are_measured_again_and_others_are_named
 def test_a_fitted_explainer_of_other_settings_is_not_used_again(tmp_path, monkeypatch):
     fitted = []
 
-    def fit(explainer, *_):
+    def fit(explainer, *_, **__):
         fitted.append(explainer.steps)
         explainer.fitted_ = None
         return explainer
