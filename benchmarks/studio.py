@@ -28,7 +28,7 @@ import numpy as np
 
 import tdce
 from tdce.report import languages
-from tdce.serving.i18n import words_of
+from tdce.serving.i18n import page_words
 
 STATIC = Path(tdce.__file__).parent / "serving/static"
 PEOPLE = 20  # distinct
@@ -131,7 +131,7 @@ def weights() -> None:
             total += size
             print(f"| {path.name} | {size[0]:,} | {size[1]:,} |")
     for language in languages():
-        content = json.dumps(words_of(language), ensure_ascii=False).encode()
+        content = json.dumps(page_words(language), ensure_ascii=False).encode()
         print(f"| words, {language} | {len(content):,} | {len(gzip.compress(content)):,} |")
     print(f"| **all pages** | **{total[0]:,}** | **{total[1]:,}** |")
 

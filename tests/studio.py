@@ -17,26 +17,26 @@ import pandas as pd
 import uvicorn
 
 import tdce
-from tdce.serving.app import app_of
-from tdce.serving.server import bound, config_of
+from tdce.serving.app import make_app
+from tdce.serving.server import bind_socket, make_config
 from tdce.serving.settings import ServerSettings
 
 
 @contextmanager
-def asked(
-    explainer: tdce.Explainer, setting: ServerSettings | None = None, rows: pd.DataFrame | None = None
+def connect(
+    explainer: tdce.Explainer, settings: ServerSettings | None = None, rows: pd.DataFrame | None = None
 ) -> Iterator[httpx.Client]:
     """A client of a server in a thread of this process, which ends with it; `client.app` is the app."""
-    app = app_of(explainer, setting, rows)
-    with bound(ServerSettings(port=0)) as place:
-        server = uvicorn.Server(config_of(app, setting or ServerSettings()))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [place]})
+    app = make_app(explainer, settings, rows)
+    with bind_socket(ServerSettings(port=0)) as listener:
+        server = uvicorn.Server(make_config(app, settings or ServerSettings()))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
             while not server.started:
                 assert thread.is_alive(), "the server did not start"
                 time.sleep(0.005)
-            address = f"http://127.0.0.1:{place.getsockname()[1]}"
+            address = f"http://127.0.0.1:{listener.getsockname()[1]}"
             with httpx.Client(base_url=address, timeout=60, trust_env=False) as client:
                 client.app = app  # type: ignore[attr-defined]
                 yield client
@@ -51,7 +51,7 @@ def people(explainer: tdce.Explainer, count: int, seed: int = 1) -> list[dict[st
 
 
 @contextmanager
-def served(path: Path, *words: str, **env: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def start_server(path: Path, *words: str, **env: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address of a server in a process of its own, stopped at the end."""
     command = [sys.executable, "-m", "tdce", "serve", str(path), "--port", "0", *words]
     process = subprocess.Popen(

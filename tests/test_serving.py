@@ -1,5 +1,6 @@
 """The HTTP API: the answers of Python, to the bit; its limits; who may ask; and files."""
 
+import asyncio
 import json
 import logging
 import shutil
@@ -26,6 +27,7 @@ from fits import kept
 import tdce
 from tdce import InputError
 from tdce.datasets.files import read_table
+from tdce.methods import Question
 from tdce.serving.json_rows import json_to_frame
 from tdce.serving.middleware import RateLimiter
 from tdce.serving.queue import ExplainQueue
@@ -112,15 +114,15 @@ def test_requests_that_wait_together_get_the_answers_that_each_gets_alone(explai
     rows = json.loads(rows.to_json(orient="records"))
     assert len(rows) == 6
     frames = [json_to_frame([row], encoder) for row in rows]
-    asked = [{"n": 1}, {"n": 1}, {"n": 2}, {"n": 1}, {"n": 1}, {"n": 1, "rules": ["income >"]}]
+    questions = [{"n": 1}, {"n": 1}, {"n": 2}, {"n": 1}, {"n": 1}, {"n": 1, "rules": ["income >"]}]
     calls = list[tuple[int, int]]()
     queue = ExplainQueue(explainer, 100, lambda requests, rows: calls.append((requests, rows)))
     try:
         held = threading.Event()
         queue.run(held.wait)  # so that all of them wait
-        results = [queue.explain(frame, question) for frame, question in zip(frames, asked, strict=True)]
+        results = [queue.explain(frame, Question(**each)) for frame, each in zip(frames, questions, strict=True)]
         held.set()
-        for frame, question, result in zip(frames[:5], asked, results, strict=False):
+        for frame, question, result in zip(frames[:5], questions, results, strict=False):
             alone, found = explainer.explain(frame, **question), result.result(60)
             pd.testing.assert_frame_equal(found.to_frame(), alone.to_frame(), check_exact=True)
             assert found.changes().equals(alone.changes())
@@ -131,22 +133,22 @@ def test_requests_that_wait_together_get_the_answers_that_each_gets_alone(explai
     assert sorted(calls) == [(1, 1), (1, 1), (4, 4)]
 
 
-def test_no_ticket_is_lost_while_others_are_taken(explainer):
-    """Many threads hand in tickets of two kinds while the desk takes them out; every one is answered."""
+def test_no_request_is_lost_while_others_are_taken(explainer):
+    """Many threads send requests of two kinds while they are taken from the queue; every one is answered."""
     rows = json_to_frame(studio.people(explainer, 1), explainer.fitted.encoder)
     answer = explainer.explain(rows)
     quick = lending.explainer()
-    quick.explain = lambda frame, **question: replace(  # type: ignore[method-assign]
+    quick.ask = lambda frame, question, ensemble=None: replace(  # type: ignore[method-assign]
         answer, rows=frame, written=pd.concat([answer.written] * len(frame)),
-        found=answer.explanation.take(np.zeros(len(frame), dtype=np.int64)),
+        explanation=answer.explanation.take(np.zeros(len(frame), dtype=np.int64)),
         target=answer.target.repeat(len(frame)), wanted=answer.wanted.repeat(len(frame)),
         goals=answer.goals.take(torch.zeros(len(frame), dtype=torch.long)),
     )  # fmt: skip
     queue = ExplainQueue(quick, 100_000)
     try:
         with ThreadPoolExecutor(8) as pool:
-            tickets = list(pool.map(lambda i: queue.explain(rows, {"seed": i % 2}), range(2000)))
-        assert all(len(ticket.result(60)) == 1 for ticket in tickets)
+            results = list(pool.map(lambda i: queue.explain(rows, Question(seed=i % 2)), range(2000)))
+        assert all(len(result.result(60)) == 1 for result in results)
     finally:
         queue.close()
 
@@ -159,7 +161,7 @@ def test_one_wrong_row_spoils_no_other_request(explainer):
     try:
         held = threading.Event()
         queue.run(held.wait)
-        first, second = queue.explain(good, {}), queue.explain(bad, {})
+        first, second = queue.explain(good, Question()), queue.explain(bad, Question())
         held.set()
         assert first.result(60).lines == explainer.explain(good).lines
         with pytest.raises(InputError, match="'housing' has category 'boat' in row 0, not seen in fit"):
@@ -174,7 +176,7 @@ def test_what_is_dropped_before_its_turn_is_never_computed(explainer):
     try:
         held = threading.Event()
         queue.run(held.wait)
-        dropped = queue.explain(json_to_frame(studio.people(explainer, 1), explainer.fitted.encoder), {})
+        dropped = queue.explain(json_to_frame(studio.people(explainer, 1), explainer.fitted.encoder), Question())
         assert dropped.cancel()
         held.set()
         queue.run(lambda: None).result(60)
@@ -384,7 +386,7 @@ def test_no_rows_are_no_lines(client):
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(explainer):
-    with studio.connect(explainer, ServerSettings(limits=ServerLimits(body=1000))) as client:
+    with studio.connect(explainer, ServerSettings(limits=ServerLimits(body_bytes=1000))) as client:
         said = client.post("/explain", json={"rows": [{"memo": "x" * 2000}]})
         streamed = client.post("/explain", content=iter([b"x" * 400] * 5), headers={"content-type": "application/json"})
     for found in (said, streamed):
@@ -416,7 +418,7 @@ def test_a_refusal_says_when_to_come_again(explainer):
 
 
 def held(client) -> threading.Event:
-    """The desk is busy until this is set."""
+    """The thread that explains is busy until this is set."""
     begun, event = threading.Event(), threading.Event()
     client.app.app.state.queue.run(lambda: (begun.set(), event.wait()))
     assert begun.wait(30)
@@ -425,7 +427,7 @@ def held(client) -> threading.Event:
 
 def test_a_full_queue_and_a_slow_answer_are_refused(explainer):
     (row,) = studio.people(explainer, 1)
-    with studio.connect(explainer, ServerSettings(limits=ServerLimits(seconds=0.3, waiting=1))) as client:
+    with studio.connect(explainer, ServerSettings(limits=ServerLimits(answer_seconds=0.3, queued_rows=1))) as client:
         free = held(client)
         with ThreadPoolExecutor(1) as pool:
             slow = pool.submit(client.post, "/explain", json={"rows": [row]})
@@ -433,7 +435,7 @@ def test_a_full_queue_and_a_slow_answer_are_refused(explainer):
                 time.sleep(0.01)
             full = client.post("/explain", json={"rows": [row]})
             assert (full.status_code, full.headers["retry-after"]) == (503, "5")
-            assert full.json()["detail"] == "too many rows wait for an answer; try again in a few seconds"
+            assert full.json()["detail"] == "too many rows are waiting for an answer; try again in a few seconds"
             assert slow.result(30).status_code == 503
             assert slow.result(30).json()["detail"].startswith("there was no answer within 0.3 seconds")
         free.set()
@@ -461,6 +463,29 @@ def test_every_answer_has_the_headers_of_a_careful_server(client):
 )  # fmt: skip
 def test_a_foreign_name_that_leads_here_is_refused(client, host, status):
     assert client.get("/people", headers={"host": host}).status_code == status
+
+
+@pytest.mark.parametrize("hosts", [["127.0.0.1", "evil.example"], ["evil.example", "127.0.0.1"], ["127.0.0.1"] * 2, []])
+def test_a_request_with_two_host_headers_or_none_is_refused(client, hosts):
+    """By the middleware, also where the server before it lets them pass."""
+    headers = [(b"host", host.encode()) for host in hosts]
+    scope = {
+        "type": "http", "method": "GET", "path": "/people", "headers": headers, "query_string": b"",
+        "client": ("127.0.0.1", 1),
+    }  # fmt: skip
+    sent = list[dict]()
+
+    async def ask() -> None:
+        async def receive():
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            sent.append(message)
+
+        await client.app(scope, receive, send)
+
+    asyncio.run(ask())
+    assert sent[0]["status"] == 421
 
 
 @pytest.mark.parametrize(
@@ -526,8 +551,8 @@ def test_a_server_that_others_can_reach_needs_a_token_and_tls(settings, words):
 
 
 def test_a_server_beyond_this_machine_knows_only_its_own_names():
-    setting = ServerSettings(host="192.0.2.1", names=("tdce.example",), token=TOKEN, insecure=True)
-    assert [setting.known(name) for name in ("192.0.2.1", "TDCE.example", "localhost", "other.example")] == [
+    settings = ServerSettings(host="192.0.2.1", names=("tdce.example",), token=TOKEN, insecure=True)
+    assert [settings.accepts_host(name) for name in ("192.0.2.1", "TDCE.example", "localhost", "other.example")] == [
         True, True, False, False,
     ]  # fmt: skip
 
@@ -569,7 +594,7 @@ def sent(client, content: bytes, kind: str = "text/csv", **question):
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".parquet"])
 def test_a_file_is_explained_as_the_command_line_does_it(client, explainer, tmp_path, ending, monkeypatch):
-    monkeypatch.setattr("tdce.serving.jobs.BLOCK", 4)
+    monkeypatch.setattr("tdce.serving.jobs.JOB_BLOCK_ROWS", 4)
     path, out = tmp_path / f"rows{ending}", tmp_path / "out.csv"
     from tdce.datasets.files import write_table
 
@@ -590,7 +615,7 @@ def test_a_file_is_explained_as_the_command_line_does_it(client, explainer, tmp_
 
 
 def test_a_job_can_be_stopped_between_blocks(explainer, monkeypatch):
-    monkeypatch.setattr("tdce.serving.jobs.BLOCK", 2)
+    monkeypatch.setattr("tdce.serving.jobs.JOB_BLOCK_ROWS", 2)
     with studio.connect(explainer) as client:
         jobs, state = client.app.app.state.jobs, client.app.app.state
         free = held(client)
@@ -634,14 +659,14 @@ def test_what_is_wrong_with_a_file_is_named(client):
 def test_files_and_jobs_have_bounds(explainer):
     import gzip
 
-    limits = ServerLimits(file=3000, file_rows=5, jobs=2)
+    limits = ServerLimits(file_bytes=3000, file_rows=5, jobs=2)
     with studio.connect(explainer, ServerSettings(limits=limits)) as client:
         many, large = lending.table(6).to_csv(index=False).encode(), b"x" * 4000
         bomb = gzip.compress(b"income,debt,housing,age\n" + b"1" * 100_000)
         assert len(bomb) < 3000
         name, found = sent(client, many)
         assert (found.status_code, found.json()["detail"]) == (
-            413, "the file has 6 rows; at most 5 are explained here",
+            413, "the file has 6 rows; at most 5 are accepted",
         )  # fmt: skip
         for content, kind in ((large, "text/csv"), (iter([large[:1000]] * 4), "text/csv"), (bomb, "application/gzip")):
             found = client.put(f"/jobs/{name}/rows", content=content, headers={"content-type": kind})
@@ -789,15 +814,13 @@ def test_the_parts_of_an_answer_go_out_at_once():
 
 
 def pool(address: str, explainer: tdce.Explainer, clients: int) -> list[float]:
-    """So many clients at once, each with a connection of its own; the seconds of each. Every answer is checked."""
-    import asyncio
-
+    """This many clients at once, each with a connection of its own; the seconds of each. Every answer is checked."""
     rows = studio.people(explainer, 20)
     alone = explainer.explain(json_to_frame(rows, explainer.fitted.encoder)).to_frame()["score_after"].tolist()
 
     async def everyone() -> list[float]:
-        feasible = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
-        async with httpx.AsyncClient(timeout=300, feasible=feasible, trust_env=False) as client:
+        limits = httpx.Limits(max_connections=clients, max_keepalive_connections=0)
+        async with httpx.AsyncClient(timeout=300, limits=limits, trust_env=False) as client:
 
             async def ask(i: int) -> float:
                 began = time.monotonic()
@@ -833,6 +856,6 @@ def test_a_person_with_many_changes_has_four_reasons():
     assert {len(line["reasons"]) for line in lines if len(line["changes"]) > 4} == {4}
 
 
-def german(data: tdce.data.Dataset) -> tdce.Explainer:
+def german(data: tdce.datasets.Dataset) -> tdce.Explainer:
     made = tdce.Explainer(hidden=32, steps=60, progress="silent")
     return made.fit(data.frame, label=data.label, favourable=data.favourable, schema=data.schema)

@@ -33,7 +33,7 @@ def test_the_examples_of_the_page_run(tmp_path):
     (tmp_path / "question.json").write_text(question, encoding="utf-8")
     data = tdce.load("german")
     write_table(tmp_path / "rows.csv", data.part("test").drop(columns=data.label).head(4))
-    with studio.asked(explainer) as client:
+    with studio.connect(explainer) as client:
         address = str(client.base_url).rstrip("/")
 
         def run(block: str) -> str:
@@ -53,9 +53,9 @@ def test_the_examples_of_the_page_run(tmp_path):
 
 
 def test_the_page_names_every_path_of_the_api_and_nothing_else():
-    from tdce.serving.app import app_of
+    from tdce.serving.app import make_app
 
-    paths = app_of(kept("german", learned)).app.openapi()["paths"]
+    paths = make_app(kept("german", learned)).app.openapi()["paths"]
     table = PAGE.partition("| request | what it answers |")[2].partition("With `question.json`")[0]
     named = set(re.findall(r"`(?:[A-Z]+ )?(/[^`]*)`", table))
     assert named == set(paths)
@@ -64,9 +64,16 @@ def test_the_page_names_every_path_of_the_api_and_nothing_else():
 def test_the_page_has_the_limits_of_the_code():
     from tdce.serving.settings import ServerLimits
 
-    bounds, table = ServerLimits(), PAGE.partition("| limit | default | answer |")[2].partition("`Retry-After`")[0]
-    for number in (bounds.rows, bounds.file_rows, bounds.waiting, bounds.clients, bounds.jobs, int(bounds.burst)):
+    limits, table = ServerLimits(), PAGE.partition("| limit | default | answer |")[2].partition("`Retry-After`")[0]
+    for number in (
+        limits.rows,
+        limits.file_rows,
+        limits.queued_rows,
+        limits.active_requests,
+        limits.jobs,
+        int(limits.burst),
+    ):
         assert f"{number:,}" in table
-    assert f"{bounds.body // 10**6} MB, {bounds.file // 10**6} MB" in table
-    assert f"{int(bounds.rate)} per second" in table
-    assert f"{bounds.body_seconds:g} (a file: {bounds.seconds:g})" in table
+    assert f"{limits.body_bytes // 10**6} MB, {limits.file_bytes // 10**6} MB" in table
+    assert f"{int(limits.rate)} per second" in table
+    assert f"{limits.body_seconds:g} (a file: {limits.answer_seconds:g})" in table

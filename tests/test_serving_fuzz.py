@@ -25,8 +25,8 @@ OPERATIONS = [
 
 @pytest.fixture(scope="module")
 def client():
-    with studio.asked(
-        lending.explainer(), ServerSettings(bounds=ServerLimits(rate=1e6, burst=1e6, jobs=10_000))
+    with studio.connect(
+        lending.explainer(), ServerSettings(limits=ServerLimits(rate=1e6, burst=1e6, jobs=10_000))
     ) as client:
         yield client
 

@@ -14,8 +14,8 @@ from tdce.report.language.catalogue import languages, load_catalogue
 from tdce.report.language.speaker import Speaker
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
-from tdce.serving.descriptions import described, usual
-from tdce.serving.i18n import preferred, words_of
+from tdce.serving.descriptions import default_person, describe_column
+from tdce.serving.i18n import page_words, parse_accept_language
 
 STUDIO = files("tdce.serving")
 SCRIPTS = {path.name: path.read_text("utf-8") for path in STUDIO.joinpath("static").iterdir() if path.suffix == ".js"}
@@ -33,7 +33,7 @@ def explainer() -> tdce.Explainer:
 
 @pytest.fixture(scope="module")
 def client(explainer):
-    with studio.asked(explainer) as client:
+    with studio.connect(explainer) as client:
         yield client
 
 
@@ -54,7 +54,7 @@ def asked_for() -> set[str]:
 
 @pytest.mark.parametrize("language", languages())
 def test_every_message_that_a_script_says_is_in_every_catalogue(language):
-    known, found = words_of(language)["messages"], asked_for()
+    known, found = page_words(language)["messages"], asked_for()
     assert len(found) > 100
     assert found - known.keys() == set()
 
@@ -92,7 +92,7 @@ def test_metrics_mean_the_same_in_the_catalogue():
     ],
 )
 def test_the_dearest_language_comes_first(header, found):
-    assert preferred(header) == found
+    assert parse_accept_language(header) == found
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ def test_columns_are_described_in_both_languages():
         ("de", "19 bis 75, ganze Zahlen", "3 Kategorien: mietfrei · Eigentum · gemietet"),
     ):
         speaker = Speaker.of(schema, language, "analyst")
-        assert described(schema["age"], speaker) == age
-        assert described(schema["housing"], speaker) == home
+        assert describe_column(schema["age"], speaker) == age
+        assert describe_column(schema["housing"], speaker) == home
 
 
 def test_somebody_usual_has_the_median_and_the_most_common():
     columns = [Numeric("age", 18, 99, 1), Categorical("home", ("own", "rent")), Numeric("rate", 0, 1, missing=True)]
     people = np.array([[20.0, 1, np.nan], [31.0, 1, np.nan], [90.0, 0, np.nan], [32.0, 0, np.nan], [30.0, 1, np.nan]])
-    assert usual(people, columns) == {"age": 31, "home": "rent", "rate": None}
+    assert default_person(people, columns) == {"age": 31, "home": "rent", "rate": None}

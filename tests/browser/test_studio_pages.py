@@ -26,7 +26,7 @@ def explainer():
 
 @pytest.fixture(scope="module")
 def address(explainer):
-    with studio.asked(explainer) as client:
+    with studio.connect(explainer) as client:
         yield str(client.base_url)
 
 
@@ -37,7 +37,7 @@ def hostile():
     frame = pd.DataFrame({HOSTILE: rng.choice([HOSTILE, "a", "b"], 300), "x": rng.integers(0, 50, 300)})
     frame["y"] = np.where(frame["x"] + 20 * (frame[HOSTILE] == "a") > 30, HOSTILE, "no")
     explainer = tdce.Explainer(hidden=16, steps=30, progress="silent").fit(frame, label="y", favourable=HOSTILE)
-    with studio.asked(explainer) as client:
+    with studio.connect(explainer) as client:
         yield str(client.base_url)
 
 
@@ -228,7 +228,7 @@ def test_a_file_can_be_stopped(page, address, tmp_path):
 
 
 def test_a_server_with_a_token_asks_for_it(browser, explainer):
-    with studio.asked(explainer, ServerSettings(token=TOKEN)) as client:
+    with studio.connect(explainer, ServerSettings(token=TOKEN)) as client:
         context = browser.new_context()
         page = context.new_page()
         page.goto(str(client.base_url))
@@ -424,7 +424,7 @@ def test_the_language_is_switched_with_the_person_kept_and_remembered(german, ad
 
 
 def test_the_files_of_the_model_page_come_with_the_token(browser, explainer):
-    with studio.asked(explainer, ServerSettings(token=TOKEN)) as client:
+    with studio.connect(explainer, ServerSettings(token=TOKEN)) as client:
         page = browser.new_context().new_page()
         page.goto(f"{client.base_url}/#page=model")
         page.locator("#token").fill(TOKEN)
@@ -439,7 +439,7 @@ def test_the_files_of_the_model_page_come_with_the_token(browser, explainer):
 
 def test_what_may_not_be_named_is_on_no_page(page, explainer):
     silent = explainer.with_words({"age": {"named": False}})
-    with studio.asked(silent) as client:
+    with studio.connect(silent) as client:
         sent = []
         page.on(
             "request", lambda request: sent.append(request.post_data_json) if request.url.endswith("/explain") else None
@@ -452,6 +452,6 @@ def test_what_may_not_be_named_is_on_no_page(page, explainer):
             expect(page.locator(".loading")).to_have_count(0, timeout=30_000)
             assert re.search(r"\bage\b", page.locator("body").inner_text(), re.IGNORECASE) is None
             assert page.locator("[id$=-age]").count() == 0
-    with studio.asked(explainer.with_words({"age": {"seen_by": "analyst"}})) as client:
+    with studio.connect(explainer.with_words({"age": {"seen_by": "analyst"}})) as client:
         opened(page, str(client.base_url))
         expect(page.locator("#value-age")).to_be_visible()

@@ -1,4 +1,4 @@
-"""What is known of the columns, in the words of the pages."""
+"""Descriptions of the columns, as the pages show them."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ import pandas as pd
 from tdce._core import Floats
 from tdce.report import Speaker, write_number
 from tdce.schema import Categorical, Column, Numeric
-from tdce.serving.json_rows import cells
+from tdce.serving.json_rows import series_to_json
 
-MOST_LISTED = 6  # values that are listed
+MAX_LISTED_VALUES = 6  # in a description
 
 
-def described(column: Column, speaker: Speaker) -> str:
-    """Which values it has: `4 categories: owned, rented, …`, `18 to 75, whole numbers`."""
+def describe_column(column: Column, speaker: Speaker) -> str:
+    """The values of a column: `4 categories: owned, rented, …`, `18 to 75, whole numbers`."""
     if isinstance(column, Categorical):
-        return _categories(column, speaker)
-    return _numbers(column, speaker) if isinstance(column, Numeric) else column.describe()
+        return _describe_categories(column, speaker)
+    return _describe_numbers(column, speaker) if isinstance(column, Numeric) else column.describe()
 
 
-def spoken(column: Column, speaker: Speaker) -> dict[str, Any]:
-    """How the studio writes it: for an analyst, who types values in and must know what they are."""
-    known = column.categories if isinstance(column, Categorical) else ()
+def column_wording(column: Column, speaker: Speaker) -> dict[str, Any]:
+    """How the studio writes a column and its values: for an analyst, who types them in."""
+    categories = column.categories if isinstance(column, Categorical) else ()
     return {
         "title": speaker.title(column.name),
-        "values": {str(value): speaker.value(column.name, value) for value in known},
+        "values": {str(value): speaker.value(column.name, value) for value in categories},
         "unit": speaker.translate(column.words.unit),
         "format": column.words.format,
         "named": speaker.may_name(column.name),
     }
 
 
-def usual(
+def default_person(
     people: Floats,  # (n, features)
     columns: Sequence[Column],
 ) -> dict[str, Any]:
-    """Somebody to begin with: of each column the median number, or the most common category."""
-    found = {}
+    """A person to begin with: of each column the median number, or the most common category."""
+    person = {}
     for column, values in zip(columns, people.T, strict=True):
         known = values[~np.isnan(values)]
         if len(known) == 0:
             middle = np.nan
         elif column.numbers:
-            middle = np.sort(known)[(len(known) - 1) // 2]  # one that somebody has
+            middle = np.sort(known)[(len(known) - 1) // 2]  # a value that occurs
         else:
             different, times = np.unique(known, return_counts=True)
             middle = different[times.argmax()]
-        found[str(column.name)] = cells(pd.Series(column.cells(np.array([middle])), dtype=object))[0]
-    return found
+        person[str(column.name)] = series_to_json(pd.Series(column.cells(np.array([middle])), dtype=object))[0]
+    return person
 
 
-def _categories(column: Categorical, speaker: Speaker) -> str:
+def _describe_categories(column: Categorical, speaker: Speaker) -> str:
     in_order = (*column.order, *(each for each in column.categories if each not in column.order))
-    said = [_listed(column, in_order, speaker, "studio_categories")]
+    texts = [_list_values(column, in_order, speaker, "studio_categories")]
     if column.order:
-        said.append(speaker.text("studio_in_order"))
-    never = [each for each in column.categories if column.allowed is not None and each not in column.allowed]
-    if never:
-        said.append(_listed(column, tuple(never), speaker, "studio_never_proposed"))
-    return "; ".join(said)
+        texts.append(speaker.text("studio_in_order"))
+    excluded = [each for each in column.categories if column.allowed is not None and each not in column.allowed]
+    if excluded:
+        texts.append(_list_values(column, tuple(excluded), speaker, "studio_never_proposed"))
+    return "; ".join(texts)
 
 
-def _numbers(column: Numeric, speaker: Speaker) -> str:
+def _describe_numbers(column: Numeric, speaker: Speaker) -> str:
     places = {"low": _number(speaker, column.low), "high": _number(speaker, column.high)}
     if column.levels is not None:
         text = speaker.text("studio_grid_levels", count=len(column.levels), **places)
@@ -75,16 +75,16 @@ def _numbers(column: Numeric, speaker: Speaker) -> str:
         text = speaker.text("studio_grid_whole", **places)
     else:
         text = speaker.text("studio_grid_steps", step=_number(speaker, column.step), **places)
-    return f"{text}; {_listed(column, column.marks, speaker, 'studio_marks')}" if column.marks else text
+    return f"{text}; {_list_values(column, column.marks, speaker, 'studio_marks')}" if column.marks else text
 
 
 def _number(speaker: Speaker, value: float) -> str:
     return write_number(speaker.messages, value)
 
 
-def _listed(column: Column, values: tuple[Any, ...], speaker: Speaker, key: str) -> str:
-    """The first few of them, in a message."""
-    text = " · ".join(speaker.value(column.name, each) for each in values[:MOST_LISTED])
-    if len(values) > MOST_LISTED:
-        text = speaker.text("studio_and_more", values=text, count=len(values) - MOST_LISTED)
+def _list_values(column: Column, values: tuple[Any, ...], speaker: Speaker, key: str) -> str:
+    """A message with the first few values."""
+    text = " · ".join(speaker.value(column.name, each) for each in values[:MAX_LISTED_VALUES])
+    if len(values) > MAX_LISTED_VALUES:
+        text = speaker.text("studio_and_more", values=text, count=len(values) - MAX_LISTED_VALUES)
     return speaker.text(key, values=text, count=len(values))

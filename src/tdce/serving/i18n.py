@@ -1,4 +1,4 @@
-"""The language of the pages: which one somebody reads, and the words of it."""
+"""The language of the pages: which one a request asks for, and its texts."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from starlette.requests import Request
 
 from tdce.report import Message, languages, load_catalogue
 
-COOKIE = "tdce-language"  # what was chosen on a page; it holds a language and nothing else
-PREFIX = "studio_"  # of the messages that the pages use
-SHARED = ("quoted", "not_known", "yes", "no")  # besides
-USUAL = "en"
+LANGUAGE_COOKIE = "tdce-language"  # the choice on a page; it holds a language and nothing else
+MESSAGE_PREFIX = "studio_"  # of the messages that the pages use
+SHARED_MESSAGES = ("quoted", "not_known", "yes", "no")  # other messages that they use
+DEFAULT_LANGUAGE = "en"
 
 
 def request_language(request: Request) -> str:
-    """What the address asks for, or what was chosen before, or what the browser prefers."""
-    asked = (request.query_params.get("lang"), request.cookies.get(COOKIE))
+    """The language in the address, else the one chosen before, else the one the browser prefers."""
+    chosen = (request.query_params.get("lang"), request.cookies.get(LANGUAGE_COOKIE))
     known = languages()
-    for wanted in (*asked, *preferred(request.headers.get("accept-language", ""))):
-        if (tongue := (wanted or "").lower().split("-")[0]) in known:
-            return tongue
-    return USUAL
+    for wanted in (*chosen, *parse_accept_language(request.headers.get("accept-language", ""))):
+        if (language := (wanted or "").lower().split("-")[0]) in known:
+            return language
+    return DEFAULT_LANGUAGE
 
 
-def preferred(header: str) -> list[str]:
-    """The languages of `Accept-Language`, the dearest first: `de-CH, fr;q=0.7`; one of weight 0 is not wanted."""
-    found = []
+def parse_accept_language(header: str) -> list[str]:
+    """The languages of `Accept-Language`, by falling weight: `de-CH, fr;q=0.7`; weight 0 excludes one."""
+    weighted = []
     for part in header.split(","):
         name, _, rest = part.strip().partition(";")
         try:
@@ -34,21 +34,24 @@ def preferred(header: str) -> list[str]:
         except ValueError:
             weight = 0.0
         if name and 0 < weight <= 1:
-            found.append((-weight, name.strip()))
-    return [name for _, name in sorted(found, key=lambda each: each[0])]
+            weighted.append((-weight, name.strip()))
+    return [name for _, name in sorted(weighted, key=lambda each: each[0])]
 
 
-def words_of(language: str) -> dict[str, Any]:
-    """All that the pages say, and how numbers are written."""
-    told = load_catalogue(language)
+def page_words(language: str) -> dict[str, Any]:
+    """The texts of the pages, and the locale of their numbers."""
+    catalogue = load_catalogue(language)
     return {
-        "language": told.language,
-        "locale": str(told.locale).replace("_", "-"),
+        "language": catalogue.language,
+        "locale": str(catalogue.locale).replace("_", "-"),
         "languages": {each: load_catalogue(each).text("name") for each in languages()},
-        "messages": _messages(told.messages),
+        "messages": _messages(catalogue.messages),
     }
 
 
 def _messages(every: dict[str, Message]) -> dict[str, Message]:
-    own = {key.removeprefix(PREFIX): message for key, message in every.items() if key.startswith(PREFIX)}
-    return own | {key: every[key] for key in SHARED}
+    """Those of a catalogue that the pages use, without their prefix."""
+    own = {
+        key.removeprefix(MESSAGE_PREFIX): message for key, message in every.items() if key.startswith(MESSAGE_PREFIX)
+    }
+    return own | {key: every[key] for key in SHARED_MESSAGES}

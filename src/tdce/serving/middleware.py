@@ -1,4 +1,4 @@
-"""The guard at the door: who may ask, how much, how long; what is noted of it; and the headers of every answer."""
+"""Security around the whole app: hosts, sites, tokens, rates, sizes, times, the log, and the headers of a response."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tdce.serving.settings import ServerSettings
 
 LOG = logging.getLogger("tdce.serving")
 
-OPEN = ("/", "/words", "/health", "/favicon.ico")  # without a token: they tell nothing of anybody
-PAGES = "/static/"
-MOST_CLIENTS = 10_000  # whose rates are remembered
-SAFE = ("GET", "HEAD", "OPTIONS")
-HEADERS = {
+OPEN_PATHS = ("/", "/words", "/health", "/favicon.ico")  # need no token: they hold no data about anybody
+STATIC_PREFIX = "/static/"
+MAX_TRACKED_CLIENTS = 10_000  # whose request rates are remembered
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "img-src 'self' data:; object-src 'none'",
     "x-content-type-options": "nosniff",
@@ -37,132 +37,135 @@ HEADERS = {
 
 
 class HttpError(Exception):
-    """A request that is not answered, with the status, the words and perhaps when to come again."""
+    """An error response: its status, its message and perhaps after how many seconds to retry."""
 
-    def __init__(self, status: int, words: str, again: int | None = None) -> None:
-        super().__init__(words)
-        self.status, self.words, self.again = status, words, again
+    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.retry_after = status, message, retry_after
 
     def response(self) -> JSONResponse:
-        headers = {} if self.again is None else {"Retry-After": str(self.again)}
+        headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
-        return JSONResponse({"detail": self.words}, self.status, headers)
+        return JSONResponse({"detail": self.message}, self.status, headers)
 
 
 class SecurityMiddleware:
-    """Stands around the whole app."""
+    """Checks every request before the app sees it, and completes every response."""
 
-    def __init__(self, app: ASGIApp, setting: ServerSettings, metrics: ServerMetrics) -> None:
-        self.app, self.setting, self.metrics = app, setting, metrics
-        self.inside = 0
-        self.rates = RateLimiter(setting.bounds.rate, setting.bounds.burst)
+    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: ServerMetrics) -> None:
+        self.app, self.settings, self.metrics = app, settings, metrics
+        self.active = 0
+        self.rates = RateLimiter(settings.limits.rate, settings.limits.burst)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        seen = _Seen(scope, send)
-        self.inside += 1
+        response = _ResponseRecorder(scope, send)
+        self.active += 1
         try:
-            self._check(scope)
-            taken = await self._body(scope, receive)
-            await self.app(scope, taken, seen)
-        except HttpError as refusal:
-            if not seen.status:
-                await refusal.response()(scope, receive, seen)
+            self._check_request(scope)
+            receive_body = await self._read_body(scope, receive)
+            await self.app(scope, receive_body, response)
+        except HttpError as error:
+            if not response.status:
+                await error.response()(scope, receive, response)
         except Exception as error:
             LOG.error("%s %s failed: %s", scope["method"], _path(scope), type(error).__name__)
-            if not seen.status:
-                words = "something went wrong in the server; the request was not answered"
-                await HttpError(500, words).response()(scope, receive, seen)
+            if not response.status:
+                message = "internal server error; the request was not answered"
+                await HttpError(500, message).response()(scope, receive, response)
         finally:
-            self.inside -= 1
-            self._note(scope, seen)
+            self.active -= 1
+            self._log(scope, response)
 
-    def _check(self, scope: Scope) -> None:
-        """By the first line and the headers alone."""
-        setting, headers, path = self.setting, Headers(scope=scope), scope["path"]
-        if self.inside > setting.bounds.clients:
+    def _check_request(self, scope: Scope) -> None:
+        """Refuse a request by its first line and its headers."""
+        settings, headers, path = self.settings, Headers(scope=scope), scope["path"]
+        if self.active > settings.limits.active_requests:
             raise HttpError(503, "too many requests are being answered; try again in a second", 1)
-        if len(headers.getlist("host")) != 1 or not setting.known(_hostname(headers["host"])):
-            raise HttpError(421, "this server is not known by that name; name it with --name if it should be")
-        page = scope["method"] in SAFE and (path in OPEN or path.startswith(PAGES))
+        if len(headers.getlist("host")) != 1 or not settings.accepts_host(_hostname(headers["host"])):
+            raise HttpError(421, "this server does not answer to that host name; add it with --name if it should")
+        public = scope["method"] in SAFE_METHODS and (path in OPEN_PATHS or path.startswith(STATIC_PREFIX))
         origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-        if origin is not None and origin != f"{setting.scheme}://{headers['host']}":
+        if origin is not None and origin != f"{settings.scheme}://{headers['host']}":
             raise HttpError(403, "the request comes from another site")
-        if not page and site not in (None, "same-origin", "none"):
+        if not public and site not in (None, "same-origin", "none"):
             raise HttpError(403, "the request comes from another site")
         client = scope["client"][0] if scope.get("client") else ""
         if (wait := self.rates.wait(client)) > 0:
             raise HttpError(429, "too many requests from this client; try again later", max(1, round(wait + 0.5)))
-        if setting.token is not None and not page and not _holds(headers.get("authorization"), setting.token):
-            raise HttpError(401, "this server answers to those who hold its token: Authorization: Bearer TOKEN")
+        if settings.token is not None and not public and not _has_token(headers.get("authorization"), settings.token):
+            raise HttpError(401, "this server needs its token: Authorization: Bearer TOKEN")
 
-    async def _body(self, scope: Scope, receive: Receive) -> Receive:
-        """The body, whole and within its bounds; a file is read by the one who takes it, counted on the way."""
-        bounds, headers = self.setting.bounds, Headers(scope=scope)
-        if scope["method"] in SAFE:
+    async def _read_body(self, scope: Scope, receive: Receive) -> Receive:
+        """A source of the body, which is read whole and within its limits; a file is left to its reader, and counted on
+        the way."""
+        limits, headers = self.settings.limits, Headers(scope=scope)
+        if scope["method"] in SAFE_METHODS:
             return receive
         is_file = scope["method"] == "PUT"
-        most, seconds = (bounds.file, bounds.seconds) if is_file else (bounds.body, bounds.body_seconds)
-        said = headers.get("content-length")
-        if said is not None and said.isdigit() and int(said) > most:
-            raise _too_large(most)
+        size, seconds = (
+            (limits.file_bytes, limits.answer_seconds) if is_file else (limits.body_bytes, limits.body_seconds)
+        )
+        length = headers.get("content-length")
+        if length is not None and length.isdigit() and int(length) > size:
+            raise _too_large(size)
         if is_file:
-            return _counted(receive, most, seconds)
+            return _limit_body(receive, size, seconds)
         if scope["method"] == "POST" and headers.get("content-type", "").split(";")[0].strip() != "application/json":
             raise HttpError(415, "the body must be JSON: Content-Type: application/json")
-        counted, parts = _counted(receive, most, seconds), list[bytes]()
+        limited, parts = _limit_body(receive, size, seconds), list[bytes]()
         while True:
-            message = await counted()
+            message = await limited()
             if message["type"] == "http.disconnect":
-                raise HttpError(499, "the client has gone")
+                raise HttpError(499, "the client has disconnected")
             parts.append(message.get("body", b""))
             if not message.get("more_body", False):
                 break
-        body, told = b"".join(parts), False
-        if self.setting.log_values:
+        body, delivered = b"".join(parts), False
+        if self.settings.log_values:
             LOG.info("%s %s %s", scope["method"], _path(scope), body.decode(errors="replace"))
 
-        async def again() -> Message:
-            nonlocal told
-            if told:
+        async def receive_body() -> Message:
+            nonlocal delivered
+            if delivered:
                 return await receive()  # only the end of the connection is left to come
-            told = True
+            delivered = True
             return {"type": "http.request", "body": body, "more_body": False}
 
-        return again
+        return receive_body
 
-    def _note(self, scope: Scope, seen: _Seen) -> None:
-        """Method, path, status and time; never what was asked about whom."""
-        seconds, route = time.monotonic() - seen.began, getattr(scope.get("route"), "path", "")
-        self.metrics.answered(scope["method"], route or "other", seen.status or 499, seconds)
-        LOG.info("%s %s %s %.0f ms", scope["method"], _path(scope), seen.status or 499, 1000 * seconds)
+    def _log(self, scope: Scope, response: _ResponseRecorder) -> None:
+        """Log method, path, status and time; never what was asked about whom."""
+        seconds, route = time.monotonic() - response.began, getattr(scope.get("route"), "path", "")
+        self.metrics.count_request(scope["method"], route or "other", response.status or 499, seconds)
+        LOG.info("%s %s %s %.0f ms", scope["method"], _path(scope), response.status or 499, 1000 * seconds)
 
 
 class RateLimiter:
-    """How fast each client asks: a bucket that fills at `rate` up to `burst`, and loses one for every request."""
+    """Token buckets, one per client: filled at `rate` per second up to `burst`, and each request takes one."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst = rate, burst
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, client: str, now: float | None = None) -> float:
-        """Seconds until the client may ask again; 0: it may now, and that is counted."""
+        """Seconds until the client may send a request; 0: it may now, and this one is counted."""
         now = time.monotonic() if now is None else now
         left, then = self._left.pop(client, (self.burst, now))
         left = min(self.burst, left + (now - then) * self.rate)
-        may = left >= 1
-        self._left[client] = left - may, now
-        if len(self._left) > MOST_CLIENTS:
+        allowed = left >= 1
+        self._left[client] = left - allowed, now
+        if len(self._left) > MAX_TRACKED_CLIENTS:
             self._left.popitem(last=False)
-        return 0.0 if may else (1 - left) / self.rate
+        return 0.0 if allowed else (1 - left) / self.rate
 
 
-class _Seen:
-    """What is sent, with the headers that every answer has."""
+class _ResponseRecorder:
+    """Sends a response with the security headers, and records its status."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self.path, self.send = scope["path"], send
@@ -172,15 +175,15 @@ class _Seen:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
+            for name, value in SECURITY_HEADERS.items():
                 headers[name] = value
-            static = self.path.startswith(PAGES) or self.path == "/"
+            static = self.path.startswith(STATIC_PREFIX) or self.path == "/"
             headers["cache-control"] = "no-cache" if static else "no-store"
         await self.send(message)
 
 
-def _counted(receive: Receive, most: int, seconds: float) -> Receive:
-    """The parts of a body, until they are too many or take too long."""
+def _limit_body(receive: Receive, limit: int, seconds: float) -> Receive:
+    """The same body, with an error when it is too large or takes too long."""
     size, end = 0, time.monotonic() + seconds
 
     async def part() -> Message:
@@ -190,18 +193,19 @@ def _counted(receive: Receive, most: int, seconds: float) -> Receive:
         except TimeoutError:
             raise HttpError(408, f"the body did not arrive within {seconds:g} seconds") from None
         size += len(message.get("body", b""))
-        if size > most:
-            raise _too_large(most)
+        if size > limit:
+            raise _too_large(limit)
         return message
 
     return part
 
 
-def _too_large(most: int) -> HttpError:
-    return HttpError(413, f"the body is larger than {most:,} bytes; send fewer rows, or a file to /jobs")
+def _too_large(limit: int) -> HttpError:
+    return HttpError(413, f"the body is larger than {limit:,} bytes; send fewer rows, or a file to /jobs")
 
 
 def _hostname(host: str) -> str:
+    """The name in a `Host` header, without the port; empty if it is malformed."""
     try:
         parts = urlsplit(f"//{host}")
         return "" if parts.username is not None or parts.path else parts.hostname or ""
@@ -209,33 +213,35 @@ def _hostname(host: str) -> str:
         return ""
 
 
-def _holds(authorization: str | None, token: str) -> bool:
-    """In constant time: how long it takes says nothing about how much of it was right."""
+def _has_token(authorization: str | None, token: str) -> bool:
+    """Whether a header holds the token, in constant time: the time does not tell how much of it was right."""
     kind, _, given = (authorization or "").partition(" ")
     return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
 def _path(scope: Scope) -> str:
-    """Without the query, and without the id of a job, which is a secret."""
+    """The path for the log: without the query, and without the id of a job, which is a secret."""
     route = getattr(scope.get("route"), "path", None)
     return route or (scope["path"] if scope["path"].isprintable() else "?")
 
 
-async def unless_gone(receive: Receive, result: Awaitable[Any], drop: Callable[[], Any], seconds: float) -> Any:
-    """The result; a client that hangs up, or time that runs out, drops the work."""
+async def result_or_disconnect(
+    receive: Receive, result: Awaitable[Any], drop: Callable[[], Any], seconds: float
+) -> Any:
+    """The result; the work is dropped if the client disconnects or the time runs out."""
 
-    async def gone() -> None:
+    async def disconnected() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
-    work, leaving = asyncio.ensure_future(result), asyncio.ensure_future(gone())
+    work, leaving = asyncio.ensure_future(result), asyncio.ensure_future(disconnected())
     try:
         done, _ = await asyncio.wait({work, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if work in done:
             return work.result()
         drop()
         if leaving in done:
-            raise HttpError(499, "the client has gone")
+            raise HttpError(499, "the client has disconnected")
         raise HttpError(503, f"there was no answer within {seconds:g} seconds; ask for fewer rows or options", 5)
     finally:
         leaving.cancel()

@@ -1,4 +1,4 @@
-"""The people whom the studio shows: synthetic ones of the diffusion model, or the rows of a file."""
+"""The people whom the studio shows: synthetic rows, or the rows of a file."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ import pandas as pd
 from tdce._core import round_scores
 from tdce.explainer import Explainer
 from tdce.models import Oracle
-from tdce.serving.json_rows import records
-from tdce.serving.lines import cells_of
+from tdce.serving.json_rows import frame_to_json, values_to_json
 
-SYNTHETIC = 200
+SYNTHETIC_PEOPLE = 200
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Each with what the model says."""
+    """People, each with the prediction of the model."""
 
     source: str
     values: list[dict[str, Any]]
@@ -29,10 +28,11 @@ class People:
 
     @classmethod
     def of(cls, explainer: Explainer, rows: pd.DataFrame | None) -> People:
+        """The rows given, or some synthetic rows of the explainer."""
         fitted = explainer.fitted
         if rows is None:
             raw = fitted.synthetic[
-                np.linspace(0, len(fitted.synthetic) - 1, min(SYNTHETIC, len(fitted.synthetic))).astype(int)
+                np.linspace(0, len(fitted.synthetic) - 1, min(SYNTHETIC_PEOPLE, len(fitted.synthetic))).astype(int)
             ]
             rows, source = fitted.encoder.write(raw, pd.DataFrame(index=range(len(raw)))), "synthetic"
         else:
@@ -43,13 +43,13 @@ class People:
         labels = fitted.interpret(predicted).labels
         shown = round_scores(goals.display_score(score)) if goals else predicted.amax(dim=1)
         met = goals.met(score).tolist() if goals else [False] * len(raw)
-        return cls(source, records(rows), cells_of(labels), shown.tolist(), met)
+        return cls(source, frame_to_json(rows), values_to_json(labels), shown.tolist(), met)
 
     def __len__(self) -> int:
         return len(self.values)
 
     def page(self, first: int, count: int, met: bool | None) -> dict[str, Any]:
-        """Some of them; with `met` only those for whom the model says what is favourable, or does not."""
+        """Some of them; with `met` only those whom the model decides favourably, or not."""
         numbers = [i for i in range(len(self)) if met is None or self.met[i] == met]
         return {
             "source": self.source,
@@ -58,5 +58,6 @@ class People:
         }
 
     def person(self, i: int) -> dict[str, Any]:
+        """One of them, for JSON."""
         return {"number": i, "values": self.values[i], "prediction": self.prediction[i], "score": self.score[i],
                 "met": self.met[i]}  # fmt: skip

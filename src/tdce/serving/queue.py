@@ -1,6 +1,6 @@
-"""The desk: one thread that explains, and the queue before it. Questions that are alike are answered together.
+"""The queue of the one thread that explains. Requests with the same question are answered in one call.
 
-An answer does not depend on the rows beside it, so that putting requests together changes nothing but the time.
+An answer does not depend on the rows beside it, so batching requests changes nothing but the time.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ import pandas as pd
 from tdce._core import InputError
 from tdce.explainer import Answer, Explainer
 from tdce.methods import Question
-from tdce.serving.batching import split
+from tdce.serving.batching import split_answer
 
-WINDOW = 0.004  # seconds in which the first of some requests waits for others
-TOGETHER = 1_024  # rows that are explained in one call
-PATIENCE = 2.0  # seconds after which a block of a job has its turn though people wait
+BATCH_WINDOW_SECONDS = 0.004  # that the first request waits for others
+MAX_BATCH_ROWS = 1_024  # that are explained in one call
+MAX_BLOCK_WAIT_SECONDS = 2.0  # after which a block of a job has its turn although requests wait
 
 
-class FullError(Exception):
-    """More rows wait than the queue holds."""
+class QueueFullError(Exception):
+    """More rows are waiting than the queue holds."""
 
 
 @dataclass(eq=False)
 class QueueItem:
-    """One request: rows and a question, or any other work."""
+    """A request: rows and a question, or any other work."""
 
     rows: pd.DataFrame | None
     question: Question | None
     work: Callable[[], Any] | None = None
     result: Future[Any] = field(default_factory=Future)
-    came: float = field(default_factory=time.monotonic)
+    arrived: float = field(default_factory=time.monotonic)
 
     @property
     def size(self) -> int:
@@ -47,7 +47,7 @@ class QueueItem:
 
     @cached_property
     def key(self) -> Any:
-        """Of requests that can be answered in one call; None: this one is answered alone."""
+        """Equal for requests that can be answered in one call; None: this one is answered alone."""
         question = self.question
         if self.rows is None or question is None or len(self.rows) == 0:
             return None
@@ -57,119 +57,120 @@ class QueueItem:
 
 
 class ExplainQueue:
-    """Takes tickets in, hands their results out."""
+    """Takes requests and returns futures of their results."""
 
-    def __init__(self, explainer: Explainer, most: int, watch: Callable[[int, int], None] | None = None) -> None:
-        self.explainer, self.most = explainer, most
-        self.watch = watch or (lambda requests, rows: None)  # is told of every call: how many requests and rows
-        self._tickets: deque[QueueItem] = deque()
-        self._blocks: deque[QueueItem] = deque()  # of jobs, when nobody waits
+    def __init__(self, explainer: Explainer, max_rows: int, on_batch: Callable[[int, int], None] | None = None) -> None:
+        self.explainer, self.max_rows = explainer, max_rows
+        self.on_batch = on_batch or (lambda requests, rows: None)  # called with the size of every batch
+        self._requests: deque[QueueItem] = deque()
+        self._blocks: deque[QueueItem] = deque()  # of jobs, for when no request waits
         self._change = threading.Condition()
         self._open = True
-        self._thread = threading.Thread(target=self._work, name="tdce-desk", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="tdce-explain", daemon=True)
         self._thread.start()
 
     @property
     def waiting(self) -> int:
         """Rows in the queue."""
         with self._change:
-            return sum(ticket.size for ticket in self._tickets)
+            return sum(item.size for item in self._requests)
 
     def explain(self, rows: pd.DataFrame, question: Question) -> Future[Answer]:
-        """An answer, as `Explainer.explain` gives it."""
-        return self._take(QueueItem(rows, question), self._tickets)
+        """The answer of `Explainer.ask`."""
+        return self._enqueue(QueueItem(rows, question), self._requests)
 
-    def block(self, rows: pd.DataFrame, question: Question) -> Future[Answer]:
-        """The same, when nobody else waits."""
-        return self._take(QueueItem(rows, replace(question, max_model_rows=None)), self._blocks)
+    def explain_block(self, rows: pd.DataFrame, question: Question) -> Future[Answer]:
+        """The same, when no request waits."""
+        return self._enqueue(QueueItem(rows, replace(question, max_model_rows=None)), self._blocks)
 
     def run(self, work: Callable[[], Any]) -> Future[Any]:
-        """Other work that needs the model for a while."""
-        return self._take(QueueItem(None, None, work), self._tickets)
+        """Other work that takes a while."""
+        return self._enqueue(QueueItem(None, None, work), self._requests)
 
     def close(self) -> None:
-        """After the work at hand; whoever still waits is told that it is cancelled."""
+        """Stop after the current work; what still waits is cancelled."""
         with self._change:
             self._open = False
-            for ticket in (*self._tickets, *self._blocks):
-                ticket.result.cancel()
-            self._tickets.clear()
+            for item in (*self._requests, *self._blocks):
+                item.result.cancel()
+            self._requests.clear()
             self._blocks.clear()
             self._change.notify_all()
         self._thread.join(timeout=60)
 
-    def _take(self, ticket: QueueItem, line: deque[QueueItem]) -> Future[Any]:
+    def _enqueue(self, item: QueueItem, queue: deque[QueueItem]) -> Future[Any]:
         with self._change:
             if not self._open or (
-                line is self._tickets and line and sum(t.size for t in line) + ticket.size > self.most
+                queue is self._requests and queue and sum(i.size for i in queue) + item.size > self.max_rows
             ):
-                raise FullError
-            line.append(ticket)
+                raise QueueFullError
+            queue.append(item)
             self._change.notify_all()
-        return ticket.result
+        return item.result
 
     def _work(self) -> None:
         while True:
-            some = self._next()
-            if some is None:
+            batch = self._next_batch()
+            if batch is None:
                 return
-            some = [ticket for ticket in some if ticket.result.set_running_or_notify_cancel()]
-            if some:
-                self._serve(some)
+            batch = [item for item in batch if item.result.set_running_or_notify_cancel()]
+            if batch:
+                self._serve(batch)
 
-    def _next(self) -> list[QueueItem] | None:
-        """Tickets that are answered in one call, in the order in which they came; None: the desk is closed."""
+    def _next_batch(self) -> list[QueueItem] | None:
+        """Requests that are answered in one call, in the order of their arrival; None: the queue is closed."""
         with self._change:
-            while self._open and not self._tickets and not self._blocks:
+            while self._open and not self._requests and not self._blocks:
                 self._change.wait()
             if not self._open:
                 return None
-            late = self._blocks and time.monotonic() - self._blocks[0].came > PATIENCE
-            if not self._tickets or late:
+            late = self._blocks and time.monotonic() - self._blocks[0].arrived > MAX_BLOCK_WAIT_SECONDS
+            if not self._requests or late:
                 return [self._blocks.popleft()]
-            left = WINDOW - (time.monotonic() - self._tickets[0].came)
+            left = BATCH_WINDOW_SECONDS - (time.monotonic() - self._requests[0].arrived)
         if left > 0:
             time.sleep(left)
         with self._change:
-            if not self._tickets:
+            if not self._requests:
                 return []
-            first = self._tickets.popleft()
+            first = self._requests.popleft()
             if first.key is None:
                 return [first]
             chosen, rows = [first], first.size
-            for ticket in list(self._tickets):
-                if ticket.key == first.key and rows + ticket.size <= TOGETHER and not ticket.result.cancelled():
-                    chosen.append(ticket)
-                    rows += ticket.size
+            for item in list(self._requests):
+                if item.key == first.key and rows + item.size <= MAX_BATCH_ROWS and not item.result.cancelled():
+                    chosen.append(item)
+                    rows += item.size
             taken = set(map(id, chosen))
-            left_over = [ticket for ticket in self._tickets if id(ticket) not in taken]
-            self._tickets.clear()  # the same queue, which others hold in their hands
-            self._tickets.extend(left_over)
+            left_over = [item for item in self._requests if id(item) not in taken]
+            self._requests.clear()  # the same object, which other threads use
+            self._requests.extend(left_over)
             return chosen
 
-    def _serve(self, tickets: list[QueueItem]) -> None:
+    def _serve(self, items: list[QueueItem]) -> None:
         try:
-            found = self._found(tickets)
+            results = self._compute(items)
         except InputError as error:
-            if len(tickets) == 1:
-                tickets[0].result.set_exception(error)
-            else:  # one of them is wrong: each is told what concerns it
-                for ticket in tickets:
-                    self._serve([ticket])
+            if len(items) == 1:
+                items[0].result.set_exception(error)
+            else:  # one of them is wrong: each gets its own result or error
+                for item in items:
+                    self._serve([item])
         except Exception as error:
-            for ticket in tickets:
-                ticket.result.set_exception(error)
+            for item in items:
+                item.result.set_exception(error)
         else:
-            for ticket, each in zip(tickets, found, strict=True):
-                ticket.result.set_result(each)
+            for item, result in zip(items, results, strict=True):
+                item.result.set_result(result)
 
-    def _found(self, tickets: list[QueueItem]) -> list[Any]:
-        first = tickets[0]
+    def _compute(self, items: list[QueueItem]) -> list[Any]:
+        """The result of each request."""
+        first = items[0]
         if first.work is not None:
             return [first.work()]
-        frames = [ticket.rows for ticket in tickets if ticket.rows is not None]
+        frames = [item.rows for item in items if item.rows is not None]
         whole = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-        self.watch(len(tickets), len(whole))
+        self.on_batch(len(items), len(whole))
         assert first.question is not None
         answer = self.explainer.ask(whole, first.question)
-        return [answer] if len(tickets) == 1 else list(split(answer, frames))
+        return [answer] if len(items) == 1 else list(split_answer(answer, frames))

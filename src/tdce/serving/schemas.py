@@ -1,7 +1,7 @@
-"""What is sent and what comes back, with the names of Python.
+"""The bodies of requests and responses, with the names of Python.
 
-The fields of a question take any JSON: `Explainer.explain` checks them itself, so that its words are the ones that a
-client reads. What is documented is what it accepts.
+The fields of a question take any JSON: `Question` checks them itself, so that a client reads its error messages. What
+is documented is what it accepts.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ Rows = Annotated[
         {
             "type": "array",
             "items": {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}},
-            "description": "Objects by column name, with every column of GET /schema; others are carried through",
+            "description": "Objects by column name, with every column of GET /schema; others are passed through",
         }
     ),
 ]
 Names = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "string"}})]
 
 
-def _number(low: float, high: float, kind: str = "number") -> WithJsonSchema:
+def _optional_number(low: float, high: float, kind: str = "number") -> WithJsonSchema:
     return WithJsonSchema({"anyOf": [{"type": kind, "minimum": low, "maximum": high}, {"type": "null"}]})
 
 
 Audience = Annotated[
     Any,
     WithJsonSchema({"type": "string", "enum": ["program", "analyst", "applicant"]}),
-    Field(description="A program gets all columns; people only what the schema lets be named to them"),
+    Field(
+        description="Who reads the answer: a program gets all columns, people only those the schema allows to be named"
+    ),
 ]
-
-
-Language = Annotated[Any, WithJsonSchema({"type": "string"}), Field(description="Of the words: en, de, de-CH")]
+Language = Annotated[Any, WithJsonSchema({"type": "string"}), Field(description="Language of the texts: en, de, de-CH")]
 
 
 class StrictBody(BaseModel):
-    """A name that is not known is a slip, and is named."""
+    """A body in which an unknown name is an error."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
@@ -58,8 +58,10 @@ class TargetBody(StrictBody):
                           "several outputs an object; or a list with one of these per row"),
     ] = None  # fmt: skip
     immutable: Annotated[Names, Field(description="Features that must not change, besides the schema's")] = ()
-    rules: Annotated[Names, Field(description="What must hold, besides the schema's rules")] = ()
-    threshold: Annotated[Any, _number(0, 1), Field(description="Probability from which on it counts as a yes")] = None
+    rules: Annotated[Names, Field(description="Rules that must hold, besides the schema's")] = ()
+    threshold: Annotated[
+        Any, _optional_number(0, 1), Field(description="Minimum probability to count as the target")
+    ] = None
 
 
 class QuestionBody(TargetBody):
@@ -69,16 +71,18 @@ class QuestionBody(TargetBody):
     costs: Annotated[
         Any,
         WithJsonSchema({"anyOf": [{"type": "object", "additionalProperties": {"type": "number"}}, {"type": "null"}]}),
-        Field(description="What changing a feature costs, if not 1"),
+        Field(description="Cost of changing a feature, by name; default 1"),
     ] = None
     seed: Annotated[
         Any, WithJsonSchema({"type": "integer", "minimum": 0}), Field(description="Same seed, same answer")
     ] = 0
     closeness: Annotated[
-        Any, _number(0, 1), Field(description="From 0 (typical of the target class) to 1 (nearest to the row)")
+        Any, _optional_number(0, 1), Field(description="From 0 (typical of the target class) to 1 (nearest to the row)")
     ] = None
     max_model_rows: Annotated[
-        Any, _number(1, 1_000_000, "integer"), Field(description="Ask the model about at most so many rows")
+        Any,
+        _optional_number(1, 1_000_000, "integer"),
+        Field(description="Query budget: the maximum number of rows the model is queried for"),
     ] = None
 
 
@@ -91,7 +95,7 @@ class ExplainBody(QuestionBody):
 class NewJobBody(QuestionBody):
     sep: str = Field(",", description="The separator of cells in CSV files")
     decimal: str = Field(".", description="The decimal mark in CSV files")
-    language: Annotated[Language, Field(description="Of the report")] = "en"
+    language: Annotated[Language, Field(description="Language of the report")] = "en"
 
 
 class PredictBody(StrictBody):
@@ -99,7 +103,7 @@ class PredictBody(StrictBody):
 
 
 class CheckBody(TargetBody):
-    row: Annotated[Row, Field(description="As it is")]
+    row: Annotated[Row, Field(description="The row as it is")]
     values: Annotated[Row, Field(description="As it would be")]
     audience: Audience = "program"
     language: Language = "en"
@@ -108,7 +112,7 @@ class CheckBody(TargetBody):
 class WalkBody(TargetBody):
     row: Row
     seed: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})] = 0
-    closeness: Annotated[Any, _number(0, 1)] = None
+    closeness: Annotated[Any, _optional_number(0, 1)] = None
     language: Language = "en"
 
 
@@ -120,12 +124,12 @@ class ChangeBody(BaseModel):
     feature: str
     before: Cell
     after: Cell
-    words: str = Field(description="The change as people say it; nothing if it may not be named")
+    words: str = Field(description="The change in words; empty if it may not be named")
 
 
 class ReasonBody(BaseModel):
     feature: str
-    loss: float | None = Field(description="What giving the feature back would cost: log odds to the goal")
+    loss: float | None = Field(description="Margin lost when the change is reverted, in log odds")
     words: str
 
 
@@ -137,11 +141,11 @@ class LineBody(BaseModel):
     score_before: float
     score_after: float
     plausibility: float | None
-    distance: float = Field(description="Between the encoded rows")
+    distance: float = Field(description="Distance between the encoded rows")
     note: str
-    values: dict[str, Cell] = Field(description="The row as it would be, with the columns that are carried through")
+    values: dict[str, Cell] = Field(description="The counterfactual, with the columns that are passed through")
     changes: list[ChangeBody]
-    unnamed: int = Field(description="How many changes may not be named to this audience")
+    unnamed: int = Field(description="Number of changes that may not be named to this audience")
     sentence: str
     letter: str
     typical: str = Field(description="The plausibility in words")
@@ -166,7 +170,7 @@ class LawBody(BaseModel):
     number: int
     sentence: str
     on: bool
-    hard: bool = Field(description="Whether no row of the table breaks it, so that no answer may")
+    hard: bool = Field(description="Whether no row of the table breaks it; then no answer may")
     columns: list[str]
 
 
@@ -177,9 +181,11 @@ class LawsBody(BaseModel):
 
 class WordsBody(BaseModel):
     language: str
-    locale: str = Field(description="Whose numbers are written")
-    languages: dict[str, str] = Field(description="All that there are, by their own names")
-    messages: dict[str, str | dict[str, str]] = Field(description="With places in braces; some by form of the plural")
+    locale: str = Field(description="Locale in which numbers are written")
+    languages: dict[str, str] = Field(description="All languages, each with its own name")
+    messages: dict[str, str | dict[str, str]] = Field(
+        description="Messages with placeholders in braces; some by plural form"
+    )
 
 
 class HealthBody(BaseModel):
@@ -193,12 +199,12 @@ class PersonBody(BaseModel):
     number: int
     values: dict[str, Cell]
     prediction: Cell
-    score: float = Field(description="The probability of what is favourable, or the predicted number")
-    met: bool = Field(description="Whether the model says what is favourable")
+    score: float = Field(description="Probability of the favourable class, or the predicted number")
+    met: bool = Field(description="Whether the model decides favourably")
 
 
 class PeopleBody(BaseModel):
-    source: str = Field(description="synthetic (drawn by the diffusion model, nobody's record) or rows")
+    source: str = Field(description="synthetic (drawn by the diffusion model, nobody's record) or rows (of a file)")
     total: int
     people: list[PersonBody]
 
@@ -210,8 +216,10 @@ class CheckedBody(BaseModel):
     prediction: Cell
     plausibility: float | None
     distance: float
-    broken: list[str] = Field(description="Laws and rules that the change breaks, each a sentence")
-    unusual: list[str] = Field(description="Laws with exceptions that it breaks, and values that were never learned")
+    broken: list[str] = Field(description="Laws and rules that the values break, each a sentence")
+    unusual: list[str] = Field(
+        description="Laws with exceptions that the values break, and values that were never learned"
+    )
     not_allowed: list[str] = Field(description="Values that no answer would have, each a sentence")
     changed: list[str]
 
@@ -221,15 +229,15 @@ class FrameBody(BaseModel):
     score: float
     plausibility: float | None
     values: dict[str, Cell]
-    places: dict[str, float] = Field(description="Where each feature is: of numbers the share of people below, of "
-                                                 "categories the weight of others than the own")  # fmt: skip
+    places: dict[str, float] = Field(description="Position of each feature: of a number the share of people below it, "
+                                                 "of a category the weight of all others")  # fmt: skip
 
 
 class WalkedBody(BaseModel):
     algorithm: str
     target: Cell
     frames: list[FrameBody]
-    returned: FrameBody = Field(description="The end of the walk, on the grid and within all limits")
+    returned: FrameBody = Field(description="The end of the walk, on the grid of the data and within all constraints")
     met: bool
 
 
@@ -237,7 +245,7 @@ class JobBody(BaseModel):
     id: str
     state: str = Field(description="waiting for rows, queued, running, done or failed")
     rows: int | None
-    done: int = Field(description="Rows that are explained")
-    counts: dict[str, int] = Field(description="Lines by status, so far")
-    words: str = Field(description="Why it failed")
-    files: list[str] = Field(description="What can be fetched when it is done")
+    done: int = Field(description="Rows explained so far")
+    counts: dict[str, int] = Field(description="Lines by status so far")
+    words: str = Field(description="Why the job failed")
+    files: list[str] = Field(description="Results that can be fetched when the job is done")

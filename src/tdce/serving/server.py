@@ -1,4 +1,4 @@
-"""Run a server: read the explainer, take the port, answer until it is told to stop."""
+"""Run a server: bind the port, answer until the process is stopped."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ import uvicorn
 
 from tdce._core import InputError
 from tdce.explainer import Explainer
-from tdce.serving.app import app_of
+from tdce.serving.app import make_app
 from tdce.serving.middleware import LOG, SecurityMiddleware
 from tdce.serving.settings import ServerSettings
 from tdce.serving.timeouts import protocol_with_timeout
 
-GRACE = 5  # seconds for answers on their way when the server stops
-BACKLOG = 2_048  # connections that wait to be taken
+SHUTDOWN_SECONDS = 5  # for answers on their way when the server stops
+BACKLOG = 2_048  # connections that wait to be accepted
 
 
 def serve(
     explainer: Explainer,
-    setting: ServerSettings,
+    settings: ServerSettings,
     rows: pd.DataFrame | None = None,
     threads: int = 1,
     ready: Callable[[str], None] = lambda address: None,
 ) -> None:
-    """Answer until the process is told to stop; `ready` is told the address when it can be asked."""
-    with bound(setting) as place:
+    """Answer until the process is stopped; `ready` is called with the address when the server accepts requests."""
+    with bind_socket(settings) as listener:
         torch.set_num_threads(threads)
-        _log()
-        config = config_of(app_of(explainer, setting, rows), setting)
-        _Server(config, lambda: ready(address_of(setting, place.getsockname()[1]))).run(sockets=[place])
+        _set_up_log()
+        config = make_config(make_app(explainer, settings, rows), settings)
+        _Server(config, lambda: ready(server_address(settings, listener.getsockname()[1]))).run(sockets=[listener])
 
 
-def config_of(app: SecurityMiddleware, setting: ServerSettings) -> uvicorn.Config:
-    """How the app is served."""
-    bounds = setting.bounds
+def make_config(app: SecurityMiddleware, settings: ServerSettings) -> uvicorn.Config:
+    """The settings of uvicorn."""
+    limits = settings.limits
     return uvicorn.Config(
         app, log_config=None, access_log=False, server_header=False, proxy_headers=False, backlog=BACKLOG,
-        limit_concurrency=2 * bounds.clients, timeout_graceful_shutdown=GRACE, ws="none",
-        ssl_certfile=setting.certificate, ssl_keyfile=setting.key, http=protocol_with_timeout(bounds.header_seconds),
+        limit_concurrency=2 * limits.active_requests, timeout_graceful_shutdown=SHUTDOWN_SECONDS, ws="none",
+        ssl_certfile=settings.certificate, ssl_keyfile=settings.key, http=protocol_with_timeout(limits.header_seconds),
     )  # fmt: skip
 
 
 class _Server(uvicorn.Server):
-    """Says when it can be asked."""
+    """A server that calls `ready` when it accepts requests."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -61,31 +61,32 @@ class _Server(uvicorn.Server):
             self.ready()
 
 
-def address_of(setting: ServerSettings, port: int) -> str:
-    host = f"[{setting.host}]" if ":" in setting.host else setting.host
-    return f"{setting.scheme}://{host}:{port}/"
+def server_address(settings: ServerSettings, port: int) -> str:
+    """The URL of the studio."""
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return f"{settings.scheme}://{host}:{port}/"
 
 
-def bound(setting: ServerSettings) -> socket.socket:
-    """The port, taken before anything is said about it. The protocol has its name: only of such sockets asyncio lets
-    the parts of an answer go out at once, and no client waits 40 ms for the second."""
-    family = socket.AF_INET6 if ":" in setting.host else socket.AF_INET
-    place = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+def bind_socket(settings: ServerSettings) -> socket.socket:
+    """A socket bound to the port. It names its protocol: only for such sockets does asyncio set TCP_NODELAY, without
+    which a client waits 40 ms for the second part of a response."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        place.bind((setting.host, setting.port))
+        listener.bind((settings.host, settings.port))
     except OSError as error:
-        place.close()
+        listener.close()
         way_out = "name another one with --port" if error.errno in (EADDRINUSE, EACCES) else "name another --host"
         raise InputError(
-            f"the server cannot listen on {setting.host}, port {setting.port}: {error.strerror}; {way_out}"
+            f"the server cannot listen on {settings.host}, port {settings.port}: {error.strerror}; {way_out}"
         ) from None
-    place.set_inheritable(True)
-    return place
+    listener.set_inheritable(True)
+    return listener
 
 
-def _log() -> None:
-    """One line per request on standard error: method, path, status, time."""
+def _set_up_log() -> None:
+    """Log one line per request on standard error: method, path, status, time."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     LOG.handlers, LOG.propagate = [handler], False

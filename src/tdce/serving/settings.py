@@ -1,4 +1,4 @@
-"""How a server is to run: where it listens, who may ask, and how much."""
+"""Settings of a server: where it listens, who may send requests, and its limits."""
 
 from __future__ import annotations
 
@@ -8,78 +8,83 @@ from pathlib import Path
 
 from tdce._core import InputError, check_integer, show
 
-SHORTEST = 16  # characters of a token
+MIN_TOKEN_LENGTH = 16  # characters of a token
 
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """What a client may ask for; beyond it the answer is 413, 408, 429 or 503, never a fall."""
+    """What a client may send and ask for; beyond it the response is 408, 413, 429 or 503."""
 
-    body: int = 2_000_000  # bytes of a JSON body
-    file: int = 100_000_000  # bytes of a file of rows
-    rows: int = 1_000  # of one request
+    body_bytes: int = 2_000_000  # of a JSON body
+    file_bytes: int = 100_000_000  # of a file of rows
+    rows: int = 1_000  # times options, of one request
     file_rows: int = 200_000
-    cells: int = 20_000_000  # of an answer to a file: rows, options and columns multiplied
-    waiting: int = 4_096  # rows in the queue
-    clients: int = 2_048  # requests in flight
-    seconds: float = 120.0  # for an answer
+    answer_cells: int = 20_000_000  # of an answer to a file: rows, options and columns multiplied
+    queued_rows: int = 4_096
+    active_requests: int = 2_048
+    answer_seconds: float = 120.0
     header_seconds: float = 10.0  # for the first line and the headers to arrive
     body_seconds: float = 10.0  # for a JSON body to arrive; a file may take as long as an answer
-    rate: float = 200.0  # requests per second of one client,
-    burst: float = 2_000.0  # and how many at once
+    rate: float = 200.0  # requests per second from one client
+    burst: float = 2_000.0  # requests at once from one client
     jobs: int = 8
-    job_seconds: float = 3_600.0  # that a job is kept
+    job_seconds: float = 3_600.0  # for which a job is kept
 
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Where to listen, and to whom."""
+    """Where to listen, to whom to answer, and within which limits."""
 
     host: str = "127.0.0.1"
     port: int = 8484
-    names: tuple[str, ...] = ()  # by which clients may call this host, besides its address
+    names: tuple[str, ...] = ()  # host names that clients may use besides the address
     token: str | None = field(default=None, repr=False)
     certificate: Path | None = None
     key: Path | None = None
     insecure: bool = False
     log_values: bool = False
-    bounds: ServerLimits = ServerLimits()
+    limits: ServerLimits = ServerLimits()
 
     def __post_init__(self) -> None:
         check_integer("--port", self.port, 0, 65_535)
-        if self.token is not None and (len(self.token) < SHORTEST or not self.token.isascii()):
-            raise InputError(f"the token must have at least {SHORTEST} plain characters, so that it cannot be guessed")
+        if self.token is not None and (len(self.token) < MIN_TOKEN_LENGTH or not self.token.isascii()):
+            raise InputError(
+                f"the token must have at least {MIN_TOKEN_LENGTH} ASCII characters, so that it cannot be guessed"
+            )
         if (self.certificate is None) != (self.key is None):
             raise InputError("--tls-cert and --tls-key go together; give both files or neither")
         for path in (self.certificate, self.key):
             if path is not None and not path.is_file():
                 raise InputError(f"there is no file {path}")
-        if self.alone:
+        if self.is_local:
             return
         if self.token is None:
-            raise InputError(f"--host {show(self.host)} lets other machines ask: give a token, --token or TDCE_TOKEN")
+            raise InputError(
+                f"--host {show(self.host)} accepts requests from other machines: give a token, --token or TDCE_TOKEN"
+            )
         if self.certificate is None and not self.insecure:
-            raise InputError(f"--host {show(self.host)} lets other machines ask: give --tls-cert and --tls-key, or "
-                             "--insecure if something else encrypts what is sent")  # fmt: skip
+            raise InputError(f"--host {show(self.host)} accepts requests from other machines: give --tls-cert and "
+                             "--tls-key, or --insecure if something else encrypts the connection")  # fmt: skip
 
     @property
-    def alone(self) -> bool:
-        """Whether only this machine can reach it."""
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
         return is_loopback(self.host)
 
     @property
     def scheme(self) -> str:
         return "http" if self.certificate is None else "https"
 
-    def known(self, host: str) -> bool:
-        """Whether a client may call the server by this name, without the port: a foreign name that leads here
-        (DNS rebinding) is not known."""
+    def accepts_host(self, host: str) -> bool:
+        """Whether a client may use this host name, without the port: a foreign name that leads here (DNS rebinding) is
+        refused."""
         name = host.lower()
-        own = {each.lower() for each in (self.host, *self.names)}
-        return name in own or (self.alone and is_loopback(name))
+        accepted = {each.lower() for each in (self.host, *self.names)}
+        return name in accepted or (self.is_local and is_loopback(name))
 
 
 def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine's own."""
     if host.lower() == "localhost":
         return True
     try:

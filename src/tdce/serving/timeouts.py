@@ -1,4 +1,4 @@
-"""How long a client may take for the first line and the headers of a request."""
+"""A time limit for the first line and the headers of a request."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 def protocol_with_timeout(seconds: float) -> type[H11Protocol]:
-    """HTTP/1.1 that hangs up on whoever takes longer; bytes that come in one by one win no time. What may take how long
-    after the headers is the guard's concern."""
+    """HTTP/1.1 that closes the connection of a slow client; bytes that arrive one by one win no time. Time limits after
+    the headers are those of the middleware."""
 
-    class Patient(H11Protocol):
-        late: asyncio.TimerHandle | None = None
+    class TimedProtocol(H11Protocol):
+        timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self._watch()
+            self._update_timer()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            self._watch()
+            self._update_timer()
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            self._stop()
+            self._stop_timer()
 
-        def _watch(self) -> None:
-            """The time runs while headers are on their way; between two requests uvicorn has a shorter one."""
+        def _update_timer(self) -> None:
+            """Run the timer while headers are expected; between two requests uvicorn has a shorter one."""
             if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
-                self._stop()
-            elif self.late is None:
-                self.late = self.loop.call_later(seconds, self.transport.close)
+                self._stop_timer()
+            elif self.timer is None:
+                self.timer = self.loop.call_later(seconds, self.transport.close)
 
-        def _stop(self) -> None:
-            if self.late is not None:
-                self.late.cancel()
-                self.late = None
+        def _stop_timer(self) -> None:
+            if self.timer is not None:
+                self.timer.cancel()
+                self.timer = None
 
-    return Patient
+    return TimedProtocol

@@ -1,4 +1,4 @@
-"""“Why not this?”: one row changed by hand, judged as an answer would be."""
+"""“Why not this?”: check one row that was changed by hand as an answer would be checked."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tdce.models import Goals, Oracle
 from tdce.report import PlainNames, Speaker, SpokenNames, mentions, note_text
 from tdce.schema import ConstraintSet, Encoder, FeasibleSet
 from tdce.serving.descriptions import describe_column
-from tdce.serving.json_rows import number
-from tdce.serving.lines import values_to_json, distances, make_speaker
+from tdce.serving.json_rows import number_to_json, values_to_json
+from tdce.serving.lines import distances, make_speaker
 
 
 def what_if(
@@ -42,7 +42,8 @@ def what_if(
     prediction = output.classes[int(output.group(decision.score[1:])[0])] if output.classes else float(after[0])
     hard = [law for law in schema.laws if law.on and law.hard]
     soft = [law for law in schema.laws if law.on and not law.hard]
-    texts_of = [*map(str, hard), *schema.rules, *question.rules]
+    soft_laws = ConstraintSet.soft(schema.laws, schema.features)
+    sentences = [*map(str, hard), *schema.rules, *question.rules]
     return {
         "score_before": float(before[0]),
         "score_after": float(after[0]),
@@ -50,9 +51,9 @@ def what_if(
         "prediction": values_to_json([prediction])[0],
         "plausibility": rate_rows(fitted, raw, goals, own)[0],
         "distance": float(distances(encoder, own, raw[:, None])[0, 0]),
-        "broken": _unnamed(_broken(texts_of, feasible.constraints, raw, own), barred, speaker),
-        "unusual": _unnamed([*_broken([*map(str, soft)], ConstraintSet.soft(schema.laws, schema.features), raw, own),
-                             *_unfamiliar(encoder, raw, speaker, whole)], barred, speaker),
+        "broken": _hide_barred(_broken_constraints(sentences, feasible.constraints, raw, own), barred, speaker),
+        "unusual": _hide_barred([*_broken_constraints([*map(str, soft)], soft_laws, raw, own),
+                                 *_unfamiliar(encoder, raw, speaker, whole)], barred, speaker),
         "not_allowed": _not_allowed(feasible, raw, speaker, whole),
         "changed": [str(schema.names[i]) for i in np.flatnonzero(~same(raw, own)[0])
                     if schema.names[i] not in barred],
@@ -60,36 +61,38 @@ def what_if(
 
 
 def rate_rows(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[float | None]:
-    """How plausible rows are in the class that is wanted for one person."""
+    """The plausibility of rows in the target class of one person."""
     if len(fitted.energy_quantiles) == 0:
         return [None] * len(raw)
-    towards = goals.target_class(Oracle(fitted.model).score(own)).repeat(len(raw))
+    target_class = goals.target_class(Oracle(fitted.model).score(own)).repeat(len(raw))
     return [
-        number(p) for p in rate_plausibility(fitted.encoder, fitted.diffusion, fitted.energy_quantiles, raw, towards)
+        number_to_json(p)
+        for p in rate_plausibility(fitted.encoder, fitted.diffusion, fitted.energy_quantiles, raw, target_class)
     ]
 
 
-def _unnamed(sentences: list[str], barred: Iterable[Name], speaker: Speaker) -> list[str]:
-    """Laws and rules, without those that name what must not be named; that there are some is said."""
+def _hide_barred(sentences: list[str], barred: Iterable[Name], speaker: Speaker) -> list[str]:
+    """Laws and rules, without those that name a barred column; one sentence says that some are left out."""
     kept = [text for text in sentences if not any(mentions(text, str(name)) for name in barred)]
     return kept if len(kept) == len(sentences) else [*kept, speaker.text("unnamed_rule")]
 
 
 def _unfamiliar(encoder: Encoder, raw: Floats, speaker: Speaker, whole: bool) -> list[str]:
-    """Values that were never learned: to a program by the names of the columns."""
+    """Values that were never learned; a program gets the plain names of the columns."""
     notes = encoder.unfamiliar(raw)[0]
     if whole:
         return [note_text((note,), speaker.messages, PlainNames(())) for note in notes]
     return [text for note in notes if (text := note_text((note,), speaker.messages, SpokenNames(speaker)))]
 
 
-def _broken(sentences: list[str], laws: ConstraintSet, raw: Floats, own: Floats) -> list[str]:
+def _broken_constraints(sentences: list[str], laws: ConstraintSet, raw: Floats, own: Floats) -> list[str]:
+    """The sentences of the constraints that a row breaks."""
     return [text for text, broken in zip(sentences, laws.broken(raw, own)[0], strict=True) if broken]
 
 
 def _not_allowed(feasible: FeasibleSet, raw: Floats, speaker: Speaker, whole: bool) -> list[str]:
-    """Which of the changed values no answer would have."""
-    said, hidden = [], False
+    """Sentences about changed values that no answer would have."""
+    sentences, hidden = [], False
     for i, (choices, learned) in enumerate(zip(feasible.allowed_values, feasible.columns, strict=True)):
         column, own = learned.column, feasible.own[:, i]
         if same(raw[:, i], own)[0] or not (column.immutable or not choices.allows(raw[:, i])[0]):
@@ -100,9 +103,9 @@ def _not_allowed(feasible: FeasibleSet, raw: Floats, speaker: Speaker, whole: bo
         name, value = column.name if whole else speaker.title(column.name), column.cells(raw[:, i])[0]
         places = {"column": name, "known": describe_column(column, speaker)}
         if column.immutable:
-            said.append(speaker.text("studio_may_not_change", column=name))
+            sentences.append(speaker.text("studio_may_not_change", column=name))
         elif value is None:
-            said.append(speaker.text("studio_may_not_be_missing", **places))
+            sentences.append(speaker.text("studio_may_not_be_missing", **places))
         else:
-            said.append(speaker.text("studio_may_not_be", value=speaker.value(column.name, value), **places))
-    return [*said, speaker.text("unnamed_rule")] if hidden else said
+            sentences.append(speaker.text("studio_may_not_be", value=speaker.value(column.name, value), **places))
+    return [*sentences, speaker.text("unnamed_rule")] if hidden else sentences
