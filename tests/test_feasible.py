@@ -410,3 +410,18 @@ def test_the_same_encoder_tells_rows_of_other_dtypes_other_rules_and_other_immut
         assert [len(each.constraints.constraints) for each in sets] == [0, 1]
     other = Encoder.fit(table().assign(weight=np.arange(200.0) % 50))
     assert FeasibleSet.of(other, wide).columns[4].column.step == 1.0  # type: ignore[attr-defined]
+
+
+def test_rows_whose_categories_are_in_another_order_are_not_taken_for_those_before(monkeypatch):
+    """To pandas the two dtypes are equal; a kind of column may heed the order."""
+    seen, for_dtype = [], Categorical.for_dtype
+
+    def remember(self, dtype):
+        seen.append(tuple(dtype.categories))
+        return for_dtype(self, dtype)
+
+    monkeypatch.setattr(Categorical, "for_dtype", remember)
+    encoder = Encoder.fit(pd.DataFrame({"housing": ["own", "rent"] * 10}))
+    for order in (["own", "rent"], ["rent", "own"], ["own", "rent"]):
+        FeasibleSet.of(encoder, pd.DataFrame({"housing": pd.Categorical(["own"], order)}))
+    assert seen == [("own", "rent"), ("rent", "own")]
