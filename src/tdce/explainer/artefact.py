@@ -43,7 +43,7 @@ from tdce.datasets import write_whole
 from tdce.diffusion import ENERGY_QUANTILES, TabularDiffusion
 from tdce.explainer.fitted import Fitted
 from tdce.explainer.sealed_file import Content, TensorHeader, Tensors, open_sealed, seal, tensors_of
-from tdce.methods import METHODS, Method, Proposer, setting_types
+from tdce.methods import METHODS, Method, Proposer, method_name, setting_types
 from tdce.methods import proposer as proposing
 from tdce.models import (
     FAVOURABLE_RULE,
@@ -215,7 +215,7 @@ def _read(whole: bytes) -> Saved:
 
 def _content(saved: Saved) -> Content:
     fitted, method = saved.fitted, saved.method
-    name = next((name for name, kind in METHODS.items() if type(method) is kind), None)
+    name = method_name(method)
     if name is None:
         raise InputError(f"its method, of class {type(method).__name__}, is not one of those known: {listing(METHODS)}")
     return {

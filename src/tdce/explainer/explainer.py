@@ -54,6 +54,7 @@ from tdce.methods import (
     explain,
     explain_conflicts,
     explain_robustly,
+    method_name,
     setting_types,
     task_of,
 )
@@ -693,7 +694,7 @@ class Explainer:
         fitted, method = self.fitted, self.chosen_method
         return Context(
             _model_name(fitted.decides), "" if fitted.label is None else str(fitted.label), len(fitted.classes),
-            type(method).__name__, {key: getattr(method, key) for key in setting_types(type(method))}, fitted.report,
+            method_name(method) or type(method).__name__, {key: getattr(method, key) for key in setting_types(type(method))}, fitted.report,
             self._origin, self.population(),
         )  # fmt: skip
 

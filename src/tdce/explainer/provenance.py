@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from tdce.explainer.fitted import Fitted
-from tdce.methods import METHODS, Method, setting_types
+from tdce.methods import METHODS, Method, method_name, setting_types
 from tdce.models import model_to_json
 from tdce.schema import Schema
 
@@ -37,7 +37,7 @@ class Provenance:
     @classmethod
     def of(cls, fitted: Fitted, method: Method, artefact: str) -> Provenance:
         schema = fitted.encoder.schema
-        name = next((name for name, kind in METHODS.items() if type(method) is kind), type(method).__name__)
+        name = method_name(method) or type(method).__name__
         settings = {key: _plain(getattr(method, key)) for key in setting_types(type(method))} if name in METHODS else {}
         return cls(artefact, _models(fitted), _digest(schema.to_json()), _laws(schema), name, settings, machine())
 

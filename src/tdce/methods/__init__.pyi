@@ -29,6 +29,7 @@ from tdce.methods.protocol import task_of as task_of
 from tdce.methods.question import Question as Question
 from tdce.methods.refine import Refined as Refined
 from tdce.methods.registry import METHODS as METHODS
+from tdce.methods.registry import method_name as method_name
 from tdce.methods.robustness import explain_robustly as explain_robustly
 from tdce.methods.search import DiffusionSearch as DiffusionSearch
 from tdce.methods.selection import MOST_OPTIONS as MOST_OPTIONS

@@ -24,3 +24,8 @@ METHODS: dict[str, Callable[..., Method]] = {
     "counternet": CounterNet,
     "nice": NICE,
 }
+
+
+def method_name(method: Method) -> str | None:
+    """The name under which a method is registered; None: it is not."""
+    return next((name for name, kind in METHODS.items() if type(method) is kind), None)
