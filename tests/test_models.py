@@ -401,8 +401,9 @@ def test_a_model_is_given_what_it_asks_for():
     ids=["number", "class", "pickle", "missing", "empty", "unnamed"],
 )
 def test_what_is_no_model_is_refused(model, words):
+    explainer = tdce.Explainer(model=model, progress="silent")
     with pytest.raises(InputError, match=words):
-        tdce.Explainer(model=model)
+        explainer.fit(table(), label="decision")
 
 
 @pytest.mark.parametrize(
@@ -545,7 +546,7 @@ def test_an_onnx_file_and_an_endpoint_on_the_command_line(tmp_path, monkeypatch)
     assert "The model is right on" in made.output
     ask = ["explain", saved, str(tmp_path / "rows.csv"), "--out", out]
     found = runner.invoke(app, [*ask, "--model", path, "--verbose", "--max-model-rows", "50000"])
-    assert re.search(r"The model was asked \d+ times about [\d,]+ rows", found.output.replace("\n", " "))
+    assert re.search(r"The model was queried \d+ times for [\d,]+ rows", found.output.replace("\n", " "))
     answer = pd.read_csv(out)
     assert set(answer["status"]) <= {"valid", "already"}
     assert (user_models.logistic().predict(answer[rows(table()).columns]) == "yes").all()
