@@ -1,4 +1,4 @@
-"""A kind of column is one file: a third kind, defined in this one, goes through everything there is."""
+"""A kind of column is one file: a third kind, defined in this one, works everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows times a matrix: right, and the same bits in any company, by both ways."""
+"""Deterministic products: correct, and with the same bits in any batch, padded or exact."""
 
 from fractions import Fraction
 
@@ -64,7 +64,7 @@ def test_an_exact_product_is_the_same_in_any_order_of_the_sum(inner):
     )
 
 
-def test_a_row_has_the_same_bits_alone_turned_round_and_in_parts(way):
+def test_a_row_has_the_same_bits_alone_reversed_and_in_parts(way):
     for inner, outer in [(1, 2), (5, 3), (7, 7), (13, 2), (40, 5), (107, 256), (304, 32)]:
         many, matrix = rows(1100, inner), rows(inner, outer, seed=1)
         whole = deterministic.product(many, matrix)
@@ -73,13 +73,13 @@ def test_a_row_has_the_same_bits_alone_turned_round_and_in_parts(way):
             assert torch.equal(deterministic.product(many[part], matrix), whole[part]), (inner, outer, part)
 
 
-def test_what_padding_does_not_make_independent_goes_the_exact_way(monkeypatch):
+def test_where_padding_is_not_enough_the_exact_product_is_used(monkeypatch):
     many, matrix = rows(10, 6), rows(6, 4, seed=1)
     monkeypatch.setattr(deterministic, "is_batch_independent", lambda *_: False)
     assert torch.equal(deterministic.product(many, matrix), deterministic.exact_product(many, matrix))
 
 
-def test_the_trial_notices_a_product_that_depends_on_the_place(monkeypatch):
+def test_the_trial_notices_a_product_that_depends_on_the_position(monkeypatch):
     """A library whose last row comes out by another way."""
 
     def odd(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:

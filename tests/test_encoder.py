@@ -1,4 +1,4 @@
-"""Frame to tensor and back: nothing is lost, nothing is modified, and what does not fit is named."""
+"""Frame to tensor and back: nothing is lost, nothing is modified, and what does not fit is an error."""
 
 from __future__ import annotations
 

@@ -281,7 +281,7 @@ def test_a_category_that_the_column_cannot_hold_does_not_take_the_others_with_it
     assert snap(Categorical("x", (1, 2, "none")), 1, [2, "none"], dtype) == [2, 1]
 
 
-def test_the_limits_of_some_rows_are_theirs() -> None:
+def test_a_part_has_the_feasible_set_of_its_rows() -> None:
     encoder = Encoder.fit(table())
     feasible = FeasibleSet.of(encoder, table().head(5))
     part = feasible.take(np.array([False, True, False, True, True]))
@@ -308,7 +308,7 @@ def test_missing_stays_where_nothing_else_is_allowed() -> None:
     assert not feasible.can_change().any()
 
 
-def test_a_row_is_kept_if_each_value_is_its_own_or_may_be_proposed() -> None:
+def test_a_row_is_contained_if_each_value_is_its_own_or_may_be_proposed() -> None:
     schema = Schema((
         Numeric("age", 20, 60, step=1, direction="increase"),
         Categorical("housing", HOUSING, ("own",)),
@@ -353,13 +353,13 @@ def test_a_row_is_kept_if_each_value_is_its_own_or_may_be_proposed() -> None:
         (Categorical("x", ("own",)), "own", False),
     ],
 )
-def test_a_feature_is_free_if_another_value_may_be_proposed(feature: Column, own: Any, free: bool) -> None:
+def test_a_feature_can_change_if_another_value_may_be_proposed(feature: Column, own: Any, free: bool) -> None:
     fitted = [feature.low, feature.high] if isinstance(feature, Numeric) else list(feature.categories)
     encoder = Encoder.fit(pd.DataFrame({"x": fitted}), Schema((feature,)))
     assert FeasibleSet.of(encoder, pd.DataFrame({"x": [own]})).can_change().tolist() == [[free]]
 
 
-def test_a_remark_says_why_nothing_can_change() -> None:
+def test_a_note_says_why_nothing_can_change() -> None:
     frame = pd.DataFrame({"age": [20, 60], "housing": ["own", "rent"]})
     schema = Schema((Numeric("age", 20, 60, 1, direction="increase"), Categorical("housing", HOUSING, ("rent",))))
     encoder = Encoder.fit(frame, schema)

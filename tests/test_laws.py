@@ -1,4 +1,4 @@
-"""Laws: those that a table has are found, in words a person would use, and nothing else is."""
+"""Laws: exactly those of a table are discovered, and every answer keeps them."""
 
 import json
 from dataclasses import dataclass, replace
@@ -229,7 +229,7 @@ def test_what_is_tied_to_a_change_follows_it(law, own, proposed, answer):
     (TOWN, ["x", "X"], ["y", "X"]),
     (CALL, ["failure", -1], ["success", -1]),
 ])  # fmt: skip
-def test_a_change_that_nothing_may_follow_is_undone(law, own, proposed):
+def test_a_change_that_nothing_may_follow_is_reverted(law, own, proposed):
     assert kept(law, own, proposed, low=1, high=0) == own
 
 
@@ -243,7 +243,7 @@ def test_a_change_that_nothing_may_follow_is_undone(law, own, proposed):
     (YEARLY, [24, 2], [100, 2], {}, [96, 8]),  # the nearest that is 12 times something
     (YEARLY, [24, 2], [24, 9], {"high": 70}, [60, 5]),
 ])  # fmt: skip
-def test_a_change_that_nothing_may_follow_whole_comes_back_as_far_as_it_must(law, own, proposed, room, answer):
+def test_a_change_that_nothing_may_follow_whole_moves_back_as_far_as_it_must(law, own, proposed, room, answer):
     assert kept(law, own, proposed, **room) == answer
 
 
@@ -314,7 +314,7 @@ def holds(law: Law, row: dict[str, float]) -> bool:
     return not when or then
 
 
-def test_people_that_were_drawn_keep_them_or_are_left_out(schema):
+def test_synthetic_rows_keep_them_or_are_left_out(schema):
     frame = table(500, seed=1)
     raw = np.stack([f.read(frame[f.name]) for f in schema.features], axis=1)
     laws = ConstraintSet.hard(schema.laws, schema.features)
@@ -327,6 +327,6 @@ def test_people_that_were_drawn_keep_them_or_are_left_out(schema):
     np.testing.assert_array_equal(laws.repair_synthetic(raw, lambda column, values: values == values), raw)
 
 
-def test_an_entry_gives_the_law_back(schema):
+def test_an_entry_restores_its_law(schema):
     for law in schema.laws:
         assert law_from_entry(json.loads(json.dumps(law.entry()))) == law

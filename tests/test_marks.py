@@ -1,4 +1,4 @@
-"""Marks: numbers that stand for a state (-1: never called) are encoded, kept, left and proposed as a whole."""
+"""Marks: numbers that stand for a state (-1: never called) are encoded, kept and proposed as a whole."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_column_without_marks_has_no_weight_for_them():
 
 
 @given(st.lists(st.sampled_from([None, -1, 999, *range(10, 31)]), min_size=2).filter(lambda v: set(v) - {None}))
-def test_there_and_back(cells: list[Any]):
+def test_decoding_restores_marks(cells: list[Any]):
     frame = pd.DataFrame({"days": pd.Series(cells, dtype="Int64")})
     fitted = encoder(replace(DAYS, missing=True))
     x = fitted.encode(frame)
@@ -104,7 +104,7 @@ def test_how_far_a_row_may_go(column: Numeric, own: float, low: float, high: flo
     (replace(DAYS, low=30, proposed=(-1,)), 30, True),
     (replace(DAYS, low=30.2, high=30.8, proposed=(-1,)), -1, False),
 ])  # fmt: skip
-def test_a_row_is_free_if_there_is_another_number_or_mark(column: Numeric, own: float, free: bool):
+def test_a_row_can_change_if_there_is_another_number_or_mark(column: Numeric, own: float, free: bool):
     assert FeasibleSet.of(encoder(column), pd.DataFrame({"days": [own]})).can_change().tolist() == [[free]]
 
 

@@ -1,4 +1,4 @@
-"""What is said about a table's columns: each thing is found, and nothing is said where there is nothing."""
+"""Findings about the columns of a table: each is reported, and nothing is reported on a plain table."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_everything_is_found_and_nothing_else() -> None:
     ]
 
 
-def test_what_was_heeded_is_not_said_again() -> None:
+def test_a_finding_that_was_followed_is_not_reported_again() -> None:
     frame = full()[["customer", "job", "Sex", "salary", "y"]]
     schema = Schema.infer(frame, "y", learn=["customer"], categorical=["job"]).freeze("Sex")
     assert schema.names == ("customer", "job", "Sex", "salary")
@@ -109,7 +109,7 @@ def test_what_was_heeded_is_not_said_again() -> None:
 
 @pytest.mark.parametrize("rows", [2, 10, 60, 600])
 @pytest.mark.parametrize("label", ["y", None])
-def test_nothing_is_said_about_a_plain_table(rows: int, label: str | None) -> None:
+def test_nothing_is_reported_about_a_plain_table(rows: int, label: str | None) -> None:
     frame = plain(rows)
     assert said(frame, label) == []
     assert said(frame.sort_values("income"), label) == []
@@ -166,9 +166,7 @@ def test_texts_that_are_no_categories() -> None:
     assert list(find_pass_through(code).values()) == [
         "'code' has 1,100 different values: passed through, not learned; to learn it, group its values"
     ]
-    with pytest.raises(
-        InputError, match="'code' has 1,100 distinct values in 1,200 rows and looks like an identifier"
-    ):
+    with pytest.raises(InputError, match="'code' has 1,100 distinct values in 1,200 rows and looks like an identifier"):
         Schema.infer(code, learn=["code"])
     long = pd.DataFrame({"iban": [f"{10**18 + i}" for i in range(1200)], "z": z})  # too long for a number
     assert list(find_pass_through(long)) == ["iban"]
@@ -275,7 +273,7 @@ def test_laws_that_compare_codes_are_dropped_and_others_kept() -> None:
     assert not any("low" in law.columns for law in changed.laws if isinstance(law, Order | Linear))
 
 
-def test_what_cannot_be_changed_says_the_way_out() -> None:
+def test_a_change_of_kind_that_is_impossible_names_the_remedy() -> None:
     schema = Schema.infer(pd.DataFrame({"x": [0.25, 3000.0], "word": ["a", "b"], "any": [np.pi, np.e]}))
     for name in ("x", "any"):
         with pytest.raises(InputError, match=rf"Schema.infer\(frame, label, categorical=\['{name}'\]\)"):
@@ -318,7 +316,7 @@ def test_codes_are_read_from_a_file_and_an_odd_cell_is_named(tmp_path: Path) -> 
 # As a person meets them
 
 
-def test_fit_keeps_them_and_says_them_only_if_asked(
+def test_fit_keeps_hints_and_prints_them_only_on_request(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     frame = lending.table(200).assign(customer=range(200))

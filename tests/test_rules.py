@@ -1,4 +1,4 @@
-"""Rules that a user gives: kept in every line of every method, whatever they are."""
+"""Rules written by the user hold in every line of every method."""
 
 import json
 
@@ -107,7 +107,7 @@ def settled(rules: list[str], proposed: dict[str, object], own: dict[str, object
     ("loan == 4 * income", {"loan": 90}, {"loan": 40}),  # there is no part of the way
     ("loan <= 5 * income", {"loan": 48}, {"loan": 48}),
 ])  # fmt: skip
-def test_a_number_that_breaks_a_rule_comes_back_to_its_border(rule, proposed, answer):
+def test_a_number_that_breaks_a_rule_moves_back_to_its_boundary(rule, proposed, answer):
     assert settled([rule], proposed) == answer
 
 
@@ -128,7 +128,7 @@ def test_nothing_nearer_to_the_proposal_keeps_the_rule(loan, income, proposed, t
     assert settled([text], {"loan": proposed}, own)["loan"] in (last if not good[-1] else {proposed})
 
 
-def test_decimals_of_32_bits_do_not_cross_a_border_by_rounding():
+def test_decimals_of_32_bits_do_not_cross_a_boundary_by_rounding():
     encoder = Encoder.fit(pd.DataFrame({"a": np.linspace(0, 1, 50), "b": np.linspace(0, 1, 50)}),
                           Schema((Numeric("a", 0, 1), Numeric("b", 0, 1))))  # fmt: skip
     rng = np.random.default_rng(0)
@@ -143,7 +143,7 @@ def test_decimals_of_32_bits_do_not_cross_a_border_by_rounding():
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_at_most_so_many_features_change(explainer, people, count):
+def test_a_maximum_number_of_features_change(explainer, people, count):
     answer = explainer.explain(people, rules=[f"at most {count} changes"], closeness=0.2)
     changed = (answer.explanation.raw[:, 0] != answer.explanation.own).sum(axis=1)
     assert changed.max() == count

@@ -1,4 +1,4 @@
-"""What is read off a table, what a person may edit, and what is said when either is wrong."""
+"""Schemas: what is inferred from a table, what a user may edit, and the errors when either is wrong."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_step_is_the_coarsest_decimal_grid_that_holds_every_value(
     ("distinct", "multiple", "step"),
     [(20, 5, 5), (19, 5, 1), (20, 25, 25), (30, 1, 1), (20, 0.25, 0.25), (20, 0.05, 0.05), (20, 1000, 1000)],
 )
-def test_a_multiple_is_believed_from_twenty_different_values_on(distinct: int, multiple: float, step: float) -> None:
+def test_a_multiple_needs_twenty_distinct_values(distinct: int, multiple: float, step: float) -> None:
     assert numeric(np.arange(distinct) * Decimal(str(multiple)), dtype=float).step == step
 
 
@@ -156,7 +156,7 @@ def test_unknown_is_no_advice(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["none", "no account", "other", "nobody", "unmarried", "na-trium", "free"])
-def test_having_nothing_is_something(word: str) -> None:
+def test_none_is_a_category_that_is_proposed(word: str) -> None:
     assert categorical(["own", "rent", word], "object").allowed is None
 
 
@@ -453,7 +453,7 @@ def test_freezing_an_unknown_name_is_refused(name: Any) -> None:
         loan().freeze(name)
 
 
-def test_people_read_a_line_per_feature() -> None:
+def test_str_has_a_line_per_feature() -> None:
     assert loan().describe() == [
         ("age", "numeric", "18 to 75, whole numbers", "increase"),
         ("rate", "numeric", "0.01 to 9.99, steps of 0.01; may be missing", "yes"),
@@ -491,7 +491,7 @@ def test_people_read_a_line_per_feature() -> None:
         (Numeric("x", 0, 9, levels=(10, 0, 4)), -1, 0, 0, -np.inf),
     ],
 )
-def test_values_are_put_on_the_grid(feature: Numeric, value: float, nearest: float, up: float, down: float) -> None:
+def test_values_are_rounded_to_the_grid(feature: Numeric, value: float, nearest: float, up: float, down: float) -> None:
     at = np.array([value, np.nan])
     assert feature.round(at)[0] == nearest
     assert feature.round(at, "up")[0] == up

@@ -1,4 +1,4 @@
-"""Other processors, as far as this one can play them: the same promises with other instruction sets left unused."""
+"""Other processors, as far as this one can imitate them: the same promises with fewer instruction sets."""
 
 import os
 import subprocess
@@ -60,7 +60,7 @@ TOGETHER = {  # a process each, which imports torch, and the methods that it ask
 
 
 @pytest.mark.parametrize("settings", TOGETHER, ids=" ".join)
-def test_other_instructions_give_the_same_values_and_company_does_not_matter_with_them_either(settings, asked):
+def test_other_instructions_give_the_same_values_in_any_batch(settings, asked):
     """In one process: the answers to six decimals, then the promises of tests/test_company.py."""
     folder, here = asked
     out = folder / f"{len(list(folder.iterdir()))}.pkl"

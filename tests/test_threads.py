@@ -1,4 +1,4 @@
-"""The number of threads is tried out, kept to, and given back."""
+"""The number of threads is chosen by trial and restored afterwards."""
 
 import multiprocessing
 import threading
@@ -33,7 +33,7 @@ def used(threads: Threads, blocks: int, seconds: dict[int, float]) -> list[int]:
 
 
 @pytest.mark.parametrize(("seconds", "best"), [({1: 0.001, 2: 0.02}, 1), ({1: 0.02, 2: 0.001}, 2)])
-def test_the_faster_number_goes_on(two, seconds, best):
+def test_the_faster_number_is_kept(two, seconds, best):
     counts = used(Threads(20), 20, seconds)
     assert counts[:5] == [2, 2, 1, 2, 1]
     assert set(counts[5:]) == {best}
@@ -74,7 +74,7 @@ def test_another_thread_than_the_main_one_leaves_the_number_alone(two):
     assert set(counts) == {2}
 
 
-def test_one_thread_here_is_no_other_threads_business(two):
+def test_one_thread_here_does_not_affect_other_threads(two):
     """As in a server: while one thread trains, another one explains."""
     seen, ready, go = [], threading.Event(), threading.Event()
 
