@@ -22,7 +22,7 @@ def run(out: Path, console: Console, progress: Mode) -> None:
         check_writable(path, endings=None)
 
     def say(text: str, style: str = "") -> None:
-        console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+        console.print(text, style=style, highlight=False, markup=False, soft_wrap=not console.is_terminal)
 
     data = load("german")
     say(f"German credit data: {len(data.frame):,} applicants, {len(data.schema)} features each.")

@@ -52,6 +52,7 @@ class RunOptions:
     workers: int = 1
     part_rows: int | None = None  # in each file of a folder; None: one file
     evidence: EvidenceOptions | None = None
+    resumable: bool = True  # False: the output is temporary, and what is finished of it is gone when the run is stopped
 
 
 def explain_table(
@@ -88,7 +89,7 @@ def explain_table(
         return total
     except (KeyboardInterrupt, SystemExit):
         kept = checkpoint.total().rows
-        if kept:
+        if kept and run.resumable:
             progress.say(
                 f"{kept:,} of {table.rows:,} rows are kept in {checkpoint.folder}: run the same command again to resume"
             )

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import tdce
-from tdce.cli.shared import wide_console
+from tdce.cli.shared import print_table, say
 
 
 def check(
@@ -34,7 +34,7 @@ def check(
         table.add_row(
             str(trial.inner), str(trial.outer), trial.numbers, "padded" if trial.independent else "exact (slower)"
         )
-    wide_console().print(table)
+    print_table(table)
     independent = sum(trial.independent for trial in trials)
-    print(f"{describe_machine()}: in {independent} of {len(trials)} padded shapes a row has the same bits at every "
-          "position; the others are computed the exact way, in which it always has.")  # fmt: skip
+    say(f"{describe_machine()}: in {independent} of {len(trials)} padded shapes a row has the same bits at every "
+        "position; the others are computed the exact way, in which it always has.")  # fmt: skip

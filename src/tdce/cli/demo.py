@@ -6,15 +6,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from tdce.cli.shared import progress_mode
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="A folder for the rows, the page and the fitted explainer")] = Path("demo"),
+    out: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Output folder for the answers, the page and the fitted explainer")
+    ] = Path("demo"),
 ) -> None:
-    """Show everything on the embedded data: fit, explain five refused applicants, write a page."""
+    """Fit, explain, evaluate and report on embedded data."""
+    from rich.console import Console
+
     from tdce.demo import run
 
     run(out, Console(), progress_mode())

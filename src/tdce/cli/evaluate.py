@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from json import dumps
 from pathlib import Path
 from typing import Annotated
@@ -20,11 +19,12 @@ from tdce.cli.shared import (
     Robust,
     RowsPath,
     Sep,
+    print_table,
     progress_mode,
     require_table,
     retrained_ensemble,
+    say,
     summary,
-    wide_console,
 )
 from tdce.cli.streams import input_file
 
@@ -43,10 +43,9 @@ def evaluate(
     retrain: Annotated[
         int,
         typer.Option(
-            min=0, metavar="N", show_default=False,
-            help="Measure how many of N models, retrained on --table, accept the answers",
+            min=0, metavar="N", show_default=False, help="Measure how many of N models, retrained on --table, accept"
         ),
-    ] = 0,  # fmt: skip
+    ] = 0,
     sep: Sep = ",",
     decimal: Decimal = ".",
     json: JsonFlag = False,
@@ -73,8 +72,11 @@ def evaluate(
         raise InputError(f"there is nothing to measure: all {len(frame)} rows are in the target class already")
     fitted = explainer.fitted
     if real is None and len(fitted.raw) == 0:
-        print(f"{artefact} holds no training rows: measured against its {len(fitted.synthetic):,} synthetic rows; "
-              "--table FILE measures against real ones.", file=sys.stderr if json else sys.stdout)  # fmt: skip
+        say(
+            f"{artefact} holds no training rows: measured against its {len(fitted.synthetic):,} synthetic rows; "
+            "--table FILE measures against real ones.",
+            stderr=json,
+        )
     if json:
         print(dumps(measured, indent=2))
         return
@@ -84,5 +86,5 @@ def evaluate(
     for name, value in measured.items():
         good, meaning = MEANING[name]
         shown.add_row(name, f"{value:.4g}", good, meaning)
-    wide_console().print(shown)
-    print(summary(len(frame), answer.counts()))
+    print_table(shown)
+    say(summary(len(frame), answer.counts()))

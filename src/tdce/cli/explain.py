@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -26,6 +24,7 @@ from tdce.cli.shared import (
     progress_mode,
     require_table,
     retrained_ensemble,
+    say,
     summary,
 )
 from tdce.cli.streams import DASH, input_file, output_file
@@ -33,8 +32,9 @@ from tdce.cli.streams import DASH, input_file, output_file
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tdce._core import Progress
     from tdce.batch import BlockRecord
-    from tdce.datasets import ChunkedTable
+    from tdce.datasets import ChunkedTable, Dialect
     from tdce.explainer import Answer, Explainer
     from tdce.methods import Question
     from tdce.models import Ensemble
@@ -99,7 +99,7 @@ def explain(
     """
     from tdce._core import Progress
     from tdce.batch import EvidenceOptions, RunOptions, explain_table
-    from tdce.datasets import ChunkedTable, Dialect, find_tables
+    from tdce.datasets import Dialect
     from tdce.report import load_catalogue
 
     page = out is not None and out.name.lower().endswith(PAGE)
@@ -122,33 +122,30 @@ def explain(
         _check_ray(page, rows, question)
     question, ensemble = retrained_ensemble(explainer, question, table, dialect)
     recorded = None if evidence is None else EvidenceOptions(evidence, sign, secret)
-    with ExitStack() as files:
-        target = None if out is None else files.enter_context(output_file(out, ".csv"))
-        if engine == "ray" and target is not None:
-            from tdce.batch import explain_parquet
+    with input_file(Path(rows)) as source:
+        if out is None:
+            _show(explainer, question, ensemble, _survey(source, explainer, dialect, progress), verbose)
+            return
+        with output_file(out, ".csv") as target:
+            run = RunOptions(
+                artefact, target, question, dialect, model, workers, part_rows, recorded, resumable=out != DASH
+            )
+            if engine == "ray":
+                from tdce.batch import explain_parquet
 
-            run = RunOptions(artefact, target, question, dialect, model, workers, part_rows, recorded)
-            total = explain_parquet(run, rows, progress, ensemble)
-        else:
-            source = files.enter_context(input_file(Path(rows)))
-            chunks = ChunkedTable(find_tables(source), explainer.schema, dialect)
-            tell = progress.throttled("checked {:,} rows")
-            chunks.survey(lambda frame: (explainer.fitted.encoder.read(frame), tell(chunks.rows + len(frame))))
-            if target is None:
-                _show(explainer, question, ensemble, chunks, verbose)
-                return
-            if page:
+                total = explain_parquet(run, rows, progress, ensemble)
+            elif page:
+                chunks = _survey(source, explainer, dialect, progress)
                 answer = explainer.ask(_page_rows(chunks), question, ensemble)
                 answer.to_html(target, language=language, audience=audience)
                 if evidence is not None:
                     answer.to_evidence(evidence, sign=sign, secret=secret)
-                total = _record(chunks.rows, answer)
+                total = _record(answer)
             else:
-                run = RunOptions(artefact, target, question, dialect, model, workers, part_rows, recorded)
+                chunks = _survey(source, explainer, dialect, progress)
                 total = explain_table(run, explainer, chunks, progress, ensemble)
     written = ", ".join(str(path) for path in (out, evidence) if path is not None and path != DASH)
-    text = f"{_total(total, verbose)}{f' Written: {written}' if written else ''}"
-    print(text, file=sys.stderr if out == DASH else sys.stdout)
+    say(f"{_total(total, verbose)}{f' Written: {written}' if written else ''}", stderr=out == DASH)
 
 
 def _check_out(out: Path | None, page: bool, part_rows: int | None) -> None:
@@ -198,6 +195,16 @@ def _check_ray(page: bool, rows: str, question: Question) -> None:
         raise InputError("--max-model-rows needs to know the number of rows, which --engine ray does not count first")
 
 
+def _survey(source: Path, explainer: Explainer, dialect: Dialect, progress: Progress) -> ChunkedTable:
+    """The rows, each of which has been read once and fits the schema."""
+    from tdce.datasets import ChunkedTable, find_tables
+
+    chunks = ChunkedTable(find_tables(source), explainer.schema, dialect)
+    tell = progress.throttled("checked {:,} rows")
+    chunks.survey(lambda frame: (explainer.fitted.encoder.read(frame), tell(chunks.rows + len(frame))))
+    return chunks
+
+
 def _page_rows(chunks: ChunkedTable) -> pd.DataFrame:
     if chunks.rows > MAX_PAGE_ROWS:
         raise InputError(f"{chunks.rows:,} rows are too many for a page, which has at most {MAX_PAGE_ROWS:,}; name a "
@@ -220,13 +227,13 @@ def _show(
     print_lines(answer)
     more = chunks.rows - len(frame)
     rest = f" {more:,} more rows are not shown; --out FILE explains all {chunks.rows:,}." if more else ""
-    print(f"{_total(_record(len(frame), answer), verbose)}{rest}")
+    say(f"{_total(_record(answer), verbose)}{rest}")
 
 
-def _record(rows: int, answer: Answer) -> BlockRecord:
+def _record(answer: Answer) -> BlockRecord:
     from tdce.batch import BlockRecord
 
-    return BlockRecord(1, 0, rows, answer.counts(), answer.model_calls, answer.model_rows)
+    return BlockRecord(1, 0, len(answer.rows), answer.counts(), answer.model_calls, answer.model_rows)
 
 
 def _total(total: BlockRecord, verbose: bool) -> str:

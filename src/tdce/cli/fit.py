@@ -20,6 +20,7 @@ from tdce.cli.shared import (
     TablePath,
     names_of,
     progress_mode,
+    say,
 )
 from tdce.cli.streams import DASH, input_file
 
@@ -77,8 +78,8 @@ def fit(
             f"{report['test_rows']:,} {'unseen rows' if model is None else 'rows'} (always predicting the most common "
             f"class: {100 * report['commonest_class']:.1f} %)."
         )
-    print(f"{report['rows']:,} rows learned in {report['seconds']:.0f} s.{accuracy}"
-          f"{_laws_found(explainer.schema, out)} Written: {out}")  # fmt: skip
+    say(f"{report['rows']:,} rows learned in {report['seconds']:.0f} s.{accuracy}"
+        f"{_laws_found(explainer.schema, out)} Written: {out}")  # fmt: skip
 
 
 def _laws_found(schema: Schema, out: Path) -> str:

@@ -41,16 +41,16 @@ class QuestionFlags:
         float | None,
         typer.Option(metavar="C", help="Trade-off between 0 (most plausible) and 1 (nearest to the row)"),
     ] = None
-    threshold: Annotated[
-        float | None, typer.Option(metavar="P", help="Minimum probability to count as the target")
-    ] = None
+    threshold: Annotated[float | None, typer.Option(metavar="P", help="Minimum probability to count as the target")] = (
+        None
+    )
     max_model_rows: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Query budget: maximum number of rows the model is queried for"),
     ] = None
 
     def question(self, explainer: Explainer, robust: int = 0) -> Question:
-        """The question, checked against the explainer; `robust`: how many retrained models should accept the answers."""
+        """The question, checked against the explainer; `robust`: number of retrained models that should accept."""
         from tdce.methods import Question
         from tdce.models import Retraining
 

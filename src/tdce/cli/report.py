@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +20,7 @@ from tdce.cli.shared import (
     RowsPath,
     Sep,
     progress_mode,
+    say,
     summary,
 )
 from tdce.cli.streams import DASH, input_file, output_file
@@ -75,10 +75,6 @@ def report(
             left_out = f" Metrics are left out: {error}."
     population = None if real is None else explainer.population(real)
     with output_file(out, PAGE) as page:
-        answer.to_html(
-            page, title=title, language=language, audience=audience, metrics=measured, population=population
-        )
+        answer.to_html(page, title=title, language=language, audience=audience, metrics=measured, population=population)
     written = "" if out == DASH else f" Written: {out} (open it in a browser)"
-    print(
-        f"{summary(len(frame), answer.counts())}{left_out}{written}", file=sys.stderr if out == DASH else sys.stdout
-    )
+    say(f"{summary(len(frame), answer.counts())}{left_out}{written}", stderr=out == DASH)

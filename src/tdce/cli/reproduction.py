@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from tdce._core import InputError, Progress, require_extra
+from tdce._core import InputError, require_extra
 from tdce.cli.shared import progress_mode, words_of
 
 RESULTS = Path("results")
@@ -29,11 +28,13 @@ def bench(
     out: Annotated[Path, typer.Option(help="Output folder; results in it that are up to date are reused")] = RESULTS,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread")] = 2,
 ) -> None:
-    """Run the paper's experiment and write benchmark.csv, tables.md and environment.json.
+    """Run the paper's experiment.
 
-    A run that was stopped continues where it was: start it again with the same --out.
+    Writes benchmark.csv, tables.md and environment.json. A run that was stopped continues where it was:
+    start it again with the same --out.
     """
     require_extra("tdce bench", "paper", "sklearn")
+    from tdce._core import Progress
     from tdce_reproduction.benchmark.run import BenchmarkSettings, run
 
     if masked not in ("both", "yes", "no"):
@@ -48,7 +49,7 @@ def bench(
         workers,
     )
     run(settings, Progress(progress_mode()))
-    Console().print(f"Written: {out / 'benchmark.csv'}, {out / 'tables.md'}", highlight=False, soft_wrap=True)
+    print(f"Written: {out / 'benchmark.csv'}, {out / 'tables.md'}")
 
 
 def figures(
@@ -68,14 +69,16 @@ def figures(
     ] = False,
     workers: Annotated[int, typer.Option(min=1, help="Number of processes, each with one thread")] = 2,
 ) -> None:
-    """Make the paper's figures: NAME.png, NAME.svg and their data, NAME.csv.
+    """Make the paper's figures.
 
-    Data of correlations and tau that are in --out or in the folder figures of --results are reused.
+    Writes NAME.png, NAME.svg and their data, NAME.csv. Data of correlations and tau that are in --out or in
+    the folder figures of --results are reused.
     """
     require_extra("tdce figures", "paper", "matplotlib", "sklearn")
+    from tdce._core import Progress
     from tdce_reproduction.figures import FIGURES, make_figures
     from tdce_reproduction.figures.workspace import Workspace
 
     workspace = Workspace(out, data, seeds, rows, results, fresh, workers, Progress(progress_mode()))
     written = make_figures(words_of(only) or tuple(FIGURES), workspace)
-    Console().print(f"Written: {', '.join(map(str, written))}", highlight=False, soft_wrap=True)
+    print(f"Written: {', '.join(map(str, written))}")

@@ -9,7 +9,7 @@ import typer
 
 import tdce
 from tdce._core import InputError, listing, suggest
-from tdce.cli.shared import Codes, Decimal, JsonFlag, Learn, Sep, names_of, wide_console
+from tdce.cli.shared import Codes, Decimal, JsonFlag, Learn, Sep, names_of, print_table, say
 from tdce.cli.streams import DASH, input_file
 
 if TYPE_CHECKING:
@@ -33,11 +33,13 @@ def schema(
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
-    """Show how each column is understood, and the laws between columns."""
+    """Show how the columns of a table are understood.
+
+    Lists kinds, ranges and categories, the laws found between columns, and hints.
+    """
     from tdce.datasets import Dialect, check_writable, read_table, write_whole
     from tdce.schema import Schema, find_pass_through, profile_columns
 
-    json = json or out == DASH
     if out is not None and out != DASH:
         check_writable(out, endings=None)
     if table.suffix == ".tdce":
@@ -51,12 +53,12 @@ def schema(
         learned, codes = names_of(learn, frame.columns), names_of(categorical, frame.columns)
         inferred = Schema.infer(frame, label, learn=learned, categorical=codes)
         hints = profile_columns(frame, inferred, label, find_pass_through(frame, label, {*learned, *codes}))
-    if json:
-        print(inferred.to_json(), end="")
-    elif out is not None:
+    if out is not None and out != DASH:
         write_whole(out, inferred.to_json().encode())
         print(f"Written: {out}")
         _print_hints(hints)
+    elif json or out == DASH:
+        print(inferred.to_json(), end="")
     else:
         _print_schema(inferred)
         _print_hints(hints)
@@ -69,15 +71,15 @@ def _print_schema(schema: Schema) -> None:
     table = Table("column", "kind", "values", "may change", box=None, pad_edge=False)
     for row in schema.describe():
         table.add_row(*(Text(cell) for cell in row))
-    wide_console().print(table)
+    print_table(table)
     if schema.laws:
         print("\nLaws, which every answer keeps (those with exceptions: if it can):")
     for number, sentence in enumerate(schema.sentences()):
-        print(f"{number:3}  {sentence}")
+        say(f"{number:3}  {sentence}", indent=5 * " ")
 
 
 def _print_hints(hints: list[str]) -> None:
     if hints:
         print("\nHints, each with the way out:")
     for hint in hints:
-        print(f"     {hint}")
+        say(f"     {hint}", indent=5 * " ")

@@ -6,7 +6,9 @@ once.
 
 from __future__ import annotations
 
+import shutil
 import sys
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,7 +20,7 @@ from tdce._core import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rich.console import Console
+    from rich.table import Table
 
     from tdce._core import Mode
     from tdce.datasets import Dialect
@@ -64,12 +66,23 @@ JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a 
 PAGE = ".html"
 
 
-def wide_console(stderr: bool = False) -> Console:
-    """A console as wide as the terminal; in a file or a pipe, wide enough that nothing is cut."""
+def print_table(table: Table) -> None:
+    """Print a table as wide as the terminal; in a file or a pipe, wide enough that nothing is cut."""
     from rich.console import Console
 
+    console = Console() if sys.stdout.isatty() else Console(width=200)
+    with console.capture() as capture:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def say(text: str, indent: str = "", stderr: bool = False) -> None:
+    """Print a paragraph: wrapped between words on a terminal, on one line elsewhere."""
     file = sys.stderr if stderr else sys.stdout
-    return Console(stderr=stderr) if file.isatty() else Console(stderr=stderr, width=200)
+    if file.isatty():
+        width = shutil.get_terminal_size().columns
+        text = textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    print(text, file=file)
 
 
 def retrained_ensemble(
