@@ -90,8 +90,8 @@ class TabularDiffusion(nn.Module):
         )
 
     def condition(self, x_t: Tensor, y: Tensor | None = None) -> Tensor:
-        """(n, width + classes) the network's input: noisy rows beside their one-hot classes. `y` are class numbers (n,);
-        the classes are all zeros where it is -1 or None."""
+        """(n, width + classes) the network's input: noisy rows beside one-hot classes. `y` (n,) are class numbers;
+        the classes are all zeros where `y` is -1 or None."""
         known = torch.zeros(len(x_t), self.classes)
         if y is not None and self.classes:
             known = known.scatter_(1, y.clamp_min(0)[:, None], (y >= 0).float()[:, None])
