@@ -171,3 +171,12 @@ def test_pages_name_only_files_and_targets_that_are_there(page):
     assert named
     assert [name for name in named if not (ROOT / name).is_file()] == []
     assert set(re.findall(r"`make ([\w-]+)`", text)) <= set(re.findall(r"^([\w-]+):", makefile(), re.MULTILINE))
+
+
+def test_the_list_of_files_to_mutate_is_there_and_matches_files():
+    """A slip once renamed the key, and `make mutate` went over everything."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
+    known = {"source_paths", "only_mutate", "pytest_add_cli_args", "pytest_add_cli_args_test_selection"}
+    assert set(settings) == known
+    for pattern in (*settings["only_mutate"], *settings["pytest_add_cli_args_test_selection"]):
+        assert list(ROOT.glob(pattern)), pattern

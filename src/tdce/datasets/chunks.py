@@ -61,6 +61,7 @@ class ChunkedTable:
         self.carriage_returns = False  # whether some text has a carriage return, which pandas does not quote
         self._csv_columns: dict[Name, CsvColumn] = {}
         self._categories: dict[Name, pd.CategoricalDtype] = {}
+        self._kept: list[pd.DataFrame] | None = None  # the whole of a small table
 
     def survey(self, check: Callable[[pd.DataFrame], Any] = lambda frame: None) -> None:
         """Read everything once, some chunks at a time, and `check` what is read."""
@@ -131,7 +132,11 @@ class ChunkedTable:
         return digests
 
     def _all_raw(self) -> Iterator[pd.DataFrame]:
-        start = 0
+        """All rows as they are read. A table that fits into one read is kept, and parsed once."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        start, kept = 0, list[pd.DataFrame]()
         for path in self.files:
             for frame in self._raw(path):
                 if isinstance(frame.index, pd.RangeIndex):  # not labels from a parquet file
@@ -139,6 +144,8 @@ class ChunkedTable:
                     frame.index = pd.RangeIndex(first + step * start, first + step * (start + len(frame)), step)
                 yield frame
                 start += len(frame)
+                kept = [*kept, frame] if start <= CHUNKS_PER_READ * CHUNK_ROWS else []
+        self._kept = kept or None
 
     def _raw(self, path: Path) -> Iterator[pd.DataFrame]:
         """A file's rows as they are read, with the columns of the first file in their order."""

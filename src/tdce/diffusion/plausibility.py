@@ -16,7 +16,7 @@ from tdce.diffusion.model import TabularDiffusion
 from tdce.diffusion.synthetic import draw_synthetic
 from tdce.schema import Encoder
 
-NOISE_LEVELS = (0.3, 0.5, 0.7)  # times at which a row is denoised, as shares of T
+NOISE_LEVELS = (0.3, 0.5, 0.7)  # shares of T at which a row is noised and denoised, here and in the search
 DRAWS_PER_LEVEL = 2  # of noise
 ENERGY_QUANTILES = 129  # that are kept of each class
 MIN_REFERENCE_ROWS = 20  # held-out rows of a class; if there are fewer, synthetic rows are the reference

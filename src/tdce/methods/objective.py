@@ -8,12 +8,11 @@ import torch
 from torch import Tensor
 
 from tdce._core import Draws, Floats, Noise, pad_rows, unique_rows
-from tdce.diffusion import TabularDiffusion
+from tdce.diffusion import NOISE_LEVELS, TabularDiffusion
 from tdce.methods.padding import first_copies, without_copies
 from tdce.methods.protocol import Query, Task
 from tdce.schema import ConstraintSet, Encoder, Space
 
-NOISE_LEVELS = (0.3, 0.5, 0.7)  # shares of T at which the denoising error is measured
 FIXED_COST = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
 NOISE_LENGTH = 2.0  # encoded rows nearer to each other than this get similar noise, and so similar answers
 SOFT_LAW_PENALTY = 0.5  # the cost of breaking a law that nearly all rows of the table keep
