@@ -27,9 +27,7 @@ class Findings:
     replayed: int | None = None  # answers that are the same to the bit when replayed; None: not replayed
     different_cells: int = 0  # in the other answers
     largest_difference: float = 0.0  # of two numbers among these
-    other_machines: list[dict[str, str]] = field(
-        default_factory=list
-    )  # machines that answered and differ from this one
+    other_machines: list[dict[str, str]] = field(default_factory=list)  # that answered and differ from this one
     notes: list[str] = field(default_factory=list)  # what could not be checked, and why
     problems: list[Problem] = field(default_factory=list)
     count: int = 0  # of all problems, also of those that are not kept
