@@ -1,4 +1,4 @@
-"""Mutants of a small artefact, and what becomes of them; shared by the tests and benchmarks/fuzz_artefact.py."""
+"""Mutants of a small artefact and the result of loading them; shared by the tests and benchmarks/fuzz_artefact.py."""
 
 import copy
 import hashlib
@@ -22,21 +22,21 @@ from tdce import InputError
 from tdce.explainer.sealed_file import BEFORE, BLANK, DIGEST, seal
 from tdce.methods.search import DiffusionSearch
 
-LONGEST = 10.0  # seconds for one mutant; then it hangs
+TIMEOUT = 10.0  # seconds for one mutant
 
-NESTED, SURROGATE, AGAIN = "@nested@", "@surrogate@", "@again@"  # put in as text, turned into what no dump would write
+NESTED, SURROGATE, AGAIN = "@nested@", "@surrogate@", "@again@"  # placeholders for text that json.dumps never writes
 RAW = {NESTED: "[" * 20_000 + "]" * 20_000, SURROGATE: '"\\ud800"'} | {
     f"@{number}@": number for number in ("NaN", "Infinity", "-Infinity", "1e999", "-0.0", "1" * 5_000)
 }
-ODD: list[Any] = [
+ODD_VALUES: list[Any] = [
     None, True, False, 0, 1, 2, 3, -1, 50, 51, 2**31, 2**63, 2**64, 10**30, -(10**30), 10**400, 0.5, -0.5, 1e-320,
-    1e-30, 1e30, 1e150, 1e300, "", "a", "no", "yes", "x" * 10_000, "\u0000", "tdce", "guided", "any", "numeric",
+    1e-30, 1e30, 1e150, 1e300, "", "a", "no", "yes", "x" * 10_000, "\u0000", "search", "guided", "any", "numeric",
     [], [[]], [1], [0.5, 0.2], ["a", "a"], [True, 1], {}, {"a": 1}, [10**30] * 3, *RAW,
 ]  # fmt: skip
 
 
 def table(rows: int = 80, seed: int = 0) -> pd.DataFrame:
-    """Whole numbers, decimals, categories and yes or no, some of them missing; the label is known by a rule."""
+    """Whole numbers, decimals, categories and a flag, some of them missing; the label follows a rule."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -53,20 +53,20 @@ def table(rows: int = 80, seed: int = 0) -> pd.DataFrame:
 
 
 def explainer(**settings: Any) -> tdce.Explainer:
-    method = DiffusionSearch(exemplars=4, beam=2)  # short searches: thousands of mutants are asked
-    made = tdce.Explainer(method, hidden=16, steps=20, progress="silent", **settings)
-    return made.fit(table(), label="decision", favourable="yes")
+    method = DiffusionSearch(exemplars=4, beam=2)  # short searches: thousands of mutants explain rows
+    small = tdce.Explainer(method, hidden=16, steps=20, progress="silent", **settings)
+    return small.fit(table(), label="decision", favourable="yes")
 
 
-def refused(made: tdce.Explainer) -> pd.DataFrame:
-    """Two people whom it refuses, one with a cell missing."""
+def refused(fitted: tdce.Explainer) -> pd.DataFrame:
+    """Two rows that it refuses, one with a missing value."""
     frame = table(400, seed=1).drop(columns="decision")
-    frame = frame[(made.predict(frame) == "no").to_numpy()]
+    frame = frame[(fitted.predict(frame) == "no").to_numpy()]
     missing = frame["debt"].isna()
     return pd.concat([frame[~missing].head(1), frame[missing].head(1)])
 
 
-# ---- bytes, the checksum not redone
+# ---- bytes, with the old checksum
 
 
 def byte_changed(whole: bytes, rng: random.Random) -> bytes:
@@ -98,7 +98,7 @@ def classes_swapped(whole: bytes, rng: random.Random) -> bytes:
 
 
 def header_edited(whole: bytes, rng: random.Random) -> bytes:
-    """The same header to a JSON reader, in other bytes: a space, another order, a key or an escape more."""
+    """The same header to a JSON reader in other bytes: another order, more spaces."""
     content, entries, body = parts(whole)
     names = list(entries)
     turned = {name: entries[name] for name in rng.sample(names, len(names))}
@@ -108,13 +108,13 @@ def header_edited(whole: bytes, rng: random.Random) -> bytes:
     return framed(header, body)
 
 
-# ---- JSON and tensors, the checksum redone
+# ---- JSON and tensors, with a recomputed checksum
 
 
 def value_replaced(whole: bytes, rng: random.Random) -> bytes:
     def edit(holder: Any, key: Any, document: Any) -> None:
         other, at = rng.choice(places(document))
-        holder[key] = copy.deepcopy(rng.choice([*ODD, *([other[at]] * 8)]))
+        holder[key] = copy.deepcopy(rng.choice([*ODD_VALUES, *([other[at]] * 8)]))
 
     return edited(whole, rng, edit)
 
@@ -138,7 +138,7 @@ def name_removed(whole: bytes, rng: random.Random) -> bytes:
 
 def name_added(whole: bytes, rng: random.Random) -> bytes:
     def edit(holder: Any, key: Any, document: Any) -> None:
-        odd = copy.deepcopy(rng.choice(ODD))
+        odd = copy.deepcopy(rng.choice(ODD_VALUES))
         if isinstance(holder, list):
             holder.insert(key, odd)
         else:
@@ -148,7 +148,7 @@ def name_added(whole: bytes, rng: random.Random) -> bytes:
 
 
 def name_doubled(whole: bytes, rng: random.Random) -> bytes:
-    """The same name twice in one object, as a later reader may take either."""
+    """The same name twice in one object; readers differ in which they take."""
     doubled: list[str] = []
 
     def edit(holder: Any, key: Any, document: Any) -> None:
@@ -168,7 +168,7 @@ def values_swapped(whole: bytes, rng: random.Random) -> bytes:
 
 
 def tensor_changed(whole: bytes, rng: random.Random) -> bytes:
-    """Another dtype or shape, odd numbers, swapped, dropped, added; at times two such edits."""
+    """Tensors with another dtype or shape, odd numbers, swapped, dropped or added; sometimes two such edits."""
     content, tensors = opened(whole)
     for _ in range(rng.choice([1, 1, 2])):
         a, b = rng.sample(sorted(tensors), 2)
@@ -247,12 +247,12 @@ RESEALED: dict[str, Callable[[bytes, random.Random], bytes]] = {
 }
 
 
-# ---- what becomes of them
+# ---- loading them
 
 
 @dataclass
 class Tally:
-    """Of one kind of mutants."""
+    """The results for one kind of mutant."""
 
     tries: int = 0
     refused: int = 0  # by load, with an InputError
@@ -263,7 +263,7 @@ class Tally:
 
 
 def fuzz(whole: bytes, rows: pd.DataFrame, path: Path, tries: int, seed: int) -> dict[str, Tally]:
-    """Make mutants, load each, and ask those that load about the rows; warnings count as exceptions."""
+    """Make mutants and load each; those that load explain the rows. Warnings count as exceptions."""
     mutations, rng = UNSEALED | RESEALED, random.Random(seed)
     tallies = {name: Tally() for name in mutations}
     for i in range(tries):
@@ -279,16 +279,16 @@ def fuzz(whole: bytes, rows: pd.DataFrame, path: Path, tries: int, seed: int) ->
 def _try(tally: Tally, path: Path, rows: pd.DataFrame | None) -> None:
     tally.tries += 1
     loaded, began = False, time.monotonic()
-    signal.signal(signal.SIGALRM, _hangs)
-    signal.setitimer(signal.ITIMER_REAL, LONGEST)
+    signal.signal(signal.SIGALRM, _raise_timeout)
+    signal.setitimer(signal.ITIMER_REAL, TIMEOUT)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            made = tdce.Explainer.load(path, progress="silent")
+            mutant = tdce.Explainer.load(path, progress="silent")
             loaded = True
             tally.loaded += 1
             if rows is not None:
-                made.explain(rows).to_frame()
+                mutant.explain(rows).to_frame()
                 tally.answered += 1
     except InputError as error:
         tally.refused += not loaded
@@ -301,8 +301,8 @@ def _try(tally: Tally, path: Path, rows: pd.DataFrame | None) -> None:
     tally.slowest = max(tally.slowest, time.monotonic() - began)
 
 
-def _hangs(*_: object) -> None:
-    raise TimeoutError(f"not done after {LONGEST} seconds")
+def _raise_timeout(*_: object) -> None:
+    raise TimeoutError(f"not done after {TIMEOUT} seconds")
 
 
 # ---- the parts of a file
@@ -332,7 +332,7 @@ def framed(header: str, body: bytes) -> bytes:
 
 
 def resealed(whole: bytes) -> bytes:
-    """With the digest of what it now says, if there is still a place for it."""
+    """The file with the digest of its present content, if there is still a place for it."""
     if whole[8 : DIGEST.start] != BEFORE or len(whole) < DIGEST.stop:
         return whole
     blank = whole[: DIGEST.start] + BLANK.encode() + whole[DIGEST.stop :]
@@ -340,18 +340,18 @@ def resealed(whole: bytes) -> bytes:
 
 
 def places(document: Any) -> list[tuple[Any, Any]]:
-    """Every value of a JSON document, by what holds it and its name or position there."""
-    found: list[tuple[Any, Any]] = []
+    """Every value of a JSON document, as its container and its name or position there."""
+    values: list[tuple[Any, Any]] = []
     names = document if isinstance(document, dict) else range(len(document)) if isinstance(document, list) else ()
     for name in names:
-        found += [(document, name), *places(document[name])]
-    return found
+        values += [(document, name), *places(document[name])]
+    return values
 
 
 def edited(
     whole: bytes, rng: random.Random, edit: Callable[[Any, Any, Any], None], last: Callable[[str], str] = str
 ) -> bytes:
-    """One value of the content, or now and then of the header's entries, edited; the checksum is redone."""
+    """The file with one value of its content, or sometimes of the header's entries, edited; the checksum is recomputed."""
     content, entries, body = parts(whole)
     document = entries if rng.random() < 0.15 else content
     before = json.dumps(document)

@@ -445,11 +445,11 @@ def test_a_budget_is_shared_out_whatever_the_order(folder):
 
 
 def test_a_page_of_too_many_rows_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(cli.explain, "PAGE_ROWS", 63)
+    monkeypatch.setattr(cli.explain, "MAX_PAGE_ROWS", 63)
     code, _, said = run("explain", "a.tdce", "rows.csv", "--out", "page.html", cwd=folder)
     assert code == 2
     assert "64 rows are too many for a page, which has at most 63" in said
-    monkeypatch.setattr(cli.explain, "PAGE_ROWS", 64)
+    monkeypatch.setattr(cli.explain, "MAX_PAGE_ROWS", 64)
     explained(folder, "rows.csv", "--out", "page.html")
     assert '"63"' in (folder / "page.html").read_text()
 

@@ -288,7 +288,7 @@ def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(
         assert CliRunner().invoke(cli.app, words).exit_code == 0
     assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 0
     assert len(pd.read_csv("out.csv")) == 12
-    line = "m.tdce holds no training row: measured against its 512 synthetic people; --table FILE measures against real"
+    line = "m.tdce holds no training rows: measured against its 512 synthetic rows; --table FILE measures against real"
     shown = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv"])
     assert line in shown.stdout
     measured = CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv", "--json"])
@@ -347,9 +347,9 @@ def test_the_data_sets_are_listed(tmp_path):
             ["explain", "m.tdce", "rows.csv", "--closeness", "2", "--out", "a.csv"],
             "closeness is 2.0; it must be a number from 0 to 1",
         ),
-        (["explain", "m.tdce", "rows.csv", "--robust", "3", "--out", "a.csv"], "--robust trains models again"),
+        (["explain", "m.tdce", "rows.csv", "--robust", "3", "--out", "a.csv"], "--robust retrains models"),
         (["explain", "m.tdce", "rows.csv", "--table", "rows.csv", "--out", "a.csv"], "say how many: --robust 10"),
-        (["evaluate", "m.tdce", "rows.csv", "--retrain", "3"], "--retrain trains models again"),
+        (["evaluate", "m.tdce", "rows.csv", "--retrain", "3"], "--retrain retrains models"),
         (["report", "m.tdce", "rows.csv", "--out", "a.csv"], "the ending must be one of .html"),
         (["report", "m.tdce", "rows.csv", "--language", "xx", "--out", "a.html"], "language is 'xx'; known: de, en"),
         (["schema", "Mitglieder.csv", "--label", "nix"], "there is no label column 'nix'"),

@@ -251,7 +251,9 @@ def test_the_metrics_at_a_temperature_are_those_of_a_model_trained_at_it(results
     monkeypatch.setattr(tau, "TAUS", (0.3, 2.0))
     monkeypatch.setattr(tau, "METHODS", {"guided_soft": "the slowest is left out"})
     monkeypatch.setattr(tau, "stream", in_this_process)
-    monkeypatch.setattr(metrics, "FEWEST", 1000)  # the figure does not show the slowest metric, the two-sample test
+    monkeypatch.setattr(
+        metrics, "MIN_TWO_SAMPLE_ROWS", 1000
+    )  # the figure does not show the slowest metric, the two-sample test
     workspace = Workspace(tmp_path, "german", seeds=1, rows=20, results=results)
     table = tau.measure(workspace)
     assert len(table) == 2 * len(tau.METHODS) * len(tau.METRICS)

@@ -216,7 +216,7 @@ def test_a_column_without_a_value_at_explain_time_is_answered(explainer, dtype):
         rows = table().drop(columns="y").assign(**{feature: pd.Series([None] * SIZE, dtype=dtype)})
         found = explainer.explain(rows).to_frame()
         assert len(found) == SIZE
-        assert found["note"].str.contains(f"{feature} is missing, which it never was").all()
+        assert found["note"].str.contains(f"{feature} is missing, but never was").all()
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_every_finite_number_is_answered_and_its_neighbours_are_not_disturbed(ex
     pd.testing.assert_frame_equal(found.iloc[[0]], alone, check_exact=True)
     assert np.isfinite(found[["score_before", "score_after"]]).all(axis=None)
     assert explainer.predict_proba(rows).notna().all(axis=None)
-    assert "rate 1e+100 is far outside what was learned, 4.5 to 19.75" in found.loc[2, "note"]
+    assert "rate 1e+100 is far outside the training data, 4.5 to 19.75" in found.loc[2, "note"]
     kept = explainer.explain(rows, immutable=["rate"]).to_frame()
     assert kept["rate"].tolist() == rows["rate"].tolist()
     assert len(answer.sentences()) == 6
@@ -314,10 +314,10 @@ def test_a_note_says_what_was_never_learned(explainer):
     })  # fmt: skip
     notes = explainer.explain(rows).to_frame()["note"]
     assert "learned" not in notes[0]
-    assert notes[1].endswith("age 100 is outside what was learned, 18 to 79")
+    assert notes[1].endswith("age 100 is outside the training data, 18 to 79")
     assert notes[2].endswith(
-        "age is missing, which it never was in what was learned; rate 900 is far outside what was learned, "
-        "4.5 to 19.75; housing is missing, which it never was in what was learned"
+        "age is missing, but never was in the training data; rate 900 is far outside the training data, "
+        "4.5 to 19.75; housing is missing, but never was in the training data"
     )
 
 

@@ -428,12 +428,12 @@ def test_notes_name_nothing_that_is_barred():
     line = said(status="infeasible", notes=REMARKS)
     assert speaker(schema=barred(named=False)).note(line) == (
         "no other allowed value for term; there is no answer under these rules together: a rule that is not named "
-        "here, “at most 2 changes”; without a rule that is not named here there is one; the model was asked about "
-        "12,345 rows, as max_model_rows allows"
+        "here, “at most 2 changes”; without a rule that is not named here there is one; the query budget of "
+        "12,345 model rows (max_model_rows) is used up"
     )
     german = speaker("de").note(line)
     assert german.startswith("kein anderer zulässiger Wert für Laufzeit, Betrag; unveränderlich: Betrag")
-    assert "Betrag 99.999 € liegt weit außerhalb des Gelernten, 0 € bis 5.000 €" in german
+    assert "Betrag 99.999 € liegt weit außerhalb der Trainingsdaten, 0 € bis 5.000 €" in german
     alone = said(status="infeasible", notes=(Note("stuck", ("amount",)),))
     assert speaker(schema=barred(named=False)).note(alone) == "no other allowed value for what may change"
 

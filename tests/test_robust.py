@@ -89,7 +89,7 @@ def test_robust_answers_are_accepted_by_nearly_all_and_hold_more_often_with_mode
 def test_the_note_says_how_many_accept_it(ensemble, robust):
     counts = ensemble.votes(robust.explanation.raw[:, 0], robust.goals)
     for note, count in zip(robust.to_frame()["note"], counts.tolist(), strict=True):
-        assert note.endswith(f"{count} of {MODELS} models that were trained again accept it as well")
+        assert note.endswith(f"{count} of {MODELS} retrained models accept it as well")
     line = robust.lines[0][0]
     assert robust.speaker("de").note(line).endswith(f" von {MODELS} neu trainierten Modellen nehmen es ebenfalls an")
 

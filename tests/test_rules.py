@@ -262,7 +262,7 @@ def test_of_very_many_rules_none_is_named(explainer, people):
     rules = [*(f"age >= {i}" for i in range(12)), "at most 0 changes"]
     note = explainer.explain(people.head(2), rules=rules).to_frame()["note"]
     assert note.str.contains(
-        "the 13 rules stand in the way (which of them is found out for at most 12)", regex=False
+        "the 13 rules conflict; which of them do is only worked out for up to 12", regex=False
     ).all()
 
 
