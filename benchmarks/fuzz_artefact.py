@@ -18,20 +18,20 @@ import mutants
 
 
 def main(tries: int, seed: int) -> int:
-    made = mutants.explainer(keep_rows=True)
+    explainer = mutants.explainer(keep_rows=True)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "small.tdce"
-        made.save(path)
-        tallies = mutants.fuzz(path.read_bytes(), mutants.refused(made), path, tries, seed)
+        explainer.save(path)
+        tallies = mutants.fuzz(path.read_bytes(), mutants.refused(explainer), path, tries, seed)
     print("| what was changed | tries | refused | loaded | then answered | other exceptions | slowest, s |")
     print("|---|---|---|---|---|---|---|")
     silent = 0
     for title, kinds in (("checksum unchanged", mutants.UNSEALED), ("checksum recomputed", mutants.RESEALED)):
         for name in kinds:
             t = tallies[name]
-            asked = t.answered if kinds is mutants.RESEALED else "–"
+            answered = t.answered if kinds is mutants.RESEALED else "–"
             print(
-                f"| {title}: {name} | {t.tries:,} | {t.refused:,} | {t.loaded:,} | {asked} | {len(t.failures)} "
+                f"| {title}: {name} | {t.tries:,} | {t.refused:,} | {t.loaded:,} | {answered} | {len(t.failures)} "
                 f"| {t.slowest:.2f} |"
             )
             silent += t.loaded if kinds is mutants.UNSEALED else 0

@@ -351,7 +351,7 @@ def places(document: Any) -> list[tuple[Any, Any]]:
 def edited(
     whole: bytes, rng: random.Random, edit: Callable[[Any, Any, Any], None], last: Callable[[str], str] = str
 ) -> bytes:
-    """The file with one value of its content, or sometimes of the header's entries, edited; the checksum is recomputed."""
+    """The file with one value of its content, or sometimes of its header, edited and the checksum recomputed."""
     content, entries, body = parts(whole)
     document = entries if rng.random() < 0.15 else content
     before = json.dumps(document)

@@ -1,4 +1,4 @@
-"""Thousands of damaged and forged artefacts: each is refused with an InputError or explains rows, none loads unnoticed."""
+"""Thousands of damaged and forged artefacts: each is refused with an InputError or answers; none loads unnoticed."""
 
 import mutants
 import pytest
