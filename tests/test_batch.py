@@ -415,6 +415,13 @@ def test_a_stopped_run_says_what_is_kept(folder, sent, code):
     ended, _, said = run(*words, cwd=folder, first=stopped_after(3, sent))
     assert ended == code
     assert said.splitlines()[-2].startswith("48 of 64 rows are kept in ")
+
+
+def test_a_stopped_run_to_standard_output_promises_no_resumption(folder):
+    words = "explain", "a.tdce", "rows.csv", "--out", "-"
+    ended, out, said = run(*words, cwd=folder, first=stopped_after(3, signal.SIGTERM))
+    assert (ended, out) == (143, "")  # nothing is sent before all of it is there
+    assert "kept in" not in said
     assert said.splitlines()[-1] == "tdce: stopped; nothing is half-written"
     assert run(*words, cwd=folder)[0] == 0
     explained(folder, "rows.csv", "--out", "undisturbed.csv")

@@ -1,5 +1,7 @@
 """The command line, run as a person runs it: whole processes, files in, files out."""
 
+import gzip
+import io
 import json
 import os
 import re
@@ -25,6 +27,7 @@ from typer.testing import CliRunner
 import tdce
 from tdce import InputError, cli
 from tdce.cli import app
+from tdce.datasets import read_table
 
 
 def run(*words: object, cwd: Path, stdout=None, first=None, **env: str):
@@ -116,6 +119,7 @@ def folder(tmp_path_factory) -> Path:
         app, ["explain", str(path / "m.tdce"), str(path / "rows.csv"), "--out", str(path / "0.csv")]
     )
     assert ready.exit_code == 0, ready.output  # here, so that the forks find everything imported
+    rows.head(1)[["PLZ", "Besuche", "Beitrag (€)", "Straße"]].to_csv(path / "one_row.csv", index=False)
     return path
 
 
@@ -181,6 +185,110 @@ def test_parquet_goes_in_too(folder):
     np.testing.assert_array_equal(pd.read_parquet(folder / "p.parquet")["score_after"], frame["score_after"])
 
 
+def piped(content: bytes) -> Callable[[], None]:
+    """Standard input with this content, for a forked command."""
+    return lambda: setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_rows_come_from_standard_input_and_answers_go_to_standard_output(folder, answers, kind):
+    content = (folder / "rows.csv").read_bytes()
+    if kind == "csv.gz":
+        content = gzip.compress(content)
+    elif kind == "parquet":
+        content = read_table(folder / "rows.csv", tdce.Explainer.load(folder / "m.tdce").schema).to_parquet(index=False)
+    before = sorted(folder.iterdir())
+    done = run("explain", "m.tdce", "-", "--out", "-", cwd=folder, first=piped(content))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1].startswith("40 rows, 40 lines: ")
+    out = pd.read_csv(io.StringIO(done.stdout), dtype=str, keep_default_na=False)
+    pd.testing.assert_frame_equal(out, answers)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_every_command_that_reads_a_table_takes_standard_input(folder, tmp_path):
+    table, rows = ((folder / name).read_bytes() for name in ("Mitglieder.csv", "rows.csv"))
+    shown = run("schema", "-", "--label", "bleibt?", cwd=folder, first=piped(table))
+    assert shown.stdout == run("schema", "Mitglieder.csv", "--label", "bleibt?", cwd=folder).stdout != ""
+    schema = run("schema", "-", "--label", "bleibt?", "--out", "-", cwd=folder, first=piped(table)).stdout
+    assert schema == run("schema", "Mitglieder.csv", "--label", "bleibt?", "--json", cwd=folder).stdout != ""
+    fitted = run("fit", "-", "--label", "bleibt?", "--out", tmp_path / "s.tdce", cwd=folder, first=piped(table))
+    assert "500 rows learned" in fitted.stdout
+    words = "evaluate", "m.tdce", "rows.csv", "--json"
+    measured = run(*words[:2], "-", "--json", cwd=folder, first=piped(rows))
+    assert measured.stdout == run(*words, cwd=folder).stdout != ""
+    page = run("report", "m.tdce", "-", "--out", "-", "--no-metrics", cwd=folder, first=piped(rows))
+    assert page.stdout.startswith("<!doctype html>")
+    assert page.stderr.splitlines()[-1].startswith("40 rows, 40 lines: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"", "standard input is empty; pipe a table into the command, or name a file"),
+        (b"a,b\n1,2,3\n", "standard input cannot be read as csv: line 2 has 3 cells, but the header has 2"),
+        (b"PAR1 and no more", "standard input cannot be read as parquet: "),
+    ],
+)
+def test_standard_input_that_is_no_table_is_named(folder, content, expected):
+    done = run("schema", "-", cwd=folder, first=piped(content))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"tdce: {expected}")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_nobody_waits_for_a_table_to_be_typed(folder):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    done = run("schema", "-", cwd=folder, first=lambda: setattr(sys, "stdin", Terminal()))
+    assert done.returncode == 2
+    assert done.stderr.startswith("tdce: - reads standard input, which is a terminal")
+
+
+def test_without_a_file_the_answers_are_shown(folder, answers):
+    before = sorted(folder.iterdir())
+    done = run("explain", "m.tdce", "rows.csv", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    header, *lines, total = done.stdout.splitlines()
+    assert header.split() == ["row", "status", "score", "plausibility", "changes"]
+    assert total.startswith("40 rows, 40 lines: ")
+    shown = [line.split(maxsplit=6) for line in lines if not line.startswith(" ")]  # a second change has its own line
+    assert [words[1] for words in shown] == answers["status"].tolist()
+    assert [words[4] for words in shown] == [f"{float(score):.2f}" for score in answers["score_after"]]
+    rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
+    moved = (rows["Besuche"] != answers["Besuche"]) & (rows["Besuche"] != "")
+    assert moved.any()
+    for before_after in zip(rows.loc[moved, "Besuche"], answers.loc[moved, "Besuche"], strict=True):
+        assert f"Besuche: {' -> '.join(before_after)}" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert sorted(folder.iterdir()) == before
+
+
+def test_only_the_first_answers_are_shown_and_the_rest_is_counted(folder):
+    def few() -> None:
+        sys.modules["tdce.cli.explain"].MAX_SHOWN_LINES = 6
+
+    done = run("explain", "m.tdce", "rows.csv", "-n", "2", cwd=folder, first=few)
+    header, *lines, total = done.stdout.splitlines()
+    assert header.split()[:2] == ["row", "option"]
+    assert [line.split()[:2] for line in lines if not line.startswith(" ")] == [[r, o] for r in "012" for o in "01"]
+    assert total.startswith("3 rows, 6 lines: ")
+    assert total.endswith(" 37 more rows are not shown; --out FILE explains all 40.")
+
+
+def test_answers_are_coloured_on_a_terminal(folder):
+    reader, writer = os.openpty()
+    with os.fdopen(writer, "w") as screen:
+        done = run("explain", "m.tdce", "one_row.csv", cwd=folder, stdout=screen, TERM="xterm-256color")
+        shown = os.read(reader, 10_000).decode()
+    os.close(reader)
+    assert done.returncode == 0, done.stderr
+    assert "\x1b[" in shown
+    assert "1 row, 1 line: " in shown
+
+
 def test_a_page_is_written_by_its_ending(folder, answers):
     done = run("explain", "m.tdce", "rows.csv", "--out", "page.html", cwd=folder)
     assert done.returncode == 0, done.stderr
@@ -200,13 +308,13 @@ def test_a_report_is_written_with_metrics_or_without(folder):
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "<h1>Wer bleibt?</h1>" in page
     assert '<table class="metrics">' in page
-    assert "Personen, vom erklärten Modell eingeteilt" in page
+    assert "vom erklärten Modell eingeordnet" in page
     words = ("report", "m.tdce", "rows.csv", "--no-metrics", "--table", "Mitglieder.csv", "-n", "2", "--out", "s.html")
     done = run(*words, cwd=folder)
     assert done.returncode == 0, done.stderr
     page = (folder / "s.html").read_text(encoding="utf-8")
     assert '<table class="metrics">' not in page
-    assert "real people, classed by the explained model" in page
+    assert "real people, classified by the explained model" in page
     assert data_of(page)["people"]["options"] == 2
 
 
@@ -319,6 +427,56 @@ def test_an_artefact_that_was_fitted_to_be_fast_answers_in_one_pass(tmp_path, mo
     assert len(pd.read_csv("out.csv")) == 12
 
 
+LIBRARIES = {"numpy", "pandas", "pyarrow", "scipy", "torch", "rich", "matplotlib", "sklearn"}
+LOADED = f"""
+import atexit, sys
+atexit.register(lambda: print("loaded:", *sorted(sys.modules.keys() & {LIBRARIES})))
+from tdce.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "expected"),
+    [
+        (["--help"], {}, "Commands:"),
+        (["--version"], {}, f"tdce {tdce.__version__}"),
+        (["explain", "-h"], {}, "-n, --options K"),
+        (["explain", "--immutabel"], {}, ""),
+        ([], {"_TDCE_COMPLETE": "complete_bash", "COMP_WORDS": "tdce explain --clo", "COMP_CWORD": "2"}, "--closeness"),
+        ([], {"_TDCE_COMPLETE": "complete_bash", "COMP_WORDS": "tdce e", "COMP_CWORD": "1"}, "explain\nevaluate"),
+    ],
+)
+def test_help_and_completion_wait_for_no_library(words, env, expected):
+    code = f"import sys; sys.argv = ['tdce', *{words!r}]{LOADED}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ | env, check=False
+    )
+    assert expected in done.stdout
+    assert done.stdout.splitlines()[-1].split() == ["loaded:"]
+
+
+@pytest.mark.parametrize("name", [None, *(command.__name__ for command in cli.COMMANDS)])
+def test_every_command_has_help_in_lines_of_80_letters(name):
+    words = [] if name is None else [name]
+    short, long = (CliRunner().invoke(app, [*words, flag], prog_name="tdce") for flag in ("-h", "--help"))
+    assert (short.exit_code, short.output) == (0, long.output)
+    assert max(map(len, short.output.splitlines())) <= 80
+    assert "..." not in short.output.replace("COMMAND [ARGS]...", "")  # no summary is cut
+
+
+def test_the_shell_learns_to_complete():
+    shown = CliRunner().invoke(app, [], prog_name="tdce", env={"_TDCE_COMPLETE": "source_bash"})
+    assert "complete -o default -F _tdce_completion tdce" in shown.output
+
+
+def test_without_a_command_there_is_help_and_exit_code_2(tmp_path):
+    done = run(cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Usage: ")
+    assert "  explain " in done.stderr
+
+
 def test_the_data_sets_are_listed(tmp_path):
     done = run("data", cwd=tmp_path, TDCE_DATA="")
     assert done.returncode == 0
@@ -356,12 +514,30 @@ def test_the_data_sets_are_listed(tmp_path):
         (["bench", "--data", "german", "--methods", "magic", "--out", "b"], "there is no method 'magic'"),
         (["bench", "--data", "mars", "--out", "b"], "mars"),
         (["bench", "--masked", "maybe", "--out", "b"], "--masked is 'maybe'; it must be yes, no or both"),
+        (["fit", "Mitglieder.csv", "--label", "Bleibt", "--out", "a.tdce"], "did you mean 'bleibt?'? the table has: "),
+        (["schema", "Mitglieder.csv", "--label", "bleibt"], "did you mean 'bleibt?'? the table has: "),
+        (["explain", "m.tdce", "rows.csv", "--immutable", "plz"], "no feature 'plz'; did you mean 'PLZ'? known: "),
+        (["explain", "m.tdce", "rows.csv", "--costs", "Besuch=3"], "no feature 'Besuch'; did you mean 'Besuche'? "),
+        (["explain", "m.tdce", "rows.csv", "--target", "Ja"], "not a value of the label; did you mean 'ja'? known: "),
+        (["explain", "m.tdce", "renamed.csv"], "column 'PLZ' is not in the table; if 'plz' is meant, rename it; it "),
+        (["bench", "--data", "germn", "--out", "b"], "there is no data set 'germn'; did you mean 'german'? known: "),
+        (["bench", "--data", "german", "--methods", "serch", "--out", "b"], "'serch'; did you mean 'search'? known: "),
+        (["explian"], "no such command 'explian'; did you mean 'explain'? See `"),
+        (["explain", "--immutabel", "x"], "no such option: --immutabel; did you mean --immutable? See `"),
+        (["explain", "m.tdce"], "missing argument 'ROWS'; see `"),
+        (["explain", "m.tdce", "rows.csv", "-n", "two"], "invalid value for '-n' / '--options'"),
+        (["explain", "m.tdce", "rows.csv", "--evidence", "e.jsonl"], "--evidence needs a file for the answers: --out"),
+        (["explain", "m.tdce", "rows.csv", "--workers", "2"], "--workers needs a file for the answers: --out FILE"),
+        (["explain", "m.tdce", "rows.csv", "--out", "-", "--part-rows", "9"], "--part-rows writes a folder; name it"),
+        (["explain", "m.tdce", "rows.csv", "--out", "a.csv", "--evidence", "-"], "--evidence cannot be -"),
+        (["fit", "Mitglieder.csv", "--label", "bleibt?", "--out", "-"], "--out cannot be -; name a file"),
     ],
     ids=lambda v: " ".join(v[:2]) if isinstance(v, list) else "",
 )
 def test_a_wrong_input_ends_with_one_line_and_exit_code_2(folder, words, expected):
     pd.read_csv(folder / "rows.csv", dtype=str).assign(Straße="Weg").to_csv(folder / "bad.csv", index=False)
     pd.read_csv(folder / "rows.csv", dtype=str)[["PLZ"]].to_csv(folder / "short.csv", index=False)
+    pd.read_csv(folder / "rows.csv", dtype=str).rename(columns={"PLZ": "plz"}).to_csv(folder / "renamed.csv")
     before = sorted(folder.iterdir())
     done = run(*words, cwd=folder)
     assert done.returncode == 2
