@@ -336,9 +336,7 @@ def test_without_rows_one_can_still_explain(without, people, method):
 def test_without_rows_a_method_that_needs_them_says_so(without, people, method):
     made = tdce.Explainer.load(without, progress="silent")
     made.method = method
-    with pytest.raises(
-        InputError, match=r"this artefact holds none; fit it again with Explainer\(keep_rows=True\)"
-    ):
+    with pytest.raises(InputError, match=r"this artefact holds none; fit it again with Explainer\(keep_rows=True\)"):
         made.explain(people)
 
 

@@ -249,7 +249,7 @@ def test_a_signature_is_of_the_number_of_lines_and_the_last_hash_as_the_page_say
     """With the library alone, so that others can check it too."""
     before, end = (json.loads(line) for line in case.lines()[-2:])
     key = load_pem_public_key(case.pub.read_bytes())
-    text = f"tdce evidence 1\n{end['lines']}\n{before['hash']}\n"
+    text = f"tdce evidence 2\n{end['lines']}\n{before['hash']}\n"
     assert end["lines"] == len(case.lines()) - 1
     key.verify(bytes.fromhex(end["signature"]["value"]), text.encode())  # raises if it does not hold
     assert keys.signature_holds(end["signature"]["key"], end["signature"]["value"], text.encode())

@@ -415,6 +415,9 @@ def test_a_stopped_run_says_what_is_kept(folder, sent, code):
     ended, _, said = run(*words, cwd=folder, first=stopped_after(3, sent))
     assert ended == code
     assert said.splitlines()[-2].startswith("48 of 64 rows are kept in ")
+    assert run(*words, cwd=folder)[0] == 0
+    explained(folder, "rows.csv", "--out", "undisturbed.csv")
+    assert (folder / f"stopped-{code}.csv").read_bytes() == (folder / "undisturbed.csv").read_bytes()
 
 
 def test_a_stopped_run_to_standard_output_promises_no_resumption(folder):
@@ -423,9 +426,6 @@ def test_a_stopped_run_to_standard_output_promises_no_resumption(folder):
     assert (ended, out) == (143, "")  # nothing is sent before all of it is there
     assert "kept in" not in said
     assert said.splitlines()[-1] == "tdce: stopped; nothing is half-written"
-    assert run(*words, cwd=folder)[0] == 0
-    explained(folder, "rows.csv", "--out", "undisturbed.csv")
-    assert (folder / f"stopped-{code}.csv").read_bytes() == (folder / "undisturbed.csv").read_bytes()
 
 
 def test_two_runs_do_not_write_the_same_file(folder):

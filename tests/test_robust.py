@@ -79,9 +79,7 @@ def test_robust_answers_are_accepted_by_nearly_all_and_hold_more_often_with_mode
     for answer in (usual, robust):
         assert answer.counts() == {"valid": len(people)}
         shares.append(unseen.votes(answer.explanation.raw[:, 0], answer.goals).double().mean() / MODELS)
-    assert (
-        ensemble.votes(robust.explanation.raw[:, 0], robust.goals) >= ensemble.required_votes
-    ).double().mean() > 0.9
+    assert (ensemble.votes(robust.explanation.raw[:, 0], robust.goals) >= ensemble.required_votes).double().mean() > 0.9
     assert shares[1] > shares[0] + 0.04
     assert (explainer.predict(robust.to_frame()[list(people.columns)]) == "yes").all()
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import tdce
 from tdce import InputError
 from tdce.cli import app
-from tdce.methods.conflicts import Answered, find_conflicts
+from tdce.methods.conflicts import HasAnswer, find_conflicts
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
 from tdce.schema.constraints.rules import narrow_columns, parse_rule
@@ -206,7 +206,7 @@ def test_of_two_rules_either_of_which_is_enough_one_is_named(explainer, people):
     assert note.str.contains("the rule 'income, debt, housing, age together' alone leaves no answer", regex=False).all()
 
 
-def family(blocking: list[set[int]], asked: list[int]) -> Answered:
+def family(blocking: list[set[int]], asked: list[int]) -> HasAnswer:
     """There is no answer under rules of which some are one of these sets."""
 
     def answered(at: np.ndarray, kept: np.ndarray) -> np.ndarray:
@@ -253,9 +253,8 @@ def test_rows_with_the_same_rules_left_are_asked_about_together():
 
     found = find_conflicts(answered, np.arange(10), 3)
     assert found.together.tolist() == [[True, True, False], [False, False, True]] * 5
-    assert (
-        len([size for size in asked if size > 1]) == 4
-    )  # three with one rule left out; then the second five once more
+    # three with one rule left out; then the second five once more
+    assert len([size for size in asked if size > 1]) == 4
 
 
 def test_of_very_many_rules_none_is_named(explainer, people):

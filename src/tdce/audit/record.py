@@ -15,7 +15,7 @@ from tdce.explainer import Cell, Provenance, canonical, digest, json_cells, json
 from tdce.methods import MOST_REASONS, Explanation, Line, Question
 from tdce.schema import Schema
 
-EVIDENCE_FORMAT = 1
+EVIDENCE_FORMAT = 2
 BLOCK_PREFIX = '{"about":'  # how the head line of a block begins
 AFTER_LABEL = ',"asked":'  # what follows the label in the line of an answer
 

@@ -692,10 +692,10 @@ class Explainer:
 
     def _context(self) -> Context:
         fitted, method = self.fitted, self.chosen_method
+        settings = {name: getattr(method, name) for name in setting_types(type(method))}
         return Context(
             _model_name(fitted.decides), "" if fitted.label is None else str(fitted.label), len(fitted.classes),
-            method_name(method) or type(method).__name__, {key: getattr(method, key) for key in setting_types(type(method))}, fitted.report,
-            self._origin, self.population(),
+            method_name(method) or type(method).__name__, settings, fitted.report, self._origin, self.population(),
         )  # fmt: skip
 
     def _fingerprint(self, saved: artefact.Saved) -> str:

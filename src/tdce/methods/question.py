@@ -70,9 +70,7 @@ class Question:
         for name, value in plain.items():
             object.__setattr__(self, name, value)
         if self.robust is not None and self.max_model_rows is not None:
-            raise InputError(
-                "max_model_rows does not go with robust, which queries several models; leave one out"
-            )
+            raise InputError("max_model_rows does not go with robust, which queries several models; leave one out")
 
     def check(self, schema: Schema, outputs: tuple[Output, ...], favourable: Any, method: Method) -> None:
         """That it can be asked about rows of this schema, of a model with these outputs, by this method."""

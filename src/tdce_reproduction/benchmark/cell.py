@@ -134,7 +134,13 @@ class Bench:
         frame, settings = self.data.part("train"), self.explainer
         x, y = self.fitted.encoder.encode(frame).float(), torch.from_numpy(self.fitted.class_numbers(frame))
         return learned_diffusion(
-            self.fitted.encoder.space, x, y, settings.hidden, (tau, tau), TrainingPlan(steps=settings.steps), self.seed,
+            self.fitted.encoder.space,
+            x,
+            y,
+            settings.hidden,
+            (tau, tau),
+            TrainingPlan(steps=settings.steps),
+            self.seed,
             Progress("silent"),
         )[0]
 
