@@ -81,7 +81,7 @@ class NoWhole(DiffusionSearch):
 
 
 def variants(task: Task) -> dict[str, tuple[Method, Task]]:
-    task = replace(task, typical=torch.zeros(0))  # no plausibility, which would need the real model
+    task = replace(task, energy_quantiles=torch.zeros(0))  # no plausibility, which would need the real model
     random, no_class = (kind(task.diffusion, task.synthetic) for kind in (RandomDenoiser, NoClass))
     return {
         "full": (DiffusionSearch(), task),

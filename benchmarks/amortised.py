@@ -22,10 +22,9 @@ import torch
 from torch import Tensor
 
 from tdce._core import Progress, find_nearest
+from tdce.explainer import TrainingPlans
 from tdce.explainer.amortise import search_answers
-from tdce.explainer.plans import TrainingPlans
-from tdce.methods import DiffusionSearch, Proposals, Proposer, Task
-from tdce.methods import driver as explaining
+from tdce.methods import DiffusionSearch, Proposals, Proposer, Task, amortised_pass, driver
 from tdce.schema import FeasibleSet
 from tdce_reproduction.benchmark.cell import Bench
 
@@ -58,26 +57,26 @@ class Nearest(Proposals):
         return torch.where(space.moved(own, answer)[:, space.owner], values, x)
 
 
-def measured(bench: Bench, task: Task) -> dict[str, float]:
+def measure(bench: Bench, task: Task) -> dict[str, float]:
     feasible = FeasibleSet.of(bench.fitted.encoder, bench.queries)
     method, question = DiffusionSearch().fit(task), bench.question()
     few = min(64, len(feasible.own))
-    explaining.explain(method, feasible.take(np.arange(few)), bench.goals(few), question)  # what is measured once
-    left, driven = [], explaining.drive
+    driver.explain(method, feasible.take(np.arange(few)), bench.goals(few), question)  # a warm-up
+    searched_rows, original = [], driver.drive
 
-    def drive(talks, blocks, oracle):
-        left.append(sum(block.rows or len(block.goals) for block in blocks))
-        return driven(talks, blocks, oracle)
+    def drive(searches, blocks, oracle):
+        searched_rows.append(sum(block.rows or len(block.goals) for block in blocks))
+        return original(searches, blocks, oracle)
 
-    explaining.drive = drive
+    driver.drive = drive
     try:
         began, rows = time.process_time(), task.oracle.usage.rows
-        found = explaining.explain(method, feasible, bench.goals(len(feasible.own)), question, attribute=True)
+        explanation = driver.explain(method, feasible, bench.goals(len(feasible.own)), question, attribute=True)
         seconds = time.process_time() - began
     finally:
-        explaining.drive = driven
-    values = bench.reference.measure(feasible, found, feasible.own, found)
-    searched = (sum(left) - len(feasible.own)) / len(feasible.own) if task.proposals is not None else 1.0
+        driver.drive = original
+    values = bench.reference.measure(feasible, explanation, feasible.own, explanation)
+    searched = (sum(searched_rows) - len(feasible.own)) / len(feasible.own) if task.proposals is not None else 1.0
     return {key: values.get(key, np.nan) for key in SHOWN} | {
         "searched": searched,
         "model_rows": (task.oracle.usage.rows - rows) / len(feasible.own),
@@ -87,7 +86,7 @@ def measured(bench: Bench, task: Task) -> dict[str, float]:
 
 def tasks(bench: Bench):
     plain = bench.task("no")
-    yield "search", replace(plain, proposals=None)
+    yield "search", replace(plain, proposals=None, shortcut=None)
     goal = bench.goals(1).goal(0)
     fitted = replace(bench.fitted, favourable=bench.fitted.classes[bench.target])
     began = time.process_time()
@@ -98,8 +97,11 @@ def tasks(bench: Bench):
     )
     print(f"{bench.name}: {len(x)} synthetic rows answered in {middle - began:.0f} s, learned in "
           f"{time.process_time() - middle:.0f} s, {len(network.sets)} sets", flush=True)  # fmt: skip
-    yield "amortised", replace(bench.task("no"), proposals=Proposals(network, goal, {}))
-    yield "nearest answers", replace(bench.task("no"), proposals=Nearest(network, goal, {}, x, x_cf))
+    for variant, proposals in (
+        ("amortised", Proposals(network, goal, {})),
+        ("nearest answers", Nearest(network, goal, {}, x, x_cf)),
+    ):
+        yield variant, replace(bench.task("no"), proposals=proposals, shortcut=amortised_pass)
 
 
 def table(rows: pd.DataFrame) -> None:
@@ -144,7 +146,7 @@ def main() -> None:
             found = [
                 (data, variant, seed, metric, value)
                 for variant, task in tasks(bench)
-                for metric, value in measured(bench, task).items()
+                for metric, value in measure(bench, task).items()
             ]
             pd.DataFrame(found, columns=COLUMNS).to_csv(arguments.out, mode="a", header=False, index=False)
     table(pd.read_csv(arguments.out))
