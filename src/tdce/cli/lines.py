@@ -25,7 +25,7 @@ def print_lines(answer: Answer) -> None:
     titles = ["row", "option", "status", "prediction" if numbers else "score", "plausibility", "changes"]
     for title in titles:
         if title != "option" or answer.options > 1:
-            table.add_column(title, no_wrap=title != "changes", overflow="fold")
+            table.add_column(title, no_wrap=title != "changes")
     for label, options in zip(answer.rows.index, answer.lines, strict=True):
         for option, line in enumerate(options):
             cells = [Text(str(label)), Text(str(option))][: 1 + (answer.options > 1)]

@@ -70,6 +70,8 @@ def print_table(table: Table) -> None:
     """Print a table as wide as the terminal; in a file or a pipe, wide enough that nothing is cut."""
     from rich.console import Console
 
+    for column in table.columns:
+        column.overflow = "fold"  # a long word goes on in the next line
     console = Console() if sys.stdout.isatty() else Console(width=200)
     with console.capture() as capture:
         console.print(table)
