@@ -52,7 +52,7 @@ print(tdce.methods.METHODS["face"].__name__)
 tdce.Explainer
 print(*sys.modules)
 import pandas
-tdce.Explainer(hidden=8, steps=1).fit(pandas.DataFrame({"a": [1, 2], "y": ["u", "v"]}), "y")
+tdce.Explainer(hidden=8, steps=1).fit(pandas.DataFrame({"a": [1, 2], "y": ["u", "v"]}), label="y")
 print(*sys.modules)
 """
 
