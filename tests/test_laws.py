@@ -93,6 +93,40 @@ def test_a_few_exceptions_make_a_law_soft():
     assert not any(isinstance(law, Order) for law in Schema.infer(frame).laws)
 
 
+def test_exceptions_must_also_be_few_beside_those_of_chance():
+    """2 % of 10,000 rows by chance are 200: a twentieth of them may be exceptions, though 0.5 % of the rows are 50."""
+    assert discovery._is_significant(10, 0.02, 10_000, 1)
+    assert not discovery._is_significant(11, 0.02, 10_000, 1)
+
+
+def test_a_total_of_three_parts_is_found():
+    rng = np.random.default_rng(0)
+    parts = pd.DataFrame(rng.integers(1, 1_000, (500, 3)), columns=["rent", "heating", "water"])
+    laws = Schema.infer(parts.assign(total=parts.sum(axis=1))).laws
+    assert [sorted(law.columns) for law in laws if isinstance(law, Linear)] == [["heating", "rent", "total", "water"]]
+
+
+def test_factors_other_than_one_are_no_total():
+    rng = np.random.default_rng(0)
+    parts = pd.DataFrame(rng.integers(1, 1_000, (500, 3)), columns=["rent", "heating", "water"])
+    total = parts["rent"] + 2 * parts["heating"] + 3 * parts["water"]
+    assert not any(isinstance(law, Linear) for law in Schema.infer(parts.assign(total=total)).laws)
+
+
+def test_numbers_that_are_nearly_always_equal_are_not_ordered_both_ways():
+    rng = np.random.default_rng(0)
+    a = rng.integers(0, 30, 6_000)
+    b = a.copy()
+    b[:5] += 1
+    b[5:10] -= 1
+    orders = [law for law in Schema.infer(pd.DataFrame({"a": a, "b": b})).laws if isinstance(law, Order)]
+    assert orders == []
+
+
+def test_a_state_without_but_is_of_these_values():
+    assert State.of({"column": "month", "values": ["feb"]}) == State("month", ("feb",), but=False)
+
+
 def test_missing_is_a_state():
     frame = table()
     frame["phone"] = np.where(frame["outcome"] == "never called", None, frame["outcome"])
