@@ -153,7 +153,7 @@ def test_robust_answers_of_workers_are_those_of_one_process(folder, explainer):
     explained(folder, *words, "--workers", 2, "--out", "robust-two.csv")
     explained(folder, *words, "--out", "robust-one.csv", block=64)
     assert (folder / "robust-two.csv").read_bytes() == (folder / "robust-one.csv").read_bytes()
-    assert "of 2 models that were trained again" in (folder / "robust-one.csv").read_text()
+    assert "of 2 retrained models" in (folder / "robust-one.csv").read_text()
 
 
 @pytest.mark.parametrize("ending", [".csv", ".jsonl"])

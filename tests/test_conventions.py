@@ -60,7 +60,7 @@ def test_a_clone_has_the_same_settings_and_a_model_that_stays_fitted() -> None:
 
 
 def test_an_unknown_setting_is_named() -> None:
-    with pytest.raises(tdce.InputError, match="there is no setting 'hiden'; known: method, model, hidden"):
+    with pytest.raises(tdce.InputError, match="there is no setting 'hiden'; did you mean 'hidden'\\?"):
         tdce.Explainer().set_params(hiden=3)
     assert tdce.Explainer().set_params(seed=4, fast=True).get_params()["seed"] == 4
 

@@ -63,7 +63,7 @@ def explained(raw: list[list[list[float]]], *status: str) -> Explanation:
 
 
 def measured(yardstick: MetricReference, own, found: Explanation, near, found_near: Explanation) -> dict[str, float]:
-    feasible = SimpleNamespace(own=np.array(own, dtype=np.float64), kept=lambda raw: raw[:, 0] <= 30)
+    feasible = SimpleNamespace(own=np.array(own, dtype=np.float64), contains=lambda raw: raw[:, 0] <= 30)
     return yardstick.measure(feasible, found, np.array(near, dtype=np.float64), found_near)
 
 

@@ -44,7 +44,7 @@ def small(seed: int = 0) -> Explainer:
 
 def test_the_accuracy_is_measured_on_rows_that_nothing_was_trained_on(seen):
     frame = lending.table(300)
-    made = small().fit(frame, "decision")
+    made = small().fit(frame, label="decision")
     everyone = {row.tobytes() for row in made.fitted_.encoder.encode(frame).float().numpy()}
     assert len(everyone) == 300  # no row twice, or content would prove nothing
     ((tested,), trained, stopped) = seen["tested"], seen["trained"], seen["stopped"]
@@ -74,7 +74,7 @@ def test_the_benchmark_asks_about_rows_that_nothing_was_fitted_to(monkeypatch, p
     fitted, usual = [], Explainer.fit
     monkeypatch.setattr(Bench, "explainer", property(lambda self: small(self.seed)))
     monkeypatch.setattr(
-        Explainer, "fit", lambda self, frame, *others: fitted.append(frame) or usual(self, frame, *others)
+        Explainer, "fit", lambda self, frame, **others: fitted.append(frame) or usual(self, frame, **others)
     )
     bench = Bench("german", 1, 500, part=part)
     names, raw = list(bench.data.schema.names), {row.tobytes() for row in bench.fitted.raw}

@@ -462,7 +462,11 @@ def test_the_budget_of_rows_is_kept(explained):
         assert answer.model_rows <= budget
         assert set(found["status"]) <= {"valid", "best_effort"}
         missed = found[found["status"] == "best_effort"]
-        assert missed["note"].str.contains(f"{budget:,} rows, as max_model_rows allows").all()
+        assert (
+            missed["note"]
+            .str.contains(f"budget of {budget:,} model rows (max_model_rows) is used up", regex=False)
+            .all()
+        )
         assert (rule(found[found["status"] == "valid"]) > 0.5).all()
     pd.testing.assert_frame_equal(
         explainer.explain(asked, max_model_rows=10**6).to_frame()[NUMBERS], free.to_frame()[NUMBERS]

@@ -97,7 +97,7 @@ def test_where_no_answer_convinces_them_there_is_the_one_of_the_model_alone(expl
     answer, usual = explainer.explain(people, n=2, robust=nobody), explainer.explain(people, n=2)
     assert answer.written.equals(usual.written)
     assert answer.counts() == usual.counts()
-    assert answer.to_frame()["note"].str.contains("0 of 1 models").all()
+    assert answer.to_frame()["note"].str.contains("0 of 1 retrained models").all()
 
 
 def test_whom_the_model_accepts_already_is_left_alone(explainer):

@@ -45,7 +45,7 @@ def test_the_examples_of_the_page_run(tmp_path):
         lines = json.loads(run(asked))["lines"]
         run(sent)
     assert len(lines) == 2
-    for name in re.findall(r"`(\w+)`", PAGE.partition("`lines` has one entry")[2].partition("`audience` says")[0]):
+    for name in re.findall(r"`(\w+)`", PAGE.partition("`lines` has one entry")[2].partition("`audience` is")[0]):
         assert name in lines[0]
     answer = explainer.explain(read_table(tmp_path / "rows.csv", explainer.schema), n=2).to_frame()
     write_table(tmp_path / "expected.csv", answer)
