@@ -29,7 +29,7 @@ from tdce import InputError
 from tdce.datasets.files import read_table
 from tdce.methods import Question
 from tdce.serving.json_rows import json_to_frame
-from tdce.serving.middleware import LOG, RateLimiter
+from tdce.serving.middleware import RateLimiter
 from tdce.serving.queue import ExplainQueue
 from tdce.serving.server import bind_socket
 from tdce.serving.settings import ServerLimits, ServerSettings
@@ -557,8 +557,7 @@ def test_a_server_beyond_this_machine_knows_only_its_own_names():
     ]  # fmt: skip
 
 
-def test_nothing_of_anybody_is_logged_unless_asked_for(explainer, caplog, monkeypatch):
-    monkeypatch.setattr(LOG, "propagate", True)  # a server that ran in this process before has changed it
+def test_nothing_of_anybody_is_logged_unless_asked_for(explainer, caplog):
     (row,) = studio.people(explainer, 1)
     secret = row | {"memo": "secret-memo"}
     caplog.set_level(logging.INFO, "tdce.serving")
