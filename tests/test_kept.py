@@ -22,14 +22,14 @@ from tdce.methods.protocol import Method, task_of
 from tdce.methods.question import Question
 from tdce.methods.registry import METHODS
 from tdce.models.goals import Class, Goals
-from tdce.schema.constraints.laws import Determines, Given, Linear, Order, State
+from tdce.schema.constraints.laws import Determines, Follows, Given, Order, State
 from tdce.schema.feasible import FeasibleSet
 from tdce.schema.schema import Schema
 
 STATES = {"Bonn": "NRW", "Trier": "RP", "Mainz": "RP"}
 NUMBERS = ["rent", "heating", "housing", "trades", "days"]
 LAWS = (
-    Linear("housing", ("rent", "heating"), (1, 1)),
+    Follows("housing", ("rent", "heating"), (1, 1)),
     Order("good", "trades"),
     Determines("town", "state", tuple(STATES.items())),
     Given(State("days", (-1,)), State("outcome", ("never",)), usual="never"),

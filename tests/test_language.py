@@ -25,6 +25,7 @@ from tdce.models.goals import Between, Class, Goals, Not
 from tdce.models.oracle import Oracle
 from tdce.models.output_goals import AllGoals, Range
 from tdce.models.outputs import Output
+from tdce.schema import ConstraintSet
 from tdce.report.language.catalogue import languages, load_catalogue
 from tdce.report.language.speaker import Speaker
 from tdce.schema.columns.categorical import Categorical
@@ -354,7 +355,7 @@ def test_losses_are_one_call_that_keeps_to_the_budget(budget):
     own = np.array([[1.0, 1.0]])  # 2, and 10 are wanted: a margin of -8
     raw = np.array([[[5.0, 7.0], [1.0, 10.0], [5.0, 7.0], [1.0, 1.0]]])  # 12, 11, 12 and 2
     oracle, goals = Oracle(Sum(), budget), Goals.all(Range(low=10), 1)
-    found = change_losses(oracle, own, raw, goals, np.array([-8.0]), np.array([[2.0, 1.0, 2.0, -8.0]]))
+    found = change_losses(oracle, ConstraintSet(), own, raw, goals, np.array([-8.0]), np.array([[2.0, 1.0, 2.0, -8.0]]))
     nan = math.nan
     several = [4.0, 6.0] if budget is None else [nan, nan]  # 1 + 7 is 4 less than 12, 5 + 1 is 6 less
     np.testing.assert_array_equal(found, [[several, [nan, 9.0], several, [nan, nan]]])

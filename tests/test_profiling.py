@@ -16,7 +16,7 @@ from tdce import Categorical, InputError, Numeric, Schema
 from tdce.cli import app
 from tdce.datasets.files import read_table
 from tdce.diffusion import SamplingPlan
-from tdce.schema.constraints.laws import Determines, Linear, Order
+from tdce.schema.constraints.laws import Determines, Follows, Order
 from tdce.schema.identifiers import find_pass_through, split_name
 from tdce.schema.profiling import profile_columns
 
@@ -266,11 +266,11 @@ def test_laws_that_compare_codes_are_dropped_and_others_kept() -> None:
     rng = np.random.default_rng(0)
     low = rng.integers(0, 9, 900)
     schema = Schema.infer(pd.DataFrame({"low": low, "high": low + 30, "twice": 2 * low, "even": low % 2 == 0}))
-    schema = replace(schema, laws=(*schema.laws, Order("low", "high", 900)))
-    assert {Order, Linear, Determines} <= set(map(type, schema.laws))
+    schema = replace(schema, laws=(*schema.laws, Order("low", "high", support=900)))
+    assert {Order, Follows, Determines} <= set(map(type, schema.laws))
     changed = schema.change("low", kind="categorical")
     assert "low determines high" in {str(law) for law in changed.laws} & {str(law) for law in schema.laws}
-    assert not any("low" in law.columns for law in changed.laws if isinstance(law, Order | Linear))
+    assert not any("low" in law.columns for law in changed.laws if isinstance(law, Order | Follows))
 
 
 def test_a_change_of_kind_that_is_impossible_names_the_remedy() -> None:

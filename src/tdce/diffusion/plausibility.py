@@ -33,11 +33,13 @@ def rate_plausibility(
     raw: Floats,  # (n, features)
     y: Tensor,  # (n,) the class that each row is compared with
 ) -> Floats:
-    """(n,) from 0 to 1, six decimals: 1 minus the distribution function of the energies of real rows."""
+    """(n,) from 0 to 1, six decimals: 1 minus the distribution function of the energies of real rows; 0 for a row that
+    contradicts a law of the table."""
     energy, plausibility = energies(encoder, diffusion, raw, y).numpy(), np.empty(len(raw))
     for k in sorted(set(y.tolist())):  # a loop over classes
         of_class = (y == k).numpy()
         plausibility[of_class] = 1 - _distribution(energy_quantiles[k].numpy(), energy[of_class])
+    plausibility[encoder.laws.contradicted(raw).any(axis=1)] = 0.0
     return round_scores(torch.from_numpy(plausibility)).numpy()
 
 

@@ -46,7 +46,10 @@ def search_answers(
     if valid.sum() < FEWEST_ANSWERS:
         raise InputError(f"fast has nothing to learn from: of {len(refused):,} refused synthetic rows only "
                          f"{int(valid.sum())} could be answered; leave fast out")  # fmt: skip
-    return encoder.embed(feasible.own[valid]).float(), encoder.embed(explanation.raw[valid, 0]).float()
+    own, raw = feasible.own[valid], explanation.raw[valid, 0].copy()
+    followers = feasible.constraints.followers
+    raw[:, followers] = own[:, followers]  # they are computed, not proposed
+    return encoder.embed(own).float(), encoder.embed(raw).float()
 
 
 def _refused(fitted: Fitted, seed: int, plans: TrainingPlans, progress: Progress) -> Floats:

@@ -371,7 +371,7 @@ class Answer:
     @cached_property
     def _reasons(self) -> dict[tuple[int, int], list[tuple[Name, float]]]:
         """By row and option, where something that may be named has changed."""
-        named = [column.words.named for column in self.schema]
+        named = [column.words.named and column.name not in self.schema.followers for column in self.schema]
         reasons: dict[tuple[int, int], list[tuple[Name, float]]] = {}
         losses = np.full(self.explanation.raw.shape, np.nan) if self.explanation.loss is None else self.explanation.loss
         for r, o, c in zip(*(i.tolist() for i in self._changed), strict=True):

@@ -127,7 +127,8 @@ class MetricReference:
 
     def _quality(self, raw: Floats, options: Floats, near: Floats, near_cf: Floats) -> dict[str, float]:
         """Of rows that became valid; `options` is (rows, options, features)."""
-        raw_cf = options[:, 0]
+        raw_cf, followers = options[:, 0], self.encoder.schema.followers
+        chosen = [i for i, name in enumerate(self.encoder.schema.names) if name not in followers]
         x, x_cf, x_near, x_near_cf = map(self.standardised, (raw, raw_cf, near, near_cf))
         encoded, whole = self.encoder.embed(raw_cf).float(), self.whole(raw_cf)
         im1 = metrics.im1(encoded, self.of_target, self.of_origin)
@@ -141,7 +142,7 @@ class MetricReference:
             "im2": im2.mean().item(),
             "im1_median": im1.median().item(),
             "im2_median": im2.median().item(),
-            "sparsity": metrics.sparsity(raw, raw_cf),
+            "sparsity": metrics.sparsity(raw[:, chosen], raw_cf[:, chosen]),
             "gower": metrics.gower(raw, raw_cf, self.numeric & self._graded(raw, raw_cf), self.numbers),
             "realism": metrics.realism(whole, self.whole(self.raw[self.target])),
             "copies": metrics.copies(raw_cf, self.raw),

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tdce._core import Floats, Name, round_scores, same
 from tdce.models import Goals, Oracle, logit
+from tdce.schema import ConstraintSet
 
 MOST_REASONS = 4
 """Principal reasons of one line, and points in a letter."""
@@ -19,6 +20,7 @@ SURE = -logit(1e-6)  # the margin of a model that is certain, as far as six deci
 
 def change_losses(
     oracle: Oracle,
+    constraints: ConstraintSet,
     own: Floats,  # (rows, features)
     raw: Floats,  # (rows, options, features)
     goals: Goals,
@@ -26,11 +28,13 @@ def change_losses(
     after: Floats,  # (rows, options)
 ) -> Floats:
     """(rows, options, features): of each changed feature, the margin to the goal that is lost with the row's own value
-    in it and all other changes kept; NaN where nothing changed, or where the budget does not suffice to ask.
+    in it and all other changes kept; NaN where nothing changed, where a feature follows others (then it is their loss),
+    or where the budget does not suffice to ask.
 
     Where just one feature changed, the row without it is the row as it is. All others are one call of the model.
     """
     lost, changed = np.full(raw.shape, np.nan), ~same(raw, own[:, None])
+    changed[:, :, constraints.followers] = False
     alone = changed & (changed.sum(axis=2, keepdims=True) == 1)
     row, option, _ = np.nonzero(alone)
     lost[alone] = after[row, option] - before[row]
@@ -39,6 +43,7 @@ def change_losses(
     if 0 < len(row) <= oracle.remaining:
         back = raw[row, option]
         back[np.arange(len(row)), feature] = own[row, feature]
+        back = constraints.follow(back, own[row])
         lost[several] = after[row, option] - shown_margin(oracle.score(back), goals.take(torch.from_numpy(row))).numpy()
     return np.round(lost, 6) + 0.0  # no -0.0
 

@@ -131,7 +131,7 @@ class Candidates:
         x = torch.cat([self.x, self.query.x[:1]])[table]  # (n, k, width)
         rows = torch.arange(n)[:, None].expand_as(table)
         changed = space.moved(x.flatten(0, 1), self.query.x[rows.flatten()]).view(*table.shape, -1)
-        last, overlap = first, torch.zeros_like(total)
+        changed, last, overlap = changed & ~self.objective.follows, first, torch.zeros_like(total)
         chosen, exists = [], []
         for _ in range(count):
             overlap = torch.maximum(overlap, _overlap(changed, space.moved(last, self.query.x)[:, None]))

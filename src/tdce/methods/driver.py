@@ -31,7 +31,7 @@ from tdce.methods.protocol import Dialogue, Method, Query, Reply, Request, Task,
 from tdce.methods.question import Question
 from tdce.methods.selection import choose_options, count_distinct, draws_for
 from tdce.models import Decision, Goal, Goals, Oracle, progress_key, score_kind
-from tdce.schema import FeasibleSet
+from tdce.schema import Constraint, FeasibleSet
 
 QUERY_ROWS = 1024  # in one query of a method
 QUERIES_AT_A_TIME = 4  # whose searches run side by side
@@ -93,7 +93,9 @@ def explain(
         spent = Note("budget", values={"rows": oracle.budget})
         for i, j in np.argwhere(status == Status.BEST_EFFORT).tolist():
             notes[i, j] = (*notes[i, j], spent)
-    losses = change_losses(oracle, own, raw, goals, margin_before, margin_after) if attribute else None
+    losses = (
+        change_losses(oracle, feasible.constraints, own, raw, goals, margin_before, margin_after) if attribute else None
+    )
     return Explanation(own, raw, status, before, after, plausibility, notes, losses)
 
 
@@ -242,7 +244,16 @@ def _notes(
                 count = {"options": options, "different": int(distinct[i])}
                 own.append(Note("options_alike" if distinct[i] == 1 else "options_few", values=count))
             notes[i, j] = (*own, *unfamiliar)
+    for law in feasible.encoder.schema.laws:
+        if law.on and law.hard:
+            for i, j in np.argwhere(_contradicted(law.bind(feasible.encoder.schema.features), raw)).tolist():
+                notes[i, j] = (*notes[i, j], Note("contradicts", law.columns, (str(law),)))
     return notes
+
+
+def _contradicted(law: Constraint, raw: Floats) -> Flags:
+    """(rows, options) which answers contradict a law, because the row itself does."""
+    return law.contradicted(raw.reshape(-1, raw.shape[2])).reshape(raw.shape[:2])
 
 
 def _shortfall(feasible: FeasibleSet, goal: Goal, before: float, after: float | None) -> list[Note]:

@@ -156,7 +156,9 @@ class ValueEffects:
         if len(refused) == 0 or len(self.rows) == 0:
             return self
         changed = torch.where(space.members[self.feature][:, None], self.rows[:, None], refused).view(-1, space.width)
-        margin = goal.raw_margin(task.oracle.score(task.encoder.unembed(changed))).clamp(-MAX_MARGIN, MAX_MARGIN)
+        own = np.tile(task.encoder.unembed(refused), (len(self.rows), 1))
+        raw = task.encoder.laws.follow(task.encoder.unembed(changed), own)
+        margin = goal.raw_margin(task.oracle.score(raw)).clamp(-MAX_MARGIN, MAX_MARGIN)
         return replace(self, effect=margin.view(len(self.rows), -1).mean(dim=1).float(), sample=len(refused))
 
     def effects(self, space: Space, x: Tensor) -> Tensor:

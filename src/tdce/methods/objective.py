@@ -22,17 +22,19 @@ DENOISE_BATCH_ROWS = 1024  # candidates that are denoised at a time
 class Objective:
     """J = closeness * cost + (1 - closeness) * energy, to be minimised over what the model accepts.
 
-    The cost is d(x, x_cf) of eqn:cf_obj: the sum of `change_costs`, weighted by the user's costs, plus a penalty for
-    every soft law broken. The energy is the denoising error of all features, given the target class. All candidates of
-    a row get the same noise; only candidates of the same row are compared.
+    The cost is d(x, x_cf) of eqn:cf_obj: the sum of `change_costs` of all features but those that follow others,
+    weighted by the user's costs, plus a penalty for every soft law broken. The energy is the denoising error of all
+    features, given the target class. All candidates of a row get the same noise; only candidates of the same row are
+    compared.
     """
 
     def __init__(self, task: Task, query: Query, noise: Noise, closeness: float, y: Tensor) -> None:
         self.space, self.diffusion, self.encoder, self.closeness = task.space, task.diffusion, task.encoder, closeness
         self.x, self.position = query.x, feature_positions(task.encoder, query.x)
+        self.follows = task.follows
         self.y = y  # (n,) the target class of each row
         self.first_copy = first_copies(query.x)
-        self.weights = query.costs.expand(len(task.space.places))
+        self.weights = query.costs.expand(len(task.space.places)) * ~task.follows
         self.noise = draw_noise(self.space, Noise(query.x, noise.seed, noise.part, NOISE_LENGTH))
         self.soft_laws = ConstraintSet.soft(task.encoder.schema.laws, task.encoder.schema.features)
 

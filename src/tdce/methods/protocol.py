@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -48,10 +49,16 @@ class Task:
     def space(self) -> Space:
         return self.encoder.space
 
-    @property
+    @cached_property
     def free(self) -> Tensor:
-        """(features,) which features may change."""
-        return self.space.sum_by_feature(self.mutable.float()[None])[0] > 0
+        """(features,) which features may be changed: neither immutable ones nor those that follow others."""
+        return (self.space.sum_by_feature(self.mutable.float()[None])[0] > 0) & ~self.follows
+
+    @cached_property
+    def follows(self) -> Tensor:
+        """(features,) which features follow others: what happens to them is not a change of its own."""
+        followers = self.encoder.schema.followers
+        return torch.tensor([name in followers for name in self.encoder.schema.names], dtype=torch.bool)
 
     @property
     def has_rows(self) -> bool:

@@ -39,7 +39,7 @@ INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that s
 class DiffusionSearch:
     """Try single changes, parts of exemplars and whole exemplars, and refine the best that the model accepts."""
 
-    edition: ClassVar[int] = 5  # raised when its answers change
+    edition: ClassVar[int] = 6  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
     closeness: float = 0.75  # the trade-off: 0 is most plausible by the diffusion model, 1 as close as possible
@@ -218,7 +218,7 @@ class DiffusionSearch:
         """Try every candidate with one change reverted. A better one replaces the candidate it came from; a candidate
         without a better one is settled."""
         space, x_cf, at, before = task_of(self).space, near.x, near.at, near.total
-        changed = space.moved(x_cf, query.x[at])
+        changed = space.moved(x_cf, query.x[at]) & task_of(self).free
         several = changed.sum(dim=1, keepdim=True) > 1
         i, feature = (changed & several & ~near.settled[:, None]).nonzero(as_tuple=True)
         reverted = torch.where(space.members[feature], query.x[at[i]], x_cf[i])

@@ -85,7 +85,7 @@ def _measures(view: View, who: Flags) -> dict[str, Any]:
         "best_effort": int((who & (view.explanation.status[:, 0] == Status.BEST_EFFORT)).sum()),
         "infeasible": int((who & (view.explanation.status[:, 0] == Status.INFEASIBLE)).sum()),
         "validity": valid.sum() / open_cases.sum() if open_cases.any() else None,
-        "changes": view.changed[valid, 0].sum(axis=1).mean() if valid.any() else None,
+        "changes": view.decided[valid, 0].sum(axis=1).mean() if valid.any() else None,
         "effort": view.effort[valid, 0].mean() if valid.any() else None,
         "plausibility": plausible.mean() if valid.any() and not np.isnan(plausible).any() else None,
     }

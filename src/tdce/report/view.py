@@ -49,6 +49,12 @@ class View:
         return ~same(self.explanation.raw, self.explanation.own[:, None])
 
     @property
+    def decided(self) -> Flags:
+        """(rows, options, features) which values differ from the row's own, without those that follow others."""
+        follows = np.array([name in self.schema.followers for name in self.schema.names], dtype=bool)
+        return np.asarray(self.changed & ~follows)
+
+    @property
     def needs_change(self) -> Flags:
         """(rows,) which are not in the target class already."""
         return np.asarray(self.explanation.status[:, 0] != Status.ALREADY)
@@ -70,8 +76,9 @@ class View:
 
     @cached_property
     def effort(self) -> Floats:
-        """(rows, options) the sum over all features, each times its cost."""
-        costs = np.array([self.question.costs.get(name, 1.0) for name in self.schema.names])
+        """(rows, options) the sum over all features but those that follow others, each times its cost."""
+        followers = self.schema.followers
+        costs = np.array([self.question.costs.get(n, 1.0) * (n not in followers) for n in self.schema.names])
         return np.asarray((self.feature_effort * costs).sum(axis=2))
 
     @property

@@ -7,6 +7,7 @@ from tdce.schema.columns.wording import NO_WORDING as NO_WORDING
 from tdce.schema.columns.wording import Phrase as Phrase
 from tdce.schema.columns.wording import Wording as Wording
 from tdce.schema.columns.wording import json_key as json_key
+from tdce.schema.constraints.base import Constraint as Constraint
 from tdce.schema.constraints.repair import ConstraintSet as ConstraintSet
 from tdce.schema.encoder import Encoder as Encoder
 from tdce.schema.feasible import EncodedBounds as EncodedBounds

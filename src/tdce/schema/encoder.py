@@ -18,6 +18,7 @@ from torch import Tensor
 
 from tdce._core import LARGEST_VALUE, Flags, Floats, InputError, Note, check_table, closest, listing, same, show
 from tdce.schema.columns.base import FittedColumn
+from tdce.schema.constraints.repair import ConstraintSet
 from tdce.schema.schema import Schema
 from tdce.schema.space import Space
 
@@ -44,6 +45,11 @@ class Encoder:
     def schema(self) -> Schema:
         features = tuple(fitted.column for fitted in self.columns)
         return Schema(features) if self.full_schema is None else replace(self.full_schema, features=features)
+
+    @cached_property
+    def laws(self) -> ConstraintSet:
+        """The laws without exceptions, about the columns of a raw matrix."""
+        return ConstraintSet.hard(self.schema.laws, self.schema.features)
 
     @cached_property
     def space(self) -> Space:

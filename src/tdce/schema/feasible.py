@@ -79,8 +79,10 @@ class FeasibleSet:
         return tuple(fitted.allowed_values(own) for fitted, own in zip(self.columns, self.own.T, strict=True))
 
     def can_change(self) -> Flags:
-        """(n, features) which features have any other value that may be proposed."""
-        return np.stack([allowed.can_change() for allowed in self.allowed_values], axis=1) & ~self.frozen
+        """(n, features) which features have any other value that may be proposed; what follows others has none."""
+        free = ~self.frozen
+        free[self.constraints.followers] = False
+        return np.stack([allowed.can_change() for allowed in self.allowed_values], axis=1) & free
 
     def snap(self, x_cf: Tensor) -> Floats:
         """Encoded proposals (n, width) -> raw values (n, features) within the feasible set."""
@@ -142,7 +144,8 @@ def _columns_and_constraints(
     narrowed = narrow_columns(parsed, [fitted.column for fitted in columns])
     columns = tuple(replace(fitted, column=column) for fitted, column in zip(columns, narrowed, strict=True))
     laws = ConstraintSet.hard(schema.laws, schema.features)
-    return columns, ConstraintSet((*laws.constraints, *parsed))
+    bound = tuple(law.for_cells(columns) for law in laws.constraints)
+    return columns, ConstraintSet((*bound, *(rule.without(laws.followers) for rule in parsed)))
 
 
 def _dtype_key(dtype: Any) -> tuple[Any, Any]:

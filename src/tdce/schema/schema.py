@@ -10,12 +10,25 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from tdce._core import InputError, Name, check_names, check_number, check_table, check_texts, listing, show, suggest
+from tdce._core import (
+    Floats,
+    InputError,
+    Name,
+    check_names,
+    check_number,
+    check_table,
+    check_texts,
+    listing,
+    show,
+    suggest,
+)
 from tdce.schema.columns import change_column, column_from_entry, infer_column
 from tdce.schema.columns.base import Column
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
 from tdce.schema.columns.wording import NO_WORDING, Phrase, check_outcomes, json_key
+from tdce.schema.constraints.causes import check_causes, learn_causes
+from tdce.schema.constraints.chosen import Chosen
 from tdce.schema.constraints.discovery import discover_laws
 from tdce.schema.constraints.laws import Law, law_from_entry
 from tdce.schema.constraints.rules import narrow_columns, parse_rule
@@ -33,6 +46,7 @@ class Schema:
     rules: tuple[str, ...] = ()  # written by the user
     costs: Mapping[Name, float] = field(default_factory=dict, hash=False)  # of changing a feature; 1 if not given
     outcomes: Mapping[str, Phrase] = field(default_factory=dict, hash=False)  # words for the model's decisions
+    causes: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict, hash=False)  # of a feature, by the user
 
     def __post_init__(self) -> None:
         if not self.features:
@@ -40,9 +54,11 @@ class Schema:
         _check_unique(self.names)
         for law in self.laws:
             law.bind(self.features)  # an error if it does not fit
+        _check_acyclic(self.followers)
         object.__setattr__(self, "rules", check_texts("rules", self.rules))
         object.__setattr__(self, "costs", self.check_costs(self.costs))
         object.__setattr__(self, "outcomes", check_outcomes(self.outcomes))
+        object.__setattr__(self, "causes", check_causes(self.causes, self.names))
         self.check_rules(())
 
     @classmethod
@@ -87,6 +103,12 @@ class Schema:
         return tuple(f.name for f in self.features)
 
     @property
+    def followers(self) -> dict[Name, tuple[Name, ...]]:
+        """The features that follow others by a law, each with those that it follows."""
+        following = (law for law in self.laws if law.on and law.hard)
+        return {law.follower: law.followed for law in following if law.follower is not None}
+
+    @property
     def immutable(self) -> tuple[Name, ...]:
         return tuple(f.name for f in self.features if f.immutable)
 
@@ -94,11 +116,34 @@ class Schema:
         """A copy in which one feature has other settings: `schema.change("age", direction="increase")`.
 
         `schema.change("SEX", kind="categorical")` treats its numbers as codes; laws that compare them are dropped.
+        `schema.change("price", follows=["paid", "months"])` turns the law that binds these columns round: now the price
+        follows. `follows=[]` switches off the laws that it follows.
         """
+        if "follows" in settings:
+            schema = self._turn(name, check_names("follows", settings.pop("follows")))
+            return schema.change(name, **settings) if settings else schema
         new = change_column(self[name], settings)
         features = tuple(new if f.name == name else f for f in self.features)
         laws = self.laws if new.kind == self[name].kind else tuple(law for law in self.laws if _fits(law, features))
         return replace(self, features=features, laws=laws)
+
+    def _turn(self, name: Name, sources: tuple[Name, ...]) -> Self:
+        """A copy in which a feature follows these others, by a law that binds them already; none: no law at all."""
+        self[name]
+        if not sources:
+            return replace(
+                self, laws=tuple(replace(law, on=False) if law.follower == name else law for law in self.laws)
+            )
+        if name in sources:
+            raise InputError(f"{name!r} cannot follow itself; name the other columns")
+        bound = [law for law in self.laws if law.follower is not None and set(law.columns) == {name, *sources}]
+        if not bound:
+            known = [str(law) for law in self.laws if law.follower is not None and name in law.columns]
+            raise InputError(f"{name!r} cannot follow {listing(sources)}: no law binds just these columns; "
+                             f"{f'laws with it: {listing(known)}' if known else 'no law is about it'}")  # fmt: skip
+        turned = {id(law): replace(law if law.follower == name else law.turned(name), on=True) for law in bound[:1]}
+        laws = (turned.get(id(law), replace(law, on=False) if law.follower == name else law) for law in self.laws)
+        return replace(self, laws=tuple(laws))
 
     def freeze(self, *names: Name) -> Self:
         """A copy in which these features are immutable."""
@@ -127,6 +172,20 @@ class Schema:
     def with_rules(self, *rules: str, **settings: Any) -> Self:
         """A copy with these rules besides its own: `schema.with_rules("loan <= 5 * income", "at most 3 changes")`."""
         return replace(self, rules=(*self.rules, *rules), **settings)
+
+    def with_causes(self, causes: Any) -> Self:
+        """A copy that knows what causes some features: `{"income": ["education", "hours"]}`, or a networkx graph. What
+        a change of the causes does to them is learned from the table by `Explainer.fit`."""
+        causes = check_causes(causes, self.names)
+        kept = tuple(law for law in self.laws if not (isinstance(law, Chosen) or getattr(law, "cause", False)))
+        return replace(self, causes=causes, laws=kept)
+
+    def learn_causes(self, raw: Floats) -> Self:
+        """A copy with a law for every feature whose causes are stated, learned from raw rows (n, features)."""
+        stated = {law.follower for law in self.laws if isinstance(law, Chosen) or getattr(law, "cause", False)}
+        if stated == set(self.causes):
+            return self
+        return replace(self, laws=learn_causes(self.laws, self.causes, self.features, raw))
 
     def with_outcomes(self, outcomes: Mapping[str, Phrase]) -> Self:
         """A copy with words for the model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
@@ -157,6 +216,7 @@ class Schema:
         laws, features = ([each.entry() for each in group] for group in (self.laws, self.features))
         parts: dict[str, list[Any]] = {"features": features, "laws": laws, "rules": list(self.rules), "costs": costs}
         parts["outcomes"] = [{"value": value, "words": words} for value, words in self.outcomes.items()]
+        parts["causes"] = [{"name": name, "causes": list(causes)} for name, causes in self.causes.items()]
         text = [f'  "{name}": [\n    {_lines(entries)}\n  ]' for name, entries in parts.items() if entries]
         return "{\n" + ",\n".join(['  "tdce_schema": 1', *text]) + "\n}\n"
 
@@ -169,7 +229,7 @@ class Schema:
         if not isinstance(content, dict) or content.get("tdce_schema") != 1:
             raise InputError('the schema must be a JSON object with "tdce_schema": 1 and "features"')
         parts: dict[str, Any] = {"features": content.get("features")}
-        parts |= {name: content.get(name, []) for name in ("laws", "rules", "costs", "outcomes")}
+        parts |= {name: content.get(name, []) for name in ("laws", "rules", "costs", "outcomes", "causes")}
         for name, entries in parts.items():
             if not isinstance(entries, list):
                 raise InputError(f'the schema\'s "{name}" must be a list')
@@ -179,7 +239,9 @@ class Schema:
         costs = dict(_parse_cost(entry) for entry in parts["costs"])
         laws = tuple(map(law_from_entry, parts["laws"]))
         outcomes = dict(_parse_outcome(entry) for entry in parts["outcomes"])
-        return cls(tuple(map(column_from_entry, parts["features"])), laws, tuple(parts["rules"]), costs, outcomes)
+        causes = dict(_parse_causes(entry) for entry in parts["causes"])
+        features = tuple(map(column_from_entry, parts["features"]))
+        return cls(features, laws, tuple(parts["rules"]), costs, outcomes, causes)
 
     def describe(self) -> list[tuple[str, str, str, str]]:
         """One line per feature, for people: column, kind, values, whether it may change."""
@@ -217,6 +279,20 @@ def _check_columns(what: str, columns: Iterable[Name], frame: pd.DataFrame, labe
     return names
 
 
+def _check_acyclic(followers: Mapping[Name, tuple[Name, ...]]) -> None:
+    """Raise an error that names the features that follow each other in a circle."""
+    for start in followers:
+        chain = [start]
+        left = list(followers[start])
+        while left:
+            name = left.pop()
+            if name == start:
+                raise InputError(f"{start!r} follows itself, through {listing(chain)}; switch off one of these laws")
+            if name in followers and name not in chain:
+                chain.append(name)
+                left += followers[name]
+
+
 def _fits(law: Law, features: tuple[Column, ...]) -> bool:
     """Whether a law makes sense for columns of these kinds."""
     try:
@@ -230,6 +306,12 @@ def _parse_cost(entry: Any) -> tuple[Name, float]:
     if not isinstance(entry, dict) or set(entry) != {"name", "cost"}:
         raise InputError(f"a cost in the schema is {show(entry)}; it needs a name and a cost")
     return entry["name"], entry["cost"]
+
+
+def _parse_causes(entry: Any) -> tuple[Name, Any]:
+    if not isinstance(entry, dict) or set(entry) != {"name", "causes"} or not isinstance(entry["name"], str | int):
+        raise InputError(f"an entry of the schema's causes is {show(entry)}; it needs a name and causes")
+    return entry["name"], entry["causes"]
 
 
 def _parse_outcome(entry: Any) -> tuple[Any, Any]:

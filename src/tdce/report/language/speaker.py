@@ -31,6 +31,7 @@ class Speaker:
     words: dict[Name, Wording]
     outcomes: dict[str, Phrase]
     audience: Audience
+    followers: frozenset[Name] = frozenset()  # features that follow others: a change of theirs is a consequence
 
     @classmethod
     def of(cls, schema: Schema, language: str = "en", audience: Audience = "applicant") -> Self:
@@ -42,7 +43,7 @@ class Speaker:
         """
         words = {column.name: column.words for column in schema}
         audience = check_choice("audience", audience, get_args(Audience))
-        return cls(load_catalogue(language), words, dict(schema.outcomes), audience)
+        return cls(load_catalogue(language), words, dict(schema.outcomes), audience, frozenset(schema.followers))
 
     @property
     def language(self) -> str:
@@ -105,6 +106,16 @@ class Speaker:
         """The changes that may be named."""
         return [change for change in line.changes if self.may_name(change[0])]
 
+    def decisions(self, line: Line) -> list[tuple[Name, Any, Any]]:
+        """The changes that may be named, without those that follow from others."""
+        return [change for change in self.changes(line) if change[0] not in self.followers]
+
+    def consequences(self, line: Line) -> str:
+        """`What follows: total paid: 240 instead of 120.`, or nothing."""
+        following = [change for change in self.changes(line) if change[0] in self.followers]
+        points = [self.text("point", label=self.title(name), change=self._change(name, *c)) for name, *c in following]
+        return self.text("consequences", clauses=self.messages.join(points)) if points else ""
+
     def unnamed(self, line: Line) -> int:
         """The number of changes that may not be named."""
         return len(line.changes) - len(self.changes(line))
@@ -124,7 +135,7 @@ class Speaker:
 
     def sentence(self, line: Line) -> str:
         """`The decision would be “good” if the loan ran 24 months instead of 36 and the amount were 3,200 € …`."""
-        clauses, hidden = [self._clause(*change) for change in self.changes(line)], self.unnamed(line)
+        clauses, hidden = [self._clause(*change) for change in self.decisions(line)], self.unnamed(line)
         if hidden:
             clauses.append(self.text("unnamed_too" if clauses else "unnamed_alone", count=hidden))
         values = {
@@ -133,15 +144,17 @@ class Speaker:
             "clauses": self.messages.join(clauses),
         }
         if (outcome := self._outcome(line)) and line.status == Status.VALID:
-            return _capitalise(self.text("sentence_outcome", outcome=outcome, **values))
-        return _capitalise(self._by_status("sentence", line, values))
+            text = _capitalise(self.text("sentence_outcome", outcome=outcome, **values))
+        else:
+            text = _capitalise(self._by_status("sentence", line, values))
+        return " ".join(filter(None, [text, self.consequences(line)]))
 
     def letter(self, line: Line) -> str:
         """A paragraph for a letter: the most important changes, in short, and that nothing is promised."""
         if line.status in (Status.ALREADY, Status.INFEASIBLE) or not line.changes:
             return f"{self.sentence(line)} {self.text('promise')}"
         ranks = {feature: rank for rank, (feature, _) in enumerate(line.reasons)}
-        named = sorted(self.changes(line), key=lambda change: ranks.get(change[0], len(ranks)))
+        named = sorted(self.decisions(line), key=lambda change: ranks.get(change[0], len(ranks)))
         points = [
             self.text("point", label=self.title(name), change=self._change(name, before, after))
             for name, before, after in named[:MOST_REASONS]
@@ -155,7 +168,7 @@ class Speaker:
             text = self.text("letter_outcome", outcome=outcome, **values)
         else:
             text = self.text(f"letter_{line.status}", **values)
-        return f"{_capitalise(text)} {self.text('promise')}"
+        return " ".join(filter(None, [_capitalise(text), self.consequences(line), self.text("promise")]))
 
     def reasons(self, line: Line) -> list[str]:
         """The principal reasons against the target, at most four: each feature with its present value."""

@@ -9,163 +9,67 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import combinations, pairwise
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
+from scipy.sparse.csgraph import connected_components
 from scipy.special import pdtr
 
-from tdce._core import Flags, Floats, Positions, Value
+from tdce._core import Flags, Floats, Name, Positions, Value
 from tdce.schema.columns.base import Column
-from tdce.schema.columns.grid import is_far_apart
-from tdce.schema.constraints.laws import ROUNDING, Determines, Given, Law, Linear, Order, State
+from tdce.schema.columns.numeric import Numeric
+from tdce.schema.constraints.equations import find_equations
+from tdce.schema.constraints.laws import Determines, Equivalent, Follows, Given, Law, Order, State, Within
+from tdce.schema.constraints.table import Condition, Table
+from tdce.schema.roles import is_protected, is_result
 
 FALSE_LAW = 0.01  # the probability of any false law of a kind in a table without laws
 MAX_EXCEPTIONS = 0.005  # as a share of the rows that a law is about; with any, it is soft
+MAX_DEVIATING = 0.02  # rows outside the band of an equation, which keep their own residual
 MAX_EXCEPTION_RATIO = 0.05  # exceptions as a share of those expected by chance
-MAX_LEVELS_COMPARED = 40  # a number with at most this many values is compared value by value
-SPIKE_SHARE = 0.05  # of the rows: a value at an end of a number's range with so many is a state of its own,
-SPIKE_RATIO = 5  # or one with this many times the rows of the median value,
-MIN_SPIKE_SHARE = 0.001  # and at least this share of the rows
 MIN_USUAL_SHARE = 0.5  # of the expected rows, in the level beside one that never occurs: otherwise it is a mere trend
-MAX_STATES = 1_000  # the most frequent ones are compared, to limit the time for wide tables
 MAX_DETERMINING_VALUES = 256  # of a column that determines another
+RANGE_EDGE = 0.25  # of a standard deviation within a category: many rows are this near to the end of its range
+MIN_RANGE_EXCLUDED = 0.1  # of all rows lie outside the range of a category
+MAX_RANGE_ERROR = 0.01  # the probability that a further row breaks any of the laws about ranges
 MAX_WORK = 200_000_000  # pairs of columns times rows examined; the other rows only verify what was found
 FIRST_ROWS = 500  # enough to rule most candidates out
 EDGE_WIDTH = 0.1  # of a standard deviation: some rows must be this close to equality for an order to be a law
 COUNT_ROWS = 4_096  # rows whose states are counted at a time
-PROBE_ROWS = 64  # rows by which sums are recognised
-MAX_PARTS = 12  # of a total
-MAX_SUM_COLUMNS = 100  # numbers among which totals of several parts are looked for
 
 
 def discover_laws(features: Sequence[Column], raw: Floats) -> list[Law]:
-    """The laws of a table (rows, features): sums and copies, orders, determined columns, implications."""
+    """The laws of a table (rows, features): columns that follow others, orders, implications, ranges within categories.
+
+    A law has a structure: one side is fixed by the other, a mark or a gap goes with a state, a category admits a single
+    value or a range with a sharp edge. Two values that merely never occur together are not a law, and none but an
+    equation or an order names a protected attribute.
+    """
     table = Table(features, raw[:: _stride(raw)])
-    laws: list[Law] = list(find_linear(table))
-    sums = [set(law.columns) for law in laws]
-    laws += [law for law in find_orders(table) if not any(sum_columns >= set(law.columns) for sum_columns in sums)]
-    laws += find_determined(table)
+    laws: list[Law] = list(find_determined(table))
+    laws += find_equations(table, laws)
+    equations = [set(law.columns) for law in laws if isinstance(law, Follows)]
+    laws += [law for law in find_orders(table) if not any(columns >= set(law.columns) for columns in equations)]
     laws += find_given(table, laws)
+    laws += find_ranges(table, laws)
+    laws = [law for law in laws if isinstance(law, Follows | Order) or not any(map(is_protected, law.columns))]
     return [law for law in (verify(law, features, raw) for law in laws) if law is not None]
 
 
 def verify(law: Law, features: Sequence[Column], raw: Floats) -> Law | None:
     """The law with its exceptions in the whole table; None if there are too many."""
-    exceptions = int(law.bind(features).broken(raw, raw).sum())
+    exceptions = int(law.bind(features).contradicted(raw).sum())
     support = max(law.support * _stride(raw), exceptions)
-    return replace(law, support=support, exceptions=exceptions) if exceptions <= MAX_EXCEPTIONS * support else None
-
-
-@dataclass(frozen=True)
-class Table:
-    """The columns of a table, prepared for the discovery of laws."""
-
-    features: Sequence[Column]
-    raw: Floats  # (rows, features)
-
-    @cached_property
-    def numbers(self) -> list[int]:
-        """The columns of numbers that are not constant."""
-        return [
-            i
-            for i, c in enumerate(self.features)
-            if c.numbers and np.nanmin(self.raw[:, i]) < np.nanmax(self.raw[:, i])
-        ]
-
-    @cached_property
-    def codes(self) -> list[tuple[Positions, Floats]]:
-        """For every column: the code of each cell's value, and the values by code, missing last."""
-        return [tuple(np.unique(each, return_inverse=True)[::-1]) for each in self.raw.T]  # type: ignore[misc]
-
-    def cells(self, column: int, values: Floats) -> tuple[Value | None, ...]:
-        return tuple(self.features[column].cells(values))
-
-    @cached_property
-    def states(self) -> list[Condition]:
-        """The states of all columns: every category, every value of a number with few, marks among many numbers, any
-        number that is no mark, missing. A column can be in two of them at once."""
-        states = [state for i in range(len(self.features)) for state in self._states(i)]
-        frequent = sorted(range(len(states)), key=lambda i: -states[i].rows.sum())[:MAX_STATES]
-        return [states[i] for i in sorted(frequent)]
-
-    def _states(self, column: int) -> Iterator[Condition]:
-        code, values = self.codes[column]
-        counts, missing = np.bincount(code, minlength=len(values)), np.isnan(values)
-        if not self.features[column].numbers:
-            for i in np.flatnonzero(counts):
-                yield Condition(column, values[[i]], code == i)
-            return
-        marks = _marks(values[~missing], counts[~missing])
-        for i in np.flatnonzero(~missing):
-            if i in marks or len(values) <= MAX_LEVELS_COMPARED:
-                yield Condition(column, values[[i]], code == i, level=i not in marks)
-        for i in np.flatnonzero(missing):
-            yield Condition(column, values[[i]], code == i)
-        if len(marks):
-            but = np.concatenate([values[marks], values[missing]])
-            yield Condition(column, but, ~np.isin(code, [*marks, *np.flatnonzero(missing)]), but=True)
-
-
-@dataclass(frozen=True, eq=False)
-class Condition:
-    """A state of a column, and the rows that are in it."""
-
-    column: int
-    values: Floats
-    rows: Flags
-    but: bool = False  # all but these values
-    level: bool = False  # one of several numbers, none of them special
-
-    def state(self, table: Table) -> State:
-        return State(table.features[self.column].name, table.cells(self.column, self.values), self.but)
-
-
-def _marks(values: Floats, counts: Positions) -> Positions:
-    """Which of a number's values, in order, are marks: a frequent one at an end of the range (0, or a cap), or a few
-    far beyond all others (-1, 98, 999)."""
-    marks = np.zeros(len(values), dtype=bool)
-    if len(values) < 3:
-        return np.flatnonzero(marks)
-    frequent = counts >= max(MIN_SPIKE_SHARE * counts.sum(), SPIKE_RATIO * float(np.median(counts)))
-    spike = counts[[0, -1]] >= SPIKE_SHARE * counts.sum()
-    marks[[0, -1]] = frequent[[0, -1]] & (spike | (len(values) > MAX_LEVELS_COMPARED))
-    return np.flatnonzero(marks | is_far_apart(values, counts))
-
-
-def find_linear(table: Table) -> Iterator[Linear]:
-    """Copies, fixed ratios, sums and differences of two numbers, totals of several."""
-    whole = table.raw[~np.isnan(table.raw[:, table.numbers]).any(axis=1)]
-    if len(whole) < PROBE_ROWS:
-        return
-    numbers, done = list(table.numbers), set[int]()
-    for a, b in _candidate_ratios(whole, numbers):
-        if not done & {a, b} and (law := _verify_ratio(table, whole, a, b)) is not None:
-            yield law
-            done.add(b)
-    numbers = [i for i in numbers if i not in done]
-    for total, parts in _candidate_sums(whole, numbers):
-        if total not in done and (law := _verify_sum(table, whole, total, parts, (1.0,) * len(parts))) is not None:
-            yield law
-            done.add(total)
-    free = [i for i in numbers if i not in done]
-    for total in free if 3 < len(free) <= MAX_SUM_COLUMNS and 4 * len(free) <= len(whole) else ():
-        others = [i for i in free if i != total and i not in done]
-        some = whole[: max(PROBE_ROWS, 4 * len(others))]
-        factors = np.linalg.lstsq(some[:, others], some[:, total], rcond=None)[0].round(6)
-        used = [(i, float(f)) for i, f in zip(others, factors, strict=True) if f]
-        if 1 < len(used) <= MAX_PARTS and {abs(f) for _, f in used} == {1.0}:
-            law = _verify_sum(table, whole, total, tuple(i for i, _ in used), tuple(f for _, f in used))
-            if law is not None:
-                yield law
-                done.add(total)
+    most = MAX_DEVIATING if isinstance(law, Follows) else MAX_EXCEPTIONS
+    return replace(law, support=support, exceptions=exceptions) if exceptions <= most * support else None
 
 
 def find_orders(table: Table) -> Iterator[Order]:
     """a <= b, unless the columns' ranges imply it, or it follows from two others."""
     candidates = len(table.numbers) * (len(table.numbers) - 1)
-    orders = dict[tuple[int, int], int]()
+    orders = dict[tuple[int, int], tuple[int, float]]()
     for a, b in _candidate_orders(table):
         low, high = table.raw[:, [a, b]].T
         both = ~np.isnan(low) & ~np.isnan(high)
@@ -173,20 +77,31 @@ def find_orders(table: Table) -> Iterator[Order]:
         if len(low) == 0 or low.max() <= high.min():
             continue
         expected = np.searchsorted(np.sort(high), low, side="left").mean() / len(high)
-        gap = high - low
+        slack = _rounding_slack(table, a, b, low - high)
+        gap = high - low + slack
         significant = _is_significant(int((gap < 0).sum()), expected, len(low), candidates)
         if significant and _has_sharp_edge(low, gap, high, candidates):
-            orders[a, b] = len(low)
-    for (a, b), rows in orders.items():
+            orders[a, b] = len(low), slack
+    for (a, b), (rows, slack) in orders.items():
         if not any((a, c) in orders and (c, b) in orders for c in table.numbers) and (b, a) not in orders:
-            yield Order(table.features[a].name, table.features[b].name, rows)
+            yield Order(table.features[a].name, table.features[b].name, slack, rows)
+
+
+def _rounding_slack(table: Table, a: int, b: int, excess: Floats) -> float:
+    """By how much rounding puts one number above another: the coarser grid if that explains all such rows, else 0."""
+    steps = [column.step or 0.0 for column in (table.features[a], table.features[b]) if isinstance(column, Numeric)]
+    above, coarser = excess[excess > 0], max(steps, default=0.0)
+    explained = len(above) > 0 and min(steps) < coarser and above.max() <= coarser * (1 + 1e-9)
+    spreads = [np.ptp(np.nanquantile(table.numeric[:, i], [0.25, 0.75])) for i in (a, b)]
+    return coarser if explained and coarser <= EDGE_WIDTH * min(spreads) else 0.0
 
 
 def _candidate_orders(table: Table) -> Iterator[tuple[int, int]]:
     """Pairs of numbers of which the first is hardly ever above the second in the first rows."""
     some = table.raw[:FIRST_ROWS, table.numbers]
+    steps = np.array([getattr(table.features[i], "step", None) or 0.0 for i in table.numbers])
     for i, a in enumerate(table.numbers):
-        rarely = (some[:, [i]] > some).mean(axis=0) <= 2 * MAX_EXCEPTIONS
+        rarely = (some[:, [i]] - some > np.maximum(steps[i], steps)).mean(axis=0) <= 2 * MAX_EXCEPTIONS
         yield from ((a, table.numbers[j]) for j in np.flatnonzero(rarely) if j != i)
 
 
@@ -209,17 +124,28 @@ def find_determined(table: Table) -> Iterator[Determines]:
     for a, b in determined:
         if any((a, c) in determined and (c, b) in determined for c in columns):
             continue
+        if _determines(table, b, a, candidates) and _is_rather_result(table, a, b):
+            a, b = b, a
         (code, values), other = table.codes[a], table.raw[:, b]
         first = np.unique(code, return_index=True)[1]
         pairs = zip(table.cells(a, values), table.cells(b, other[first]), strict=True)
         yield Determines(table.features[a].name, table.features[b].name, tuple(pairs), len(code))
 
 
-def find_given(table: Table, known: Sequence[Law]) -> Iterator[Given]:
+def _is_rather_result(table: Table, a: int, b: int) -> bool:
+    """Whether, of two columns that determine each other, the first follows: it is called a result, or it is a number
+    beside words."""
+    first, second = table.features[a], table.features[b]
+    if is_result(first.name) != is_result(second.name):
+        return is_result(first.name)
+    return first.numbers > second.numbers
+
+
+def find_given(table: Table, known: Sequence[Law]) -> Iterator[Given | Equivalent]:
     """If one column is in a state, another is never in some others, though by chance it often would be."""
     counts, expected = _counts(table)
     names = [column.name for column in table.features]
-    covered = {frozenset(law.columns) for law in known if isinstance(law, Determines | Linear)}
+    covered = {frozenset(law.columns) for law in known if isinstance(law, Determines)}
     ends = np.searchsorted([state.column for state in table.states], range(len(names) + 1)).tolist()
     states = [slice(*each) for each in pairwise(ends)]
     rows, candidates = counts.diagonal()[:, None], len(table.states) ** 2
@@ -229,6 +155,9 @@ def find_given(table: Table, known: Sequence[Law]) -> Iterator[Given]:
         if isinstance(law, Order):
             _drop_ordered(table, never, states[names.index(law.low)], states[names.index(law.high)])
     column = np.array([state.column for state in table.states], dtype=np.int64)
+    for group in _equivalent_groups(table, counts, expected, covered):
+        yield _equivalent_law(table, [table.states[i] for i in group])
+        _drop_equivalent(never, column, group)
     pairs = dict.fromkeys((int(column[i]), int(column[j])) for i, j in zip(*np.nonzero(never), strict=True))
     for a, b in sorted(pair for pair in pairs if pair[0] < pair[1]):
         first, second = states[a], states[b]
@@ -237,7 +166,107 @@ def find_given(table: Table, known: Sequence[Law]) -> Iterator[Given]:
         sharp = never[first, second] & _has_usual_neighbour(table, counts, expected, never, first, second)
         exact = counts[first, second] == 0
         for cells in (sharp & exact, sharp & ~exact):  # those without exceptions, and the others
-            yield from _summarise(table, cells, first, second, always)
+            yield from (law for law in _summarise(table, cells, first, second, always) if _is_structural(table, law))
+
+
+def find_ranges(table: Table, known: Sequence[Law]) -> Iterator[Within]:
+    """A number is at least or at most so much where a column has a category, with a sharp edge there. As many laws, the
+    strongest first, as leave the probability that a further row breaks any of them at `MAX_RANGE_ERROR`."""
+    words = [i for i, column in enumerate(table.features) if not column.numbers and len(table.codes[i][1]) > 1]
+    bound = [set(law.columns) for law in known if isinstance(law, Determines | Follows)]
+    same_state = {state for law in known if isinstance(law, Equivalent) for state in law.states[1:]}
+    candidates = 2 * len(table.numbers) * sum(len(table.codes[i][1]) for i in words)
+    found = list[tuple[float, Within]]()
+    for i in words:
+        code, values = table.codes[i]
+        for j in table.numbers:
+            if any({table.features[i].name, table.features[j].name} <= columns for columns in bound):
+                continue
+            number = table.numeric[:, j]
+            everyone = np.sort(number[~np.isnan(number)])
+            for k in np.flatnonzero(~np.isnan(values)):
+                when = State(table.features[i].name, table.cells(i, values[[k]]))
+                if when in same_state:
+                    continue
+                group = np.sort(number[(code == k) & ~np.isnan(number)])
+                for sign in (1, -1):
+                    edge = _sharp_end(sign * group[::sign], sign * everyone[::sign], candidates)
+                    if edge is not None:
+                        excluded, end = edge
+                        low, high = (end, None) if sign == 1 else (None, -end)
+                        found.append((excluded, Within(when, table.features[j].name, low, high, len(group))))
+    found.sort(key=lambda each: -each[0])
+    merged = dict[tuple[State, Any], Within]()
+    for _, law in found[: int(MAX_RANGE_ERROR * len(table.raw))]:
+        key = law.when, law.column
+        both = merged.get(key, law)
+        low, high = (one if one is not None else other for one, other in ((both.low, law.low), (both.high, law.high)))
+        merged[key] = replace(both, low=low, high=high)
+    yield from merged.values()
+
+
+def _sharp_end(group: Floats, everyone: Floats, candidates: int) -> tuple[float, float] | None:
+    """The share of all rows below the lowest of a group (sorted), and that lowest value rounded down; None if it may be
+    chance, or if the group thins out towards it."""
+    needed = math.log(max(candidates, 1) / FALSE_LAW)
+    if len(group) < needed or group[-1] == group[0]:
+        return None
+    below = int(np.searchsorted(everyone, group[0])) / len(everyone)
+    width = max(RANGE_EDGE * float(group.std()), float(np.diff(np.unique(group)).min()))
+    near = int(np.searchsorted(group, group[0] + width, side="right"))
+    evenly = len(group) * width / float(group[-1] - group[0])  # rows near the end if the group were spread evenly
+    if below < MIN_RANGE_EXCLUDED or -len(group) * math.log1p(-below) < needed or near < max(needed, evenly / 2):
+        return None
+    unit = 10.0 ** math.floor(math.log10(width))
+    return below, float(f"{math.floor(group[0] / unit) * unit:.12g}")
+
+
+def _equivalent_groups(
+    table: Table, counts: Floats, expected: Floats, covered: set[frozenset[Name]]
+) -> Iterator[list[int]]:
+    """Groups of states, one per column, that always go together."""
+    rows, candidates = counts.diagonal(), len(table.states) ** 2
+    plain = np.array([not (state.but or state.level) for state in table.states], dtype=bool)
+    always = (counts == rows) & (counts == rows[:, None]) & plain & plain[:, None]
+    always &= pdtr(0, np.maximum(rows[:, None] - expected, 0.0)) <= FALSE_LAW / max(candidates, 1)
+    for i, j in np.argwhere(always).tolist():
+        names = frozenset(table.features[table.states[k].column].name for k in (i, j))
+        if i == j or len(names) == 1 or names in covered:
+            always[i, j] = False
+    count, group = connected_components(always, directed=False)
+    for each in range(count):
+        members = np.flatnonzero(group == each).tolist()
+        first = {table.states[k].column: k for k in reversed(members)}
+        if len(first) > 1:
+            yield sorted(first.values())
+
+
+def _equivalent_law(table: Table, group: list[Condition]) -> Equivalent:
+    otherwise = tuple(_most_frequent(table, state.column, ~group[0].rows) for state in group)
+    return Equivalent(tuple(state.state(table) for state in group), otherwise, int(group[0].rows.sum()))
+
+
+def _drop_equivalent(never: Flags, column: Positions, group: list[int]) -> None:
+    """Drop, in place, what an equivalence implies already."""
+    columns = column[group]
+    for i in group:
+        others = np.isin(column, columns[columns != column[i]])
+        never[i, others] = never[others, i] = False
+    inside = np.isin(column, columns)
+    never[np.ix_(inside, inside)] = False
+    for i in group[1:]:  # what goes with the first goes with all
+        never[i] = never[:, i] = False
+
+
+def _is_structural(table: Table, law: Given) -> bool:
+    """Whether a column admits a single value, or a mark or a gap goes with a state."""
+    if not law.then.but and len(law.then.values) == 1:
+        return True
+    return any(
+        value is None or table.features[table.position(state.column)].numbers
+        for state in (law.when, law.then)
+        for value in state.values
+    )
 
 
 def _counts(table: Table) -> tuple[Floats, Floats]:
@@ -365,51 +394,6 @@ def _has_sharp_edge(low: Floats, gap: Floats, high: Floats, candidates: int) -> 
     several = len(np.unique(low[inside & (low > low.min())])) >= 3
     enough = bool(inside.sum() >= math.log2(candidates / FALSE_LAW))
     return several and enough and bool(outside.sum() <= MAX_EXCEPTION_RATIO * inside.sum())
-
-
-def _candidate_ratios(whole: Floats, numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of columns of which the second is a multiple of the first in a few rows."""
-    some = whole[:FIRST_ROWS, numbers]
-    for i, a in enumerate(numbers):
-        rows = np.flatnonzero(some[:, i])[:3]
-        ratio = some[rows, i + 1 :] / some[rows, i, None]
-        for j in np.flatnonzero((np.ptp(ratio, axis=0) <= ROUNDING * np.abs(ratio).max(axis=0)) if len(rows) else ()):
-            yield a, numbers[i + 1 + j]
-
-
-def _verify_ratio(table: Table, whole: Floats, a: int, b: int) -> Linear | None:
-    """The law that b is a fixed multiple of a, if all rows keep it."""
-    first, second = whole[:, a], whole[:, b]
-    known = first != 0
-    if (second[~known] != 0).any() or not known.any():
-        return None
-    factor = float(second[known][0] / first[known][0])
-    return _verify_sum(table, whole, b, (a,), (factor,)) if factor else None
-
-
-def _candidate_sums(whole: Floats, numbers: list[int]) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Columns that may be the sum of two others: a random weighting of some rows maps each column to one number, and a
-    sum of columns to the sum of their numbers."""
-    weights = np.random.default_rng(0).uniform(0.5, 1.5, PROBE_ROWS)
-    probes = weights @ whole[:: len(whole) // PROBE_ROWS][:PROBE_ROWS, numbers]
-    order = np.argsort(probes)
-    for i, j in combinations(range(len(numbers)), 2):
-        total = probes[i] + probes[j]
-        near = ROUNDING * max(abs(probes[i]), abs(probes[j]))
-        first, last = np.searchsorted(probes[order], [total - near, total + near])
-        for k in order[first:last]:
-            if k not in (i, j):
-                yield numbers[k], (numbers[i], numbers[j])
-
-
-def _verify_sum(
-    table: Table, whole: Floats, total: int, parts: tuple[int, ...], factors: tuple[float, ...]
-) -> Linear | None:
-    """The law, if all rows keep it and enough of them support it: in each part many differ from 0."""
-    names = [column.name for column in table.features]
-    law = Linear(names[total], tuple(names[i] for i in parts), factors, len(whole))
-    supported = (whole[:, list(parts)] != 0).sum(axis=0).min() >= PROBE_ROWS and len(np.unique(whole[:, total])) > 2
-    return law if supported and not law.bind(table.features).broken(whole, whole).any() else None
 
 
 def _stride(raw: Floats) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tdce._core import Flags, Floats, Positions, same
 from tdce.schema.columns.base import Column
-from tdce.schema.constraints.laws import Constraint, Law
+from tdce.schema.constraints.base import Constraint, Law
 
 PASSES = 3  # over all constraints: repairing one may break another
 
@@ -35,12 +35,18 @@ class ConstraintSet:
     @classmethod
     def hard(cls, laws: Iterable[Law], features: Sequence[Column]) -> ConstraintSet:
         """The laws without exceptions in the table."""
-        return cls(tuple(law.bind(features) for law in laws if law.on and law.hard))
+        return cls(_parts(law.bind(features) for law in laws if law.on and law.hard))
 
     @classmethod
     def soft(cls, laws: Iterable[Law], features: Sequence[Column]) -> ConstraintSet:
         """The laws with a few exceptions in the table."""
-        return cls(tuple(law.bind(features) for law in laws if law.on and not law.hard))
+        return cls(_parts(law.bind(features) for law in laws if law.on and not law.hard))
+
+    def contradicted(self, raw: Floats) -> Flags:
+        """(n, constraints) which constraints rows (n, features) break as they are."""
+        return np.stack([np.zeros(len(raw), dtype=bool), *(c.contradicted(raw) for c in self.constraints)], axis=1)[
+            :, 1:
+        ]
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
         """(n, constraints) which constraints the rows (n, features) break by a change; violations already present in
@@ -49,6 +55,24 @@ class ConstraintSet:
             return np.zeros((len(raw), 0), dtype=bool)
         changed = ~same(raw, own)
         return np.stack([c.broken(raw, own) & changed[:, c.columns].any(axis=1) for c in self.constraints], axis=1)
+
+    @property
+    def followers(self) -> list[int]:
+        """The columns that are computed from others, in any order."""
+        return sorted({c.follower for c in self.constraints if c.follower is not None})
+
+    def follow(self, raw: Floats, own: Floats) -> Floats:
+        """The rows (n, features) with every column that follows others computed anew, whatever may be proposed."""
+        following = [(c, c.follower) for c in self.constraints if c.follower is not None]
+        raw = raw.copy() if following else raw
+        for _ in following:  # each may follow another
+            before = raw.copy()
+            for constraint, follower in following:
+                value = constraint.expected(raw, own)
+                raw[:, follower] = np.where(np.isnan(value), own[:, follower], value)
+            if same(raw, before).all():
+                break
+        return raw
 
     def repair(self, raw: Floats, own: Floats, feasible: Feasible) -> Floats:
         """The rows with every constraint kept: features tied to a change follow it if they may; else a changed number
@@ -78,7 +102,7 @@ class ConstraintSet:
             for constraint in self.constraints:
                 changed = ~same(raw, own)
                 at = np.flatnonzero(constraint.broken(raw, own) & changed[:, constraint.columns].any(axis=1))
-                for column, values in constraint.fixes(raw[at], changed[at]) if len(at) else ():
+                for column, values in constraint.fixes(raw[at], own[at], changed[at]) if len(at) else ():
                     fixed = raw[at].copy()
                     fixed[:, column] = values
                     helps = ~np.isnan(values) & ~constraint.broken(fixed, own[at]) & constraint.broken(raw[at], own[at])
@@ -109,6 +133,10 @@ class ConstraintSet:
             if not reverted.any():
                 return raw
             raw = np.where(reverted, own, raw)
+
+
+def _parts(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    return tuple(part for constraint in constraints for part in constraint.parts())
 
 
 def _share_left(raw: Floats, proposed: Floats, own: Floats) -> Floats:

@@ -19,9 +19,9 @@ import numpy as np
 from tdce._core import Flags, Floats, InputError, same, show
 from tdce.schema.columns.base import Column
 from tdce.schema.columns.numeric import Direction, Numeric
+from tdce.schema.constraints.base import Constraint, TowardsOwn
 from tdce.schema.constraints.expression import Expression
 from tdce.schema.constraints.grammar import Parser
-from tdce.schema.constraints.laws import Constraint, TowardsOwn
 
 AT_MOST_RULE = re.compile(r"at\s+most\s+(\S+)\s+changes?(?:\s+of\s+(.+))?", re.DOTALL | re.IGNORECASE)
 TOGETHER_RULE = re.compile(r"(.+?)\s+together", re.DOTALL | re.IGNORECASE)
@@ -34,6 +34,10 @@ class Rule(Constraint):
     """A constraint with its text."""
 
     text: str
+
+    def without(self, followers: Sequence[int]) -> Rule:
+        """The rule in a table in which these columns follow others."""
+        return self
 
     def narrow(self, features: Sequence[Column]) -> tuple[Column, ...]:
         """The columns, proposing nothing that breaks the rule on its own; an error if nothing is left of a column."""
@@ -50,7 +54,7 @@ def parse_rule(text: str, features: Sequence[Column]) -> Rule:
             raise InputError(f"rule {stripped!r}: {match[1]} must be a whole number, as in 'at most 3 changes'")
         columns = tuple(range(len(features))) if match[2] is None else Parser(match[2], features).parse_columns()
         span = np.array([column.bounds[1] - column.bounds[0] if column.numbers else np.nan for column in features])
-        return AtMost(stripped, columns, int(match[1]), span)
+        return AtMost(stripped, columns, int(match[1]), span, match[2] is None)
     if match := TOGETHER_RULE.fullmatch(stripped):
         return Together(stripped, Parser(match[1], features).parse_columns())
     if match := STEPS_RULE.fullmatch(stripped):
@@ -104,7 +108,7 @@ class Stated(Rule):
     def broken(self, raw: Floats, own: Floats) -> Flags:
         return self.expression.broken(raw, own)
 
-    def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+    def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
         """Another category of a column that did not change."""
         return [
             (column, np.where(changed[:, column], np.nan, float(value)))
@@ -160,11 +164,16 @@ class AtMost(Rule):
     columns: tuple[int, ...]
     count: int
     span: Floats  # (features,) the ranges of numbers; NaN for categories
+    everything: bool = False  # all features, not some that the user names
+
+    def without(self, followers: Sequence[int]) -> Rule:
+        """What follows from a change is not a change of its own, unless the rule names it."""
+        return replace(self, columns=tuple(set(self.columns) - set(followers))) if self.everything else self
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
         return np.asarray(self._changed(raw, own).sum(axis=1) > self.count)
 
-    def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+    def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
         return []
 
     def reverted(self, raw: Floats, own: Floats) -> Flags:
@@ -190,7 +199,7 @@ class Together(Rule):
         changed = ~same(raw[:, list(self.columns)], own[:, list(self.columns)])
         return np.asarray(changed.any(axis=1) & ~changed.all(axis=1))
 
-    def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+    def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
         return []
 
 
@@ -206,7 +215,7 @@ class Steps(Rule):
         units = raw[:, self.columns[0]] / self.step
         return np.asarray(np.abs(units - np.rint(units)) > 1e-9 * np.maximum(1.0, np.abs(units)))
 
-    def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+    def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
         values = raw[:, self.columns[0]]
         return [(self.columns[0], np.rint(values / self.step) * self.step)]
 

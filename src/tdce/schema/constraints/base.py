@@ -1,0 +1,160 @@
+"""The base classes of a law and of a constraint that binds it to the columns of a raw matrix."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, fields
+from typing import Any, ClassVar, Self, cast
+
+import numpy as np
+import pandas as pd
+
+from tdce._core import Flags, Floats, InputError, Name, Value, is_integer, listing, same, show, suggest
+from tdce.schema.columns.base import Column, FittedColumn
+
+TowardsOwn = Callable[[int, Floats], Floats]
+"""Of a column and values (n,): the first value that may be proposed on the way from these to the row's own."""
+
+
+class Law(ABC):
+    """What holds between some columns. Every kind is a frozen dataclass.
+
+    A law without exceptions in the table is hard: no answer may break it. A law with a few is soft: breaking it costs.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    kind: ClassVar[str]
+    support: int  # rows of the table that could break it
+    exceptions: int  # rows of the table that do
+    on: bool  # False: it is ignored
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[Name, ...]:
+        """The columns it is about."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The law as a sentence."""
+
+    @abstractmethod
+    def bind(self, features: Sequence[Column]) -> Constraint:
+        """The law about the columns of a raw matrix; an error if it does not fit them."""
+
+    @property
+    def hard(self) -> bool:
+        return self.exceptions == 0
+
+    @property
+    def follower(self) -> Name | None:
+        """The column that follows the others, if one does."""
+        return None
+
+    @property
+    def followed(self) -> tuple[Name, ...]:
+        """The columns that the follower follows."""
+        return tuple(name for name in self.columns if name != self.follower)
+
+    def turned(self, name: Name) -> Self:
+        """The same law with another column as the follower; an error if that cannot be."""
+        raise InputError(f"{self}: {show(name)} cannot follow; only an equation can be turned round")
+
+    def entry(self) -> dict[str, Any]:
+        """Its entry in a schema's JSON."""
+        return {"law": self.kind, **asdict(self)}
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> Self:
+        known = {each.name: each.default is MISSING for each in fields(cls)}
+        for key in settings:
+            if key not in known:
+                hint = suggest(key, known)
+                raise InputError(f"a law of kind {cls.kind!r} has no setting {key!r}; {hint}known: {listing(known)}")
+        for key, needed in known.items():
+            if needed and key not in settings:
+                raise InputError(f"a law of kind {cls.kind!r} needs the setting {key!r}")
+        return cls(**settings)
+
+    def _check_counts(self) -> None:
+        if not (is_integer(self.support) and is_integer(self.exceptions) and 0 <= self.exceptions <= self.support):
+            raise InputError(f"law {self}: exceptions {show(self.exceptions)} of support {show(self.support)} must "
+                             "be whole numbers, the first at most the second")  # fmt: skip
+        if not isinstance(self.on, bool):
+            raise InputError(f"law {self}: on is {show(self.on)}; it must be true or false")
+
+
+class Constraint(ABC):
+    """A law or a rule about the columns of a raw matrix, by their positions."""
+
+    columns: tuple[int, ...]
+
+    @property
+    def follower(self) -> int | None:
+        """The column that is computed from the others, if one is: it is never changed alone."""
+        return None
+
+    def expected(self, raw: Floats, own: Floats) -> Floats:
+        """(n,) the follower's value in proposed rows (n, features), given the rows' own values; NaN if it can have
+        none."""
+        raise NotImplementedError
+
+    def parts(self) -> tuple[Constraint, ...]:
+        """The constraints that it consists of; each is repaired by itself."""
+        return (self,)
+
+    def for_cells(self, columns: Sequence[FittedColumn]) -> Constraint:
+        """The same for rows whose cells are stored in these columns' dtypes."""
+        return self
+
+    def contradicted(self, raw: Floats) -> Flags:
+        """(n,) which rows break it as they are, without a row that they started from."""
+        return self.broken(raw, raw)
+
+    @abstractmethod
+    def broken(self, raw: Floats, own: Floats) -> Flags:
+        """(n,) which proposed rows (n, features) break it, given the rows' own values; a missing number breaks
+        nothing."""
+
+    @abstractmethod
+    def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
+        """Ways to fix rows that break it, the best first, given the rows' own values and which features differ from
+        them. Each is one column and its values (n,), NaN in rows that it does not fix."""
+
+    def relax(self, raw: Floats, own: Floats, towards_own: TowardsOwn) -> Iterator[Floats]:
+        """Ways to keep it for rows that no fix helps, with changed numbers nearer to the rows' own; each is whole rows
+        (n, features). Every new value comes from `towards_own`."""
+        yield from ()
+
+    def reverted(self, raw: Floats, own: Floats) -> Flags:
+        """(n, features) which changes to revert in rows that break it and that nothing else helps: at least one."""
+        return ~same(raw, own) & np.isin(np.arange(raw.shape[1]), self.columns)
+
+
+def feature_position(features: Sequence[Column], name: Name) -> int:
+    names = [column.name for column in features]
+    if name not in names:
+        known = f"{suggest(name, names)}known: {listing(names)}"
+        raise InputError(f"a law refers to {name!r}, but there is no such feature; {known}")
+    return names.index(name)
+
+
+def number_position(features: Sequence[Column], name: Name) -> int:
+    position = feature_position(features, name)
+    if features[position].numbers == 0:
+        raise InputError(f"a law compares {name!r} as a number, but its kind is {features[position].kind}")
+    return position
+
+
+def with_column(raw: Floats, column: int, values: Floats) -> Floats:
+    out = raw.copy()
+    out[:, column] = values
+    return out
+
+
+def raw_values(column: Column, values: Sequence[Value | None]) -> Floats:
+    """Cells of a column as raw values."""
+    try:
+        return column.read(pd.Series(list(values), dtype=object, name=cast(Any, column.name)))
+    except InputError as error:
+        raise InputError(f"a law does not fit the schema: {error}") from None
