@@ -162,6 +162,7 @@ class Explainer:
         immutable: Iterable[Name] = (),
         learn: Iterable[Name] = (),
         categorical: Iterable[Name] = (),
+        actionable: Iterable[Name] = (),
     ) -> Self:
         """Learn a table.
 
@@ -181,6 +182,8 @@ class Explainer:
             Row numbers and ids to learn nevertheless; without a schema they are passed through.
         categorical : list of column names, optional
             Columns whose numbers are codes.
+        actionable : list of column names, optional
+            Features that may change although nobody seems able to change them: age, past delays.
 
         Returns
         -------
@@ -201,7 +204,7 @@ class Explainer:
         progress = Progress(self.progress)
         fitted = fit(
             frame, label, favourable, schema, check_names("immutable", immutable), self.hidden, self._tau,
-            self.steps, self.seed, self._plans, progress, learn, categorical, models,
+            self.steps, self.seed, self._plans, progress, learn, categorical, models, actionable,
         )  # fmt: skip
         if self.fast:
             fitted = amortise(fitted, self.chosen_method, self.seed, self._plans, progress)
