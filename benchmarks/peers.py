@@ -167,7 +167,7 @@ class Bench:
     def schema(self) -> Schema:
         """Numbers take the values of the training rows; no laws and no rules."""
         train = self.split[0]
-        schema = Schema(Schema.infer(train, self.data.label).features)
+        schema = Schema(Schema.infer(train, self.data.label, roles=False).features)
         for f in schema:
             if isinstance(f, Numeric):
                 seen = np.setdiff1d(train[f.name].unique(), f.marks).astype(float)

@@ -29,7 +29,7 @@ def learned() -> tdce.Explainer:
     """With a classifier that is trained longer than those of other tests, for many ask this one."""
     plans = replace(SHORT, classifier=replace(SHORT.classifier, steps=400, rate=1e-3))
     explainer = tdce.Explainer(hidden=64, steps=400, plans=plans, progress="silent")
-    return explainer.fit(table(), label="decision", favourable="yes")
+    return explainer.fit(table(), label="decision", favourable="yes", actionable=["age"])
 
 
 def refused(explainer: tdce.Explainer, rows: int, seed: int = 1) -> pd.DataFrame:

@@ -130,7 +130,7 @@ def plain() -> tuple[tdce.Explainer, pd.DataFrame]:
     rng = np.random.default_rng(4)
     frame = pd.DataFrame({"age": rng.integers(18, 80, SIZE), "housing": rng.choice(["own", "rent"], SIZE)})
     frame["y"] = np.where(frame["age"] > 45, "yes", "no")
-    explainer = fitted(frame, "y", favourable="yes")
+    explainer = fitted(frame, "y", favourable="yes", schema=Schema.infer(frame, "y", roles=False))
     rows = frame.drop(columns="y")
     return explainer, rows[(explainer.predict(rows) == "no").to_numpy()].head(4)
 

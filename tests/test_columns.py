@@ -24,6 +24,7 @@ from tdce.schema.columns import KINDS
 from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn
 from tdce.schema.encoder import Encoder
 from tdce.schema.feasible import FeasibleSet
+from tdce.schema.roles import Role
 from tdce.schema.schema import Schema
 
 GRADES = ("poor", "fair", "good", "best")
@@ -38,6 +39,7 @@ class Graded(Column):
     grades: tuple[str, ...]
     immutable: bool = False
     missing: bool = False
+    role: Role = "actionable"
 
     def __post_init__(self) -> None:
         super().__post_init__()

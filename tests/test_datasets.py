@@ -198,9 +198,30 @@ def test_adult_flags_are_numbers_and_missing_where_the_country_is() -> None:
 
 
 def test_what_nobody_can_change_is_frozen() -> None:
-    assert load("adult").schema.immutable == ("age", "final_weight", "race", "sex", "native_country")
-    assert load("adult", "paper").schema.immutable == ("age", "white_flag", "male_flag", "us_native_flag")
-    assert load("german").schema.immutable == ("personal_status", "age", "foreign_worker")
+    assert load("adult").schema.immutable == (
+        "age", "final_weight", "marital_status", "relationship", "race", "sex", "capital_gain", "capital_loss",
+        "native_country",
+    )  # fmt: skip
+    assert load("adult", "paper").schema.immutable == (
+        "age", "capital_gain", "capital_loss", "married_flag", "white_flag", "male_flag", "us_native_flag"
+    )  # fmt: skip
+    assert load("german").schema.immutable == (
+        "credit_history", "employment", "personal_status", "residence_years", "age", "existing_credits",
+        "people_supported", "foreign_worker",
+    )  # fmt: skip
+
+
+@needs_folder("gmc", "law", "lcd")
+@pytest.mark.parametrize("preset", ["full", "paper"])
+def test_what_happened_is_history(preset: str) -> None:
+    def roles(name: str) -> dict[str, str]:
+        return {str(name): role for name, role in load(name, preset).schema.roles.items() if role != "actionable"}
+
+    late = ("times_30_59_days_late", "times_90_days_late", "times_60_89_days_late")
+    assert roles("gmc") == {"age": "passes with time", "dependents": "immutable", **dict.fromkeys(late, "history")}
+    studies = dict.fromkeys(("decile_year1", "lsat", "undergrad_gpa", "year1_gpa_z"), "history")
+    assert roles("law") == {**studies, **dict.fromkeys(("family_income", "sex", "race"), "immutable")}
+    assert roles("lcd") == {"interest_rate": "immutable"}
 
 
 @needs_folder("adult")

@@ -25,9 +25,9 @@ from tdce.models.goals import Between, Class, Goals, Not
 from tdce.models.oracle import Oracle
 from tdce.models.output_goals import AllGoals, Range
 from tdce.models.outputs import Output
-from tdce.schema import ConstraintSet
 from tdce.report.language.catalogue import languages, load_catalogue
 from tdce.report.language.speaker import Speaker
+from tdce.schema import ConstraintSet
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
 from tdce.schema.columns.wording import Wording

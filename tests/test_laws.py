@@ -56,9 +56,9 @@ def schema() -> Schema:
 
 def test_every_law_of_a_table_is_found_and_nothing_else(schema):
     assert [str(law) for law in schema.laws] == [
-        "town determines state",
         "yearly = 12 x housing",
         "housing = rent + heating",
+        "town determines state",
         "satisfactory is at most trades",
         "days_since_call is -1 exactly where outcome is never called",
         "if month is feb, then day is none of 29, 30, 31",
@@ -141,7 +141,7 @@ def test_a_wide_table_takes_no_longer_by_looking_at_fewer_rows(monkeypatch):
     everything = Schema.infer(frame).laws
     monkeypatch.setattr(discovery, "MAX_WORK", 4_000 * frame.shape[1] ** 2 // 4)  # half the rows
     assert set(map(str, Schema.infer(frame).laws)) <= set(map(str, everything))
-    assert str(Schema.infer(frame).laws[1]) == "yearly = 12 x housing"
+    assert str(Schema.infer(frame).laws[0]) == "yearly = 12 x housing"
 
 
 @pytest.mark.parametrize("frame", [

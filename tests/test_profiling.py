@@ -25,7 +25,8 @@ ROWS = 600
 
 def said(frame: pd.DataFrame, label: str | None = "y", **settings: Any) -> list[str]:
     some = {name for names in settings.values() for name in names}
-    return profile_columns(frame, Schema.infer(frame, label, **settings), label, find_pass_through(frame, label, some))
+    schema, passed = Schema.infer(frame, label, **settings), find_pass_through(frame, label, some)
+    return profile_columns(frame, schema, label, passed, proposed=schema.immutable)
 
 
 def plain(rows: int = ROWS, seed: int = 0) -> pd.DataFrame:
@@ -35,7 +36,7 @@ def plain(rows: int = ROWS, seed: int = 0) -> pd.DataFrame:
     frame = pd.DataFrame({
         "income": income,
         "rate": rng.normal(5, 1, rows).round(2),
-        "children": rng.poisson(1, rows),
+        "rooms": rng.poisson(1, rows),
         "housing": rng.choice(["rent", "own", "free"], rows),
         "average_stage": rng.integers(1, 6, rows),
     })  # fmt: skip
@@ -93,9 +94,11 @@ def test_everything_is_found_and_nothing_else() -> None:
         f"{100 * (full()['y'] == 'good').mean():.1f} %); if it is known only afterwards, drop the column",
         "'job' looks like a code: few whole numbers, with which 'y' neither rises nor falls; "
         "to learn it as categories: categorical=['job'] or --categorical job",
-        "'Sex', 'nativeCountry' look like protected attributes and 'recoveries' looks like an outcome of the future; "
-        "to keep answers from changing them: immutable=['Sex', 'nativeCountry', 'recoveries'] "
-        "or --immutable Sex,nativeCountry,recoveries",
+        "'Sex' is a protected attribute: not changed; to allow it: actionable=['Sex'] or --actionable Sex",
+        "'nativeCountry' is a protected attribute: not changed; to allow it: actionable=['nativeCountry'] "
+        "or --actionable nativeCountry",
+        "'recoveries' looks like an outcome of the future; to keep answers from changing it: immutable=['recoveries'] "
+        "or --immutable recoveries",
     ]
 
 
@@ -201,15 +204,15 @@ def test_columns_that_do_not_exist_and_the_label_are_named(setting: str) -> None
             "AGE ageGroup Alter Familienstand personal_status_sex",
             "AGE ageGroup Alter Familienstand personal_status_sex",
         ),
-        ("account_age AgeOfCar alter_fahrzeug message", ""),
-        ("previous_outcome outcome charged_off_amount", "outcome charged_off_amount"),
+        ("AgeOfCar alter_fahrzeug message", ""),
+        ("outcome charged_off_amount", "outcome charged_off_amount"),
         ("GeburtsDatum Geburtsjahr date_of_birth isMarried", "GeburtsDatum Geburtsjahr date_of_birth isMarried"),
     ],
 )
 def test_sensitive_columns_are_known_by_whole_words(columns: str, found: str) -> None:
     frame = pd.DataFrame({name: [1.5, 2.5, i + 3.0] for i, name in enumerate(columns.split())})
-    line = "".join(profile_columns(frame, Schema.infer(frame)))
-    assert line.rpartition("--immutable ")[2] == ",".join(found.split())
+    hints = profile_columns(frame, Schema.infer(frame, roles=False))
+    assert [hint.rpartition("--immutable ")[2] for hint in hints] == found.split()
 
 
 def test_words_of_a_name() -> None:
@@ -322,7 +325,7 @@ def test_fit_keeps_hints_and_prints_them_only_on_request(
     frame = lending.table(200).assign(customer=range(200))
     plans = replace(SHORT, sampling=SamplingPlan(32, 1024, 2))
     explainer = tdce.Explainer(hidden=8, steps=2, plans=plans, progress="silent").fit(frame, label="decision")
-    assert [line[:20] for line in explainer.hints] == ["'customer' is a row ", "'age' looks like a p"]
+    assert [line[:20] for line in explainer.hints] == ["'customer' is a row ", "'age' passes with ti"]
     assert capsys.readouterr().err == ""
     assert explainer.schema.names == ("income", "debt", "housing", "age")
     explainer.save(tmp_path / "a.tdce")

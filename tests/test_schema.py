@@ -155,7 +155,7 @@ def test_unknown_is_no_advice(word: str) -> None:
     assert set(feature.allowed or ()) == {"own", "rent"}
 
 
-@pytest.mark.parametrize("word", ["none", "no account", "other", "nobody", "unmarried", "na-trium", "free"])
+@pytest.mark.parametrize("word", ["none", "no plan", "no", "other", "nobody", "unmarried", "na-trium", "free"])
 def test_none_is_a_category_that_is_proposed(word: str) -> None:
     assert categorical(["own", "rent", word], "object").allowed is None
 
@@ -455,7 +455,7 @@ def test_freezing_an_unknown_name_is_refused(name: Any) -> None:
 
 def test_str_has_a_line_per_feature() -> None:
     assert loan().describe() == [
-        ("age", "numeric", "18 to 75, whole numbers", "increase"),
+        ("age", "numeric", "18 to 75, whole numbers", "only up"),
         ("rate", "numeric", "0.01 to 9.99, steps of 0.01; may be missing", "yes"),
         ("capital", "numeric", "0 to 5178, 3 levels", "yes"),
         ("housing", "categorical", "3 categories: free, own, rent; never proposed: free", "no"),

@@ -10,6 +10,7 @@ import typer
 import tdce
 from tdce._core import InputError
 from tdce.cli.shared import (
+    CauseOption,
     Codes,
     Decimal,
     Immutable,
@@ -20,6 +21,7 @@ from tdce.cli.shared import (
     TablePath,
     names_of,
     progress_mode,
+    relations_of,
     say,
 )
 from tdce.cli.streams import DASH, input_file
@@ -37,6 +39,10 @@ def fit(
     ] = None,
     model: ModelSource = None,
     immutable: Immutable = "",
+    actionable: Annotated[
+        str, typer.Option(metavar="COLUMNS", help="Columns that may change although nobody seems able to: age, …")
+    ] = "",
+    cause: CauseOption = None,
     learn: Learn = "",
     categorical: Codes = "",
     schema: Annotated[
@@ -66,10 +72,13 @@ def fit(
     with input_file(table) as source:
         frame = read_table(source, given, dialect)
     explainer = tdce.Explainer(model=model, seed=seed, keep_rows=keep_rows, fast=fast, progress=progress_mode())
-    frozen, learned, codes = (names_of(text, frame.columns) for text in (immutable, learn, categorical))
-    explainer.fit(
-        frame, label=label, favourable=favourable, schema=given, immutable=frozen, learn=learned, categorical=codes
+    frozen, opened, learned, codes = (
+        names_of(text, frame.columns) for text in (immutable, actionable, learn, categorical)
     )
+    explainer.fit(
+        frame, label=label, favourable=favourable, schema=given, immutable=frozen, learn=learned, categorical=codes,
+        actionable=opened, causes=relations_of("--cause", cause, frame.columns) if cause else None,
+    )  # fmt: skip
     explainer.save(out)
     report, accuracy = explainer.report, ""
     if report["accuracy"] is not None:

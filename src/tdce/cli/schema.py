@@ -9,7 +9,8 @@ import typer
 
 import tdce
 from tdce._core import InputError, listing, suggest
-from tdce.cli.shared import Codes, Decimal, JsonFlag, Learn, Sep, names_of, print_table, say
+from tdce.cli.ask import ask_roles, check_terminal
+from tdce.cli.shared import CauseOption, Codes, Decimal, JsonFlag, Learn, Sep, names_of, print_table, relations_of, say
 from tdce.cli.streams import DASH, input_file
 
 if TYPE_CHECKING:
@@ -30,16 +31,26 @@ def schema(
     json: JsonFlag = False,
     learn: Learn = "",
     categorical: Codes = "",
+    follows: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=COLUMNS", help="Which column of a law follows the others: price=paid,months"),
+    ] = None,
+    cause: CauseOption = None,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Ask for the role of each column on the terminal, then write the schema")
+    ] = False,
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
     """Show how the columns of a table are understood.
 
-    Lists kinds, ranges and categories, the laws found between columns, and hints.
+    Lists kinds, ranges, categories and roles, the laws found between columns, and hints.
     """
     from tdce.datasets import Dialect, check_writable, read_table, write_whole
     from tdce.schema import Schema, find_pass_through, profile_columns
 
+    if ask:
+        check_terminal()
     if out is not None and out != DASH:
         check_writable(out, endings=None)
     if table.suffix == ".tdce":
@@ -52,12 +63,19 @@ def schema(
             raise InputError(f"there is no label column {label!r}; {known}")
         learned, codes = names_of(learn, frame.columns), names_of(categorical, frame.columns)
         inferred = Schema.infer(frame, label, learn=learned, categorical=codes)
-        hints = profile_columns(frame, inferred, label, find_pass_through(frame, label, {*learned, *codes}))
+        passed = find_pass_through(frame, label, {*learned, *codes})
+        hints = profile_columns(frame, inferred, label, passed, proposed=inferred.immutable)
+    for name, sources in relations_of("--follows", follows, inferred.names).items():
+        inferred = inferred.change(name, follows=sources)
+    if cause:
+        inferred = inferred.with_causes(relations_of("--cause", cause, inferred.names))
+    if ask:
+        inferred, hints = ask_roles(inferred, hints), []
     if out is not None and out != DASH:
         write_whole(out, inferred.to_json().encode())
         print(f"Written: {out}")
         _print_hints(hints)
-    elif json or out == DASH:
+    elif json or ask or out == DASH:
         print(inferred.to_json(), end="")
     else:
         _print_schema(inferred)

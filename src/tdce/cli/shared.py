@@ -18,7 +18,7 @@ import typer
 from tdce._core import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.table import Table
 
@@ -60,6 +60,10 @@ Robust = Annotated[
     typer.Option(
         min=0, metavar="N", show_default=False, help="Require 90 % of N models, retrained on --table, to accept"
     ),
+]
+CauseOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN=COLUMNS", help="What causes a column: income=education,hours; may be repeated"),
 ]
 SeedOption = Annotated[int, typer.Option(min=0, metavar="S", help="Seed: the same one gives the same result")]
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table")]
@@ -132,6 +136,18 @@ def names_of(text: str, known: Any) -> list[Any]:
     if text in columns:
         return [columns[text]]
     return [columns.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
+
+
+def relations_of(option: str, texts: Sequence[str] | None, known: Any) -> dict[Any, list[Any]]:
+    """`income=education,hours` -> a mapping from a column to others."""
+    relations = {}
+    for text in texts or ():
+        name, equals, others = text.partition("=")
+        columns = names_of(name.strip(), known)
+        if not equals or len(columns) != 1:
+            raise InputError(f"{option} {text!r} must be a column, = and others: {option} income=education,hours")
+        relations[columns[0]] = names_of(others, known)
+    return relations
 
 
 def costs_of(text: str, known: Any) -> dict[Any, float]:

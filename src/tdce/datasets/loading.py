@@ -37,7 +37,7 @@ class Dataset:
     frame: pd.DataFrame = field(repr=False)
     label: str
     favourable: str
-    schema: Schema = field(repr=False)  # features such as age are immutable
+    schema: Schema = field(repr=False)  # with roles: age passes with time
     splits: Splits = field(repr=False)
     mask: str  # the one feature that the benchmark masks
     notes: str = field(repr=False)  # what this preset did to the published table
@@ -121,11 +121,14 @@ def _whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _schema(frame: pd.DataFrame, table: PublishedTable, recipe: Preset) -> Schema:
-    inferred = Schema.infer(frame, label=table.label)
+    inferred = Schema.infer(frame, label=table.label, roles=False)
     features = tuple(
         Numeric(f.name, low=0, high=1, step=1.0, missing=f.missing) if f.name in recipe.flags else f for f in inferred
     )
     schema = Schema(features, inferred.laws, recipe.rules, outcomes=recipe.outcomes).freeze(*recipe.immutable)
+    for names, role in ((recipe.history, "history"), (recipe.passing, "passes with time")):
+        for name in names:
+            schema = schema.change(name, role=role)
     for name, words in recipe.words.items():
         schema = schema.change(name, words=words)
     return schema

@@ -21,6 +21,8 @@ class Preset:
     notes: str
     held_out: int = 1_000  # rows for validation, and as many for test
     immutable: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()  # what happened before the decision
+    passing: tuple[str, ...] = ()  # what passes with time
     flags: tuple[str, ...] = ()  # columns of 0 and 1 that count as numbers
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None  # derive columns, choose rows
     rules: tuple[str, ...] = ()  # that any sensible advice satisfies
@@ -75,14 +77,18 @@ ADULT = PublishedTable(
         "full": Preset(
             features=ADULT_FEATURES,
             mask="sex",
-            immutable=("age", "final_weight", "race", "sex", "native_country"),
+            immutable=("final_weight", "marital_status", "relationship", "race", "sex", "native_country"),
+            history=("capital_gain", "capital_loss"),  # of the year before
+            passing=("age",),
             rules=("education_num >= was(education_num)", *ADULT_RULES),
             notes="All rows and all published features, unbalanced.",
         ),
         "paper": Preset(
             features=(*ADULT_PAPER_NUMBERS, "workclass", "occupation"),
             mask="male_flag",
-            immutable=("age", "white_flag", "male_flag", "us_native_flag"),
+            immutable=ADULT_FLAGS,
+            history=("capital_gain", "capital_loss"),
+            passing=("age",),
             rules=ADULT_RULES,
             flags=ADULT_FLAGS,
             prepare=adult_paper,
@@ -122,7 +128,9 @@ GERMAN = PublishedTable(
             features=GERMAN_FEATURES,
             mask="age",
             held_out=100,
-            immutable=("personal_status", "age", "foreign_worker"),
+            immutable=("personal_status", "people_supported", "foreign_worker"),
+            history=("credit_history", "existing_credits"),
+            passing=("employment", "residence_years", "age"),
             rules=(
                 'credit_history not in ("critical or credits elsewhere", "delays in the past")',
                 'employment != "unemployed"',
@@ -139,9 +147,8 @@ GERMAN = PublishedTable(
     },
 )
 
-GMC_RULES = tuple(
-    f"{late} <= was({late})" for late in ("times_30_59_days_late", "times_60_89_days_late", "times_90_days_late")
-)  # nobody is told to be late more often
+GMC_HISTORY = ("times_30_59_days_late", "times_60_89_days_late", "times_90_days_late")
+GMC_RULES = tuple(f"{late} <= was({late})" for late in GMC_HISTORY)  # nobody is told to be late more often
 
 GMC_FEATURES = (
     "revolving_utilization", "age", "times_30_59_days_late", "debt_ratio", "monthly_income",
@@ -167,7 +174,9 @@ GMC = PublishedTable(
         "full": Preset(
             features=GMC_FEATURES,
             mask="age",
-            immutable=("age",),
+            immutable=("dependents",),
+            history=GMC_HISTORY,
+            passing=("age",),
             rules=GMC_RULES,
             notes=(
                 "All 60,000 rows of the file, a sample of the published 150,000, unbalanced. The number of "
@@ -177,7 +186,9 @@ GMC = PublishedTable(
         "paper": Preset(
             features=GMC_FEATURES,
             mask="age",
-            immutable=("age",),
+            immutable=("dependents",),
+            history=GMC_HISTORY,
+            passing=("age",),
             rules=GMC_RULES,
             prepare=gmc_paper,
             notes=(
@@ -194,6 +205,9 @@ LAW_FEATURES = (
     "decile_year1", "decile_year3", "lsat", "undergrad_gpa", "year1_gpa_z", "law_school_gpa_z",
     "family_income", "school_tier", "enrolment", "sex", "race",
 )  # fmt: skip
+
+LAW_IMMUTABLE = ("family_income", "sex", "race")
+LAW_HISTORY = ("decile_year1", "lsat", "undergrad_gpa", "year1_gpa_z")  # before the last year of studies
 
 LAW = PublishedTable(
     name="law",
@@ -214,13 +228,15 @@ LAW = PublishedTable(
         "full": Preset(
             features=LAW_FEATURES,
             mask="race",
-            immutable=("sex", "race"),
+            immutable=LAW_IMMUTABLE,
+            history=LAW_HISTORY,
             notes="All rows and all features of the cleaned table, unbalanced.",
         ),
         "paper": Preset(
             features=LAW_FEATURES,
             mask="race",
-            immutable=("sex", "race"),
+            immutable=LAW_IMMUTABLE,
+            history=LAW_HISTORY,
             prepare=law_paper,
             notes=(
                 "All 2,293 who failed, with as many who passed drawn at random. The paper uses 5,502 / 1,000 "
@@ -254,12 +270,14 @@ LCD = PublishedTable(
         "full": Preset(
             features=LCD_FEATURES,
             mask="loan_term",
+            immutable=("interest_rate",),  # the lender's
             prepare=lcd_full,
             notes=f"All loans, unbalanced, with the FICO score at application. {LCD_PLACEHOLDERS}",
         ),
         "paper": Preset(
             features=LCD_PAPER_FEATURES,
             mask="loan_term",
+            immutable=("interest_rate",),  # the lender's
             prepare=lcd_paper,
             notes=(
                 "12,000 of the 12,496 loans that have a last FICO score, drawn at random, unbalanced: the "

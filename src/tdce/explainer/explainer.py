@@ -162,6 +162,8 @@ class Explainer:
         immutable: Iterable[Name] = (),
         learn: Iterable[Name] = (),
         categorical: Iterable[Name] = (),
+        actionable: Iterable[Name] = (),
+        causes: Any = None,
     ) -> Self:
         """Learn a table.
 
@@ -181,6 +183,11 @@ class Explainer:
             Row numbers and ids to learn nevertheless; without a schema they are passed through.
         categorical : list of column names, optional
             Columns whose numbers are codes.
+        actionable : list of column names, optional
+            Features that may change although nobody seems able to change them: age, past delays.
+        causes : mapping or directed graph, optional
+            What causes some features, e.g. `{"income": ["education", "hours"]}`, or a networkx graph. They then follow
+            their causes, and an answer is judged after its consequences.
 
         Returns
         -------
@@ -201,7 +208,7 @@ class Explainer:
         progress = Progress(self.progress)
         fitted = fit(
             frame, label, favourable, schema, check_names("immutable", immutable), self.hidden, self._tau,
-            self.steps, self.seed, self._plans, progress, learn, categorical, models,
+            self.steps, self.seed, self._plans, progress, learn, categorical, models, actionable, causes,
         )  # fmt: skip
         if self.fast:
             fitted = amortise(fitted, self.chosen_method, self.seed, self._plans, progress)

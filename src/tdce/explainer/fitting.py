@@ -46,9 +46,9 @@ from tdce.models import (
     probe,
     required_columns,
 )
-from tdce.schema import Encoder, Schema, Space, find_pass_through, profile_columns
+from tdce.schema import Encoder, Schema, Space, find_pass_through, profile_columns, propose_role
 
-EDITION = 2  # raised when the same table and settings are learned differently
+EDITION = 3  # raised when the same table and settings are learned differently
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
 
@@ -68,6 +68,8 @@ def fit(
     learn: Iterable[Name] = (),
     categorical: Iterable[Name] = (),
     models: Mapping[str, ModelAdapter] | None = None,  # by their outputs; None: a classifier is trained
+    actionable: Iterable[Name] = (),
+    causes: Any = None,  # of features: a mapping, or a directed graph
 ) -> Fitted:
     """Check the table, encode it, train the networks, draw synthetic rows, and rate the model on unseen rows.
 
@@ -83,13 +85,17 @@ def fit(
     if models is None and favourable is not None:
         favourable = classes[class_number(favourable, classes, "favourable")]
     asked_for = () if models is None else required_columns(models)
+    given = schema
     schema, out = _schema(
         frame, label, schema, check_names("learn", learn), check_names("categorical", categorical), asked_for
     )
-    schema = schema.freeze(*immutable)
-    noticed = tuple(profile_columns(frame, schema, label, out))
+    schema, proposed, asked = _with_roles(schema, given, tuple(immutable), check_names("actionable", actionable))
+    schema = schema if causes is None else schema.with_causes(causes)
+    noticed = tuple(profile_columns(frame, schema, label, out, proposed=proposed, asked=asked))
     encoder = Encoder.fit(frame, schema)
     raw = encoder.read(frame)
+    if schema.causes:
+        encoder = replace(encoder, full_schema=schema.learn_causes(raw))
     x = encoder.embed(raw).float()
     train, held_out, test = split_rows(len(x), seed)
 
@@ -162,7 +168,9 @@ def _schema(
         out = find_pass_through(frame, label, {*learn, *categorical})
         needed = [name for name in out if name in asked_for]  # ids that the model asks for: learned, and never changed
         if needed:
-            inferred = Schema.infer(frame, label, learn=(*learn, *needed), categorical=categorical).freeze(*needed)
+            inferred = Schema.infer(frame, label, learn=(*learn, *needed), categorical=categorical)
+            for name in needed:
+                inferred = inferred.change(name, role="identifier")
         return inferred, {name: why for name, why in out.items() if name not in needed}
     if label in schema.names:
         raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
@@ -171,6 +179,22 @@ def _schema(
             raise InputError(f"{what} goes with a schema that is read off the table, but a schema is given, which says "
                              f"what is learned, and how; leave {what} out, or the schema")  # fmt: skip
     return schema, {}
+
+
+def _with_roles(
+    schema: Schema, given: Schema | None, immutable: tuple[Name, ...], actionable: tuple[Name, ...]
+) -> tuple[Schema, tuple[Name, ...], tuple[Name, ...]]:
+    """The schema with what the user wants of its columns, the columns whose roles nobody set, and those whose roles
+    somebody did."""
+    schema.check_immutable(immutable)
+    schema.check_immutable(actionable, "actionable")
+    if both := [name for name in actionable if name in immutable]:
+        raise InputError(f"{both[0]!r} is named as immutable and as actionable; leave out one of them")
+    if given is None:
+        proposed = tuple(f.name for f in schema if f.immutable and f.name not in (*immutable, *actionable))
+        return schema.freeze(*immutable).open(*actionable), proposed, actionable
+    doubtful = (f.name for f in given if not propose_role(f)[1])  # whoever gave the schema has decided
+    return schema.freeze(*immutable).open(*actionable), (), (*actionable, *doubtful)
 
 
 def learned_diffusion(

@@ -14,5 +14,8 @@ from tdce.schema.feasible import EncodedBounds as EncodedBounds
 from tdce.schema.feasible import FeasibleSet as FeasibleSet
 from tdce.schema.identifiers import find_pass_through as find_pass_through
 from tdce.schema.profiling import profile_columns as profile_columns
+from tdce.schema.roles import SETTABLE as SETTABLE
+from tdce.schema.roles import Role as Role
+from tdce.schema.roles import propose_role as propose_role
 from tdce.schema.schema import Schema as Schema
 from tdce.schema.space import Space as Space

@@ -12,6 +12,7 @@ import pandas as pd
 
 from tdce._core import NUMBER_TEXT, ZERO_PADDED, Name, as_numbers, holds_numbers, normalise_column, plain, show
 from tdce.schema.columns.categorical import MAX_CATEGORIES, NUMBER_WITH_COMMA
+from tdce.schema.roles import split_name
 
 MIN_ROWS_NAMED = 10  # from which on a column of distinct whole numbers is an id if its name says so,
 MIN_ROWS_CONSECUTIVE = 20  # if its numbers are consecutive in any order,
@@ -37,8 +38,6 @@ ID_COMPOUND = re.compile(
     r"(customer|client|user|person|member|patient|student|applicant|application|account|loan|row|record|case|order"
     r"|employee|kunden|personen|patienten|antrags|vertrags|konto)(id|nr|no)|\w+nummer"
 )
-UPPER, LOWER = "A-ZÄÖÜ", "a-zäöüß"
-WORD_BOUNDARY = re.compile(f"(?<=[{LOWER}])(?=[{UPPER}])|(?<=[{UPPER}])(?=[{UPPER}][{LOWER}])")
 
 
 def find_pass_through(frame: pd.DataFrame, label: Name | None = None, learn: Collection[Name] = ()) -> dict[Name, str]:
@@ -69,11 +68,6 @@ def is_text(series: pd.Series[Any]) -> bool:
     if isinstance(series.dtype, pd.CategoricalDtype) or not pd.api.types.is_string_dtype(series.dtype):
         return False
     return pd.api.types.infer_dtype(series, skipna=True) == "string"
-
-
-def split_name(name: Name) -> list[str]:
-    """The words of a column's name in lower case: native_country and NativeCountry have two."""
-    return [word.lower() for word in re.split(r"[\W\d_]+", WORD_BOUNDARY.sub(" ", str(name))) if word]
 
 
 def option_hint(option: str, names: Iterable[Name]) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,9 +10,12 @@ import pandas as pd
 from scipy.special import chdtrc
 
 from tdce._core import Floats, Name, Positions, listing, normalise_column, same, show
+from tdce.schema.columns.base import Column
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
-from tdce.schema.identifiers import option_hint, split_name, text_kind
+from tdce.schema.constraints.grammar import quote_name
+from tdce.schema.identifiers import option_hint, text_kind
+from tdce.schema.roles import Role, is_attained, is_outcome, propose_role, split_name
 from tdce.schema.schema import Schema
 
 MIN_ROWS = 50  # of a table whose columns are compared with each other and with the label
@@ -29,38 +31,35 @@ CODE_SIGNIFICANCE = 0.001  # of the test that the effect of a code is not ordere
 MIN_UNORDERED_SHARE = 0.25  # and the least share of the effect that no order explains
 
 COUNT_WORDS = "number num count times anzahl total years year months month days age alter level grade score stufe"
-PROTECTED_WORDS = """
-    sex sexual gender geschlecht male female race ethnicity ethnic ethnie nationality nationalität nationalitaet
-    staatsangehörigkeit staatsangehoerigkeit staatsbürgerschaft staatsbuergerschaft citizenship citizen native foreign
-    foreigner ausländer auslaender immigrant migrant migrationshintergrund religion religious konfession disability
-    disabled handicap behinderung behindert marital married marriage familienstand pregnant pregnancy schwanger
-    schwangerschaft age alter birth birthday birthdate birthyear born dob geburt geburts geburtstag geburtsdatum
-    geburtsjahr geburtsort caste
-"""
-AGE_WORDS = "age alter"  # not protected beside one of these:
-THING_WORDS = """
-    account credit loan car vehicle house home property building company business firm file trade line card debt
-    contract policy device machine oldest newest konto kredit auto fahrzeug haus gebäude gebaeude firma vertrag
-"""
-OUTCOME_WORDS = """
-    outcome outcomes recoveries chargeoff chargedoff writeoff defaulted churned readmitted deceased died survived future
-    ergebnis ausgang ausfall ausgefallen verstorben zukunft
-"""
-OUTCOME_PAIRS = {("charged", "off"), ("written", "off")}
-PAST_WORDS = "previous prev past prior earlier last history früher frueher vorherig vorheriges letztes"
+
+IS: Mapping[Role, tuple[str, str]] = {  # certainly, perhaps
+    "immutable": ("is a protected attribute", "may be a protected attribute"),
+    "passes with time": ("passes with time", "may pass with time"),
+    "history": ("is history", "may be history"),
+    "identifier": ("is an identifier", "may be an identifier"),
+}
 
 
 def profile_columns(
-    frame: pd.DataFrame, schema: Schema, label: Name | None = None, pass_through: Mapping[Name, str] | None = None
+    frame: pd.DataFrame,
+    schema: Schema,
+    label: Name | None = None,
+    pass_through: Mapping[Name, str] | None = None,
+    *,
+    proposed: Collection[Name] = (),
+    asked: Collection[Name] = (),
 ) -> list[str]:
-    """One sentence for each finding; `pass_through` holds those about the columns that are not learned."""
+    """One sentence for each finding; `pass_through` holds those about the columns that are not learned.
+
+    `proposed` names the columns whose roles nobody set, `asked` those that are actionable on purpose.
+    """
     raw = np.stack([column.read(frame[column.name]) for column in schema]).T  # contiguous by column
     y = None if label is None else _classes(frame[label])
     findings = [*(pass_through or {}).values(), *_texts(schema), *_constants(schema, raw), *_duplicates(schema, raw)]
     if label is not None and y is not None:
         columns = raw if (y >= 0).all() else raw[y >= 0]
         findings += [*_leaks(schema, columns, y[y >= 0], label), *_codes(schema, columns, y[y >= 0], label)]
-    return [*findings, *_sensitive(schema)]
+    return [*findings, *_roles(schema, proposed, asked)]
 
 
 def _classes(label: pd.Series[Any]) -> Positions | None:
@@ -204,35 +203,33 @@ def _isotonic(share: Floats, rows: Floats) -> Floats:
     return np.repeat([part[0] for part in parts], [part[2] for part in parts])
 
 
-def _sensitive(schema: Schema) -> Iterator[str]:
-    """Features that answers should not change, in one sentence."""
-    mutable = [column.name for column in schema if not column.immutable]
-    protected = [name for name in mutable if _is_protected(split_name(name))]
-    outcomes = [name for name in mutable if _is_outcome(split_name(name)) and name not in protected]
-    clauses = []
-    if protected:
-        one = len(protected) == 1
-        clauses.append(
-            f"{_list(protected)} {'looks like a protected attribute' if one else 'look like protected attributes'}"
-        )
-    if outcomes:
-        one = len(outcomes) == 1
-        clauses.append(f"{_list(outcomes)} {'looks like an outcome' if one else 'look like outcomes'} of the future")
-    if clauses:
-        names = [name for name in mutable if name in {*protected, *outcomes}]
-        yield (
-            f"{' and '.join(clauses)}; to keep answers from changing {'it' if len(names) == 1 else 'them'}: "
-            + option_hint("immutable", names)
-        )
+def _roles(schema: Schema, proposed: Collection[Name], asked: Collection[Name]) -> Iterator[str]:
+    """Roles that were proposed, and features that perhaps should not change, one sentence each."""
+    following = schema.followers
+    for column in schema:
+        (role, certain), names = propose_role(column), [column.name]
+        if column.name in proposed:
+            yield f"{column.name!r} {IS[column.role][0]}: not changed; to allow it: {option_hint('actionable', names)}"
+        elif column.immutable or column.name in asked or column.name in following:
+            continue
+        elif role not in ("actionable", column.role):
+            reason = IS[role][0 if certain else 1]
+            reason = "looks like an outcome of the future" if is_outcome(column.name) else reason
+            yield f"{column.name!r} {reason}; to keep answers from changing it: {option_hint('immutable', names)}"
+        elif column.may_change == "yes" and is_attained(column.name):
+            yield from _only_up(schema, column)
 
 
-def _is_protected(parts: list[str]) -> bool:
-    protected = _among(PROTECTED_WORDS, parts)
-    return bool(protected - _among(AGE_WORDS, parts)) or bool(protected and not _among(THING_WORDS, parts))
-
-
-def _is_outcome(parts: list[str]) -> bool:
-    return bool(_among(OUTCOME_WORDS, parts) or OUTCOME_PAIRS & set(pairwise(parts))) and not _among(PAST_WORDS, parts)
+def _only_up(schema: Schema, column: Column) -> Iterator[str]:
+    """How to let a column rise only, unless a rule has it already."""
+    if any(str(column.name) in rule for rule in schema.rules):
+        return
+    if isinstance(column, Numeric):
+        name = repr(column.name)
+        yield f"{name} can hardly fall; to let it rise only: schema.change({name}, direction='increase')"
+    elif isinstance(column, Categorical) and column.order:
+        rule = f"{quote_name(column.name)} >= was({quote_name(column.name)})"
+        yield f"{column.name!r} can hardly fall; to let it rise only: schema.with_rules({rule!r})"
 
 
 def _among(known: str, parts: list[str]) -> set[str]:

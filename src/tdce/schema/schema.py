@@ -33,6 +33,7 @@ from tdce.schema.constraints.discovery import discover_laws
 from tdce.schema.constraints.laws import Law, law_from_entry
 from tdce.schema.constraints.rules import narrow_columns, parse_rule
 from tdce.schema.identifiers import find_pass_through
+from tdce.schema.roles import Role, propose_role
 
 __all__ = ["Categorical", "Column", "Numeric", "Schema"]
 
@@ -69,11 +70,13 @@ class Schema:
         *,
         learn: Iterable[Name] = (),
         categorical: Iterable[Name] = (),
+        roles: bool = True,
     ) -> Self:
-        """Infer kinds, grids, ranges, categories and laws from a table.
+        """Infer kinds, grids, ranges, categories, laws and roles from a table.
 
         The label, row numbers, ids, dates and free text are left out. `learn` names columns to include nevertheless,
-        `categorical` those whose numbers are codes.
+        `categorical` those whose numbers are codes. What nobody can change (age, sex, past delays) is not proposed;
+        without `roles`, every column is actionable.
         """
         check_table(frame)
         _check_unique(frame.columns)
@@ -84,7 +87,8 @@ class Schema:
         names = [name for name in frame.columns if name not in left_out and (label is None or name != label)]
         schema = cls(tuple(infer_column(frame[name], name in codes) for name in names))
         raw = np.stack([column.drop_off_grid(column.read(frame[column.name])) for column in schema], axis=1)
-        return replace(schema, laws=tuple(discover_laws(schema.features, raw)))
+        schema = replace(schema, laws=tuple(discover_laws(schema.features, raw)))
+        return schema.with_proposed_roles() if roles else schema
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.features)
@@ -112,12 +116,28 @@ class Schema:
     def immutable(self) -> tuple[Name, ...]:
         return tuple(f.name for f in self.features if f.immutable)
 
+    @property
+    def roles(self) -> dict[Name, Role]:
+        """What may be changed, and by whom: the role of each feature."""
+        following = self.followers
+        return {f.name: "follows" if f.name in following else f.role for f in self.features}
+
+    def with_proposed_roles(self) -> Self:
+        """A copy in which columns that plainly nobody can change have their roles (`propose_role`); what follows other
+        columns changes with them."""
+        following = self.followers
+        proposals = ((f, *(("actionable", True) if f.name in following else propose_role(f))) for f in self.features)
+        features = (change_column(f, {"role": r}) if sure and r != "actionable" else f for f, r, sure in proposals)
+        return replace(self, features=tuple(features))
+
     def change(self, name: Name, **settings: Any) -> Self:
         """A copy in which one feature has other settings: `schema.change("age", direction="increase")`.
 
         `schema.change("SEX", kind="categorical")` treats its numbers as codes; laws that compare them are dropped.
         `schema.change("price", follows=["paid", "months"])` turns the law that binds these columns round: now the price
         follows. `follows=[]` switches off the laws that it follows.
+        `schema.change("age", role="actionable")` lets it change; what passes with time, or has happened, only rises if
+        it is opened with `immutable=False`.
         """
         if "follows" in settings:
             schema = self._turn(name, check_names("follows", settings.pop("follows")))
@@ -150,6 +170,13 @@ class Schema:
         schema = self
         for name in names:
             schema = schema.change(name, immutable=True)
+        return schema
+
+    def open(self, *names: Name) -> Self:
+        """A copy in which these features are actionable."""
+        schema = self
+        for name in names:
+            schema = schema.change(name, role="actionable")
         return schema
 
     def without_words(self) -> Self:
@@ -191,12 +218,12 @@ class Schema:
         """A copy with words for the model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
         return replace(self, outcomes=outcomes)
 
-    def check_immutable(self, names: Iterable[Name]) -> None:
+    def check_immutable(self, names: Iterable[Name], what: str = "immutable") -> None:
         """Raise an error that names the first of these that is not a feature."""
         for name in names:
             if name not in self.names:
                 hint = suggest(name, self.names)
-                raise InputError(f"immutable: there is no feature {name!r}; {hint}known: {listing(self.names)}")
+                raise InputError(f"{what}: there is no feature {name!r}; {hint}known: {listing(self.names)}")
 
     def check_rules(self, rules: Iterable[str]) -> None:
         """Raise an error if these rules, added to those of the schema, cannot be parsed or contradict each other."""
@@ -246,7 +273,13 @@ class Schema:
     def describe(self) -> list[tuple[str, str, str, str]]:
         """One line per feature, for people: column, kind, values, whether it may change."""
         missing = "; may be missing"
-        return [(str(f.name), f.kind, f.describe() + missing * f.missing, f.may_change) for f in self.features]
+        return [(str(f.name), f.kind, f.describe() + missing * f.missing, self._may_change(f)) for f in self.features]
+
+    def _may_change(self, column: Column) -> str:
+        if not column.immutable and column.name in self.followers:
+            return f"follows {listing(self.followers[column.name])}"
+        role = f" ({column.role})" if column.role not in ("actionable", "immutable") else ""
+        return {"increase": "only up", "decrease": "only down"}.get(column.may_change, column.may_change) + role
 
     def sentences(self) -> list[str]:
         """One line per law and rule, for people."""

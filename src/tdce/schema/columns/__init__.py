@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from tdce._core import InputError, Name, Value, normalise_column, plain, show
-from tdce.schema.columns.base import AllowedValues, Column, FittedColumn
+from tdce.schema.columns.base import AllowedValues, Column, FittedColumn, with_role
 from tdce.schema.columns.categorical import MAX_CATEGORIES, Categorical
 from tdce.schema.columns.grid import infer_step
 from tdce.schema.columns.numeric import Numeric
+from tdce.schema.roles import ONLY_UP
 
 __all__ = [
     "KINDS",
@@ -65,10 +66,13 @@ def change_column(column: Column, settings: Mapping[str, Any]) -> Column:
     if isinstance(column, Numeric) and kind is Categorical:
         column = _to_categorical(column)
     elif isinstance(column, Categorical) and kind is Numeric:
-        common = {key: getattr(column, key) for key in ("immutable", "missing", "words")}
+        common = {key: getattr(column, key) for key in ("immutable", "missing", "role", "words")}
         column = replace(_to_numeric(column), **common)
     elif not isinstance(column, kind):
         raise InputError(f"{column.name!r} is {column.kind} and cannot be changed to {kind.kind}")
+    settings = with_role(column.name, settings, column.role)
+    if isinstance(column, Numeric) and column.role in ONLY_UP and settings.get("role") == "actionable":
+        settings.setdefault("direction", "any")  # it was the role's
     return replace(column, **settings)
 
 
@@ -77,7 +81,8 @@ def _to_categorical(column: Numeric) -> Categorical:
     numbers, marks = _grid_values(column), tuple(map(_as_whole, column.marks))
     allowed = (*numbers, *map(_as_whole, column.proposed)) if marks else None
     words = column.words.among((*numbers, *marks))
-    return Categorical(column.name, (*numbers, *marks), allowed, column.immutable, column.missing, words=words)
+    common = {key: getattr(column, key) for key in ("immutable", "missing", "role")}
+    return Categorical(column.name, (*numbers, *marks), allowed, words=words, **common)
 
 
 def _as_whole(value: float) -> Value:

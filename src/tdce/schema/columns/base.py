@@ -31,6 +31,7 @@ from tdce._core import (
     suggest,
 )
 from tdce.schema.columns.wording import NO_WORDING, Wording
+from tdce.schema.roles import FROZEN, Role, check_role
 
 Arrays = Mapping[str, NDArray[Any]]  # by names in which {} stands for the column's position
 Sizes = tuple[int | str, ...]  # a size given as a word may be any, but is the same wherever the word appears
@@ -47,6 +48,7 @@ class Column(ABC):
     name: Name
     immutable: bool
     missing: bool  # whether cells were empty in fit
+    role: Role  # what it is to a person: actionable, immutable, …
     words: Wording = NO_WORDING  # how it is shown to people
 
     @classmethod
@@ -122,7 +124,7 @@ class Column(ABC):
 
     def unrestricted(self) -> Self:
         """The same column without the user's settings: any value of the table may be proposed."""
-        return replace(self, immutable=False)
+        return replace(self, immutable=False, role="actionable")
 
     @property
     def may_change(self) -> str:
@@ -151,6 +153,8 @@ class Column(ABC):
         """Its entry in a schema's JSON."""
         entry = {"kind": self.kind, **asdict(self)}
         entry.pop("words", None)
+        if self.role in ("actionable", "immutable"):  # which `immutable` says
+            entry.pop("role")
         return entry | ({"words": self.words.entry()} if self.words.entry() else {})
 
     @classmethod
@@ -159,7 +163,7 @@ class Column(ABC):
         for each in fields(cls):
             if each.default is MISSING and each.name not in settings:
                 raise InputError(f"{settings['name']!r}: a {cls.kind} column needs the setting {each.name!r}")
-        return cls(**settings)
+        return cls(**with_role(settings["name"], settings))
 
     @classmethod
     def check_settings(cls, name: Name, settings: Mapping[str, Any]) -> None:
@@ -175,6 +179,11 @@ class Column(ABC):
         for key in ("immutable", "missing"):
             if not isinstance(getattr(self, key), bool):
                 raise InputError(f"{self.name!r}: {key} {getattr(self, key)!r} must be true or false")
+        self._settle("role", check_role(self.name, self.role))
+        if self.role in FROZEN:
+            self._settle("immutable", True)
+        elif self.immutable and self.role == "actionable":
+            self._settle("role", "immutable")
         if self.words is not NO_WORDING:
             self._settle("words", Wording.of(self.name, self.words))
 
@@ -191,6 +200,22 @@ class Column(ABC):
         if not isinstance(values, list | tuple) or not all(is_value(v) for v in values):
             raise InputError(f"{self.name!r}: {key} {show(values)} must be a list of words, numbers or true/false")
         return tuple(values)
+
+
+def with_role(name: Name, settings: Mapping[str, Any], old: Role = "actionable") -> dict[str, Any]:
+    """The settings with the one of `role` and `immutable` that the other implies; an error if they contradict."""
+    settings = dict(settings)
+    if "role" not in settings:
+        if settings.get("immutable") is False and old in FROZEN:
+            settings["role"] = "actionable"
+        return settings
+    role = check_role(name, settings["role"])
+    immutable = settings.setdefault("immutable", role != "actionable")
+    if (role in FROZEN and immutable is False) or (role == "actionable" and immutable is True):
+        raise InputError(
+            f"{name!r}: role {role!r} contradicts immutable {str(immutable).lower()}; leave out one of them"
+        )
+    return settings
 
 
 class FittedColumn(ABC):

@@ -36,6 +36,7 @@ from tdce._core import (
 )
 from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn, Sizes
 from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
+from tdce.schema.roles import Role, is_nothing
 
 MAX_CATEGORIES = 1_000  # a text column with more distinct values is taken for an identifier
 
@@ -64,6 +65,7 @@ class Categorical(Column):
     immutable: bool = False
     missing: bool = False
     order: tuple[Value, ...] = ()  # from the lowest to the highest; categories left out have no rank
+    role: Role = "actionable"
     words: Wording = NO_WORDING
 
     def __post_init__(self) -> None:
@@ -89,10 +91,11 @@ class Categorical(Column):
     def infer(cls, series: pd.Series[Any]) -> Self:
         present = series.dropna()
         categories = _infer_codes(present) if holds_numbers(series) else _infer_categories(present)
-        known = tuple(c for c in categories if not NO_ANSWER.match(str(c)))
+        name = plain(series.name)
+        known = tuple(c for c in categories if not NO_ANSWER.match(str(c)) and not is_nothing(name, c))
         allowed = known if 0 < len(known) < len(categories) else None
         order = _infer_order(present, known)
-        return cls(plain(series.name), categories, allowed, missing=len(present) < len(series), order=order)
+        return cls(name, categories, allowed, missing=len(present) < len(series), order=order)
 
     def describe(self) -> str:
         shown = self.order + tuple(c for c in self.categories if c not in self.order)
@@ -143,7 +146,7 @@ class Categorical(Column):
         return replace(self, allowed=_storable(self.categories if self.allowed is None else self.allowed, dtype))
 
     def unrestricted(self) -> Self:
-        return replace(self, allowed=None, order=(), immutable=False)
+        return replace(self, allowed=None, order=(), immutable=False, role="actionable")
 
     @property
     def bounds(self) -> tuple[float, float]:

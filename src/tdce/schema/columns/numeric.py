@@ -35,6 +35,7 @@ from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn
 from tdce.schema.columns.grid import infer_levels, infer_marks, infer_step
 from tdce.schema.columns.scale import Scale
 from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
+from tdce.schema.roles import ONLY_UP, Role
 
 Direction = Literal["any", "increase", "decrease"]
 SMALLEST_STEP = 1e-100  # of a grid: even the largest number is a count of such steps that a float can hold
@@ -57,6 +58,7 @@ class Numeric(Column):
     marks: tuple[float, ...] = ()  # numbers that stand for a state (-1: never called): never moved by a little
     odd: int = 0  # cells of the table off the grid
     proposed: tuple[float, ...] = ()  # marks that may be proposed
+    role: Role = "actionable"
     words: Wording = NO_WORDING
 
     def __post_init__(self) -> None:
@@ -74,6 +76,10 @@ class Numeric(Column):
             self._settle("levels", tuple(self._number("levels", v) for v in self._several("levels", self.levels)))
         if self.direction not in ("any", "increase", "decrease"):
             raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
+        if self.role in ONLY_UP and not self.immutable:
+            if self.direction == "decrease":
+                raise InputError(f"{self.name!r}: the role {self.role!r} allows no decrease; set the role 'actionable'")
+            self._settle("direction", "increase")
         if self.levels is not None and not self.levels:
             raise InputError(f"{self.name!r}: levels must list at least one value, or be null")
         for key in ("marks", "proposed"):
@@ -175,7 +181,7 @@ class Numeric(Column):
         levels = self.levels and tuple(sorted({*self.levels, *self.marks}))
         return replace(
             self, low=min(values), high=max(values), levels=levels, marks=(), proposed=(), direction="any",
-            immutable=False,
+            immutable=False, role="actionable",
         )  # fmt: skip
 
     @property

@@ -20,7 +20,7 @@ from scipy.special import pdtr
 from tdce._core import Flags, Floats, Name, Positions, Value
 from tdce.schema.columns.base import Column
 from tdce.schema.columns.numeric import Numeric
-from tdce.schema.constraints.equations import find_equations
+from tdce.schema.constraints.equations import find_equations, find_totals
 from tdce.schema.constraints.laws import Determines, Equivalent, Follows, Given, Law, Order, State, Within
 from tdce.schema.constraints.table import Condition, Table
 from tdce.schema.roles import is_protected, is_result
@@ -48,7 +48,8 @@ def discover_laws(features: Sequence[Column], raw: Floats) -> list[Law]:
     equation or an order names a protected attribute.
     """
     table = Table(features, raw[:: _stride(raw)])
-    laws: list[Law] = list(find_determined(table))
+    laws: list[Law] = list(find_totals(table))
+    laws += [law for law in find_determined(table) if not any(set(law.columns) <= set(t.columns) for t in laws)]
     laws += find_equations(table, laws)
     equations = [set(law.columns) for law in laws if isinstance(law, Follows)]
     laws += [law for law in find_orders(table) if not any(columns >= set(law.columns) for columns in equations)]

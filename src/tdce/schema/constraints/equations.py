@@ -47,17 +47,17 @@ RIDGE = 1e-9
 
 
 def find_equations(table: Table, known: Sequence[Law] = ()) -> list[Follows]:
-    """All equations of a table, exact ones first; not about columns that follow a known law already."""
+    """The equations of a table besides totals; none about columns that follow a known law already."""
     found: dict[int, Law] = {table.position(law.follower): law for law in known if law.follower is not None}
-    for find in (find_totals, find_products, find_price_lists, find_curves):
+    for find in (find_products, find_price_lists, find_curves):
         for law in find(table, found):
             follower = table.position(law.column)
             if follower not in found and not _ancestors(table, found, law.sources) & {follower}:
                 found[follower] = law
-    return [law for law in found.values() if isinstance(law, Follows)]
+    return [law for law in found.values() if isinstance(law, Follows) and law not in known]
 
 
-def find_totals(table: Table, found: dict[int, Law]) -> Iterator[Follows]:
+def find_totals(table: Table) -> Iterator[Follows]:
     """Copies, fixed ratios, sums and differences of two numbers, totals of several: all rows keep them exactly."""
     present = [i for i in table.numbers if np.isnan(table.numeric[:, i]).mean() <= MAX_MISSING]
     whole = table.numeric[~np.isnan(table.numeric[:, present]).any(axis=1)]
