@@ -12,12 +12,14 @@ from tdce._core import InputError
 from tdce.cli.shared import (
     Codes,
     Decimal,
+    Headers,
     Immutable,
     Learn,
     ModelSource,
     SeedOption,
     Sep,
     TablePath,
+    model_of,
     names_of,
     progress_mode,
     say,
@@ -36,6 +38,7 @@ def fit(
         str | None, typer.Option(metavar="LABEL", help="The favourable label, or 'at least 620'")
     ] = None,
     model: ModelSource = None,
+    header: Headers = None,
     immutable: Immutable = "",
     learn: Learn = "",
     categorical: Codes = "",
@@ -65,7 +68,9 @@ def fit(
     given = None if schema is None else _read_schema(schema)
     with input_file(table) as source:
         frame = read_table(source, given, dialect)
-    explainer = tdce.Explainer(model=model, seed=seed, keep_rows=keep_rows, fast=fast, progress=progress_mode())
+    explainer = tdce.Explainer(
+        model=model_of(model, header), seed=seed, keep_rows=keep_rows, fast=fast, progress=progress_mode()
+    )
     frozen, learned, codes = (names_of(text, frame.columns) for text in (immutable, learn, categorical))
     explainer.fit(
         frame, label=label, favourable=favourable, schema=given, immutable=frozen, learn=learned, categorical=codes
