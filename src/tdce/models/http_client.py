@@ -138,7 +138,7 @@ async def _attempt(
             raise InputError(f"has a certificate that is not trusted: {reason}; if a private authority issued it, name "
                              "that authority's file in SSL_CERT_FILE") from None  # fmt: skip
         if isinstance(error, httpx.ConnectError | httpx.ProxyError):
-            raise PassingError(f"cannot be reached: {reason}; is it running?") from None
+            raise PassingError(f"cannot be reached: {reason} (is it running?)") from None
         raise PassingError(f"breaks off: {reason}") from None
     except Exception as error:  # a reply that claims a compression it does not have, a host name that is none
         raise InputError(f"cannot be asked: {type(error).__name__}: {_reason(error)}") from None
@@ -201,5 +201,7 @@ def _reason(error: BaseException) -> str:
             break
         if isinstance(cause, OSError) and cause.strerror:
             found = cause.strerror
+            if isinstance(cause, ConnectionError) and cause.errno is not None:  # asyncio has words of its own
+                found = os.strerror(cause.errno)
         cause = cause.__cause__ or cause.__context__
     return show(found, 200, str)
