@@ -314,11 +314,20 @@ VALUES = ["0", "7", "-1", "999999", "chunked", "gzip", "deflate", "br", "x", "/s
 VALUES += ["https://u:p@h/", "text/html; charset=no-such", "", "\xff"]
 
 
+LINES = st.integers(0, 3).flatmap(lambda width: st.lists(st.floats(0, 1), min_size=width, max_size=width))
+SCORES = st.one_of(  # of five rows: numbers, whole and ragged lists, what is too large for a float
+    st.lists(st.floats(0, 1), min_size=5, max_size=5),
+    LINES.map(lambda line: [line] * 5),
+    st.lists(LINES, min_size=5, max_size=5),
+    st.just([10**400] * 5),
+)
+
+
 @given(
     content=st.binary(max_size=200)
     | JSONS.map(json.dumps).map(str.encode)
     | st.lists(JSONS, min_size=5, max_size=5).map(lambda scores: json.dumps({"scores": scores}).encode())
-    | st.lists(st.floats(0, 1), min_size=5, max_size=5).map(lambda scores: json.dumps({"scores": scores}).encode()),
+    | SCORES.map(lambda scores: json.dumps({"scores": scores}).encode()),
     code=st.sampled_from(CODES),
     headers=st.dictionaries(st.sampled_from(NAMES), st.sampled_from(VALUES), max_size=2),
     raw=st.booleans(),
@@ -337,6 +346,7 @@ def test_whatever_a_server_replies_there_are_scores_or_one_error(content, code, 
     problem, found = "", np.zeros((5, 2))
     with switch(mess):
         try:
+            model.models[0].scores(FRAME)  # without the net that is spread under every model
             found = model.score_frame(FRAME)
         except InputError as error:
             problem = str(error)
