@@ -140,7 +140,7 @@ def test_an_endpoint_decides():
         refused = rows(table())[rule(rows(table())) < 0.5].head(6)
         answer = explainer.explain(refused)
     assert (rule(answer.to_frame()) > 0.5).all()
-    assert max(asked) <= Endpoint("").batch
+    assert max(asked) <= Endpoint(address).batch
 
 
 def test_an_endpoint_that_fails_is_named():

@@ -11,6 +11,7 @@ from tdce.methods.explanation import Status as Status
 from tdce.methods.protocol import Method as Method
 from tdce.methods.question import Question as Question
 from tdce.models.adapters import ModelLike as ModelLike
+from tdce.models.endpoint import Endpoint as Endpoint
 from tdce.models.ensemble import Ensemble as Ensemble
 from tdce.models.goals import AtLeast as AtLeast
 from tdce.models.goals import Between as Between

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tdce.datasets import arrow_to_frame
 from tdce.explainer import ANSWER_COLUMNS, Answer, Explainer, unused_name
 from tdce.methods import Question
-from tdce.models import Ensemble
+from tdce.models import Endpoint, Ensemble
 
 
 def explain_arrow(
@@ -44,7 +44,7 @@ def answer_schema(rows: pa.Schema) -> pa.Schema:
 
 
 @lru_cache(maxsize=1)
-def load_explainer(content: bytes, model: str | None = None) -> Explainer:
+def load_explainer(content: bytes, model: str | Endpoint | None = None) -> Explainer:
     """An explainer from the bytes of its artefact, loaded once per process. It uses one thread, because other processes
     use the other cores."""
     import torch

@@ -24,7 +24,7 @@ from tdce.batch.shards import ShardFormat
 from tdce.datasets import arrow_to_frame, chunks
 from tdce.explainer import ANSWER_COLUMNS, unused_name
 from tdce.methods import Question
-from tdce.models import Ensemble
+from tdce.models import Endpoint, Ensemble
 
 if TYPE_CHECKING:
     from ray.data import Dataset
@@ -38,7 +38,7 @@ class ExplainActor:
     def __init__(
         self,
         artefact: bytes,
-        model: str | None,
+        model: str | Endpoint | None,
         question: Question,
         ensemble: Ensemble | None = None,
         with_evidence: bool = False,  # in the last column
@@ -61,7 +61,7 @@ def explain(
     rows: Dataset,
     artefact: str | os.PathLike[str],
     workers: int = 1,
-    model: str | None = None,
+    model: str | Endpoint | None = None,
     robust: Ensemble | None = None,
     **question: Any,
 ) -> Dataset:

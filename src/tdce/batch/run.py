@@ -25,7 +25,7 @@ from tdce.batch.shards import ShardFormat, parquet_types
 from tdce.datasets import PARQUET, ChunkedTable, Dialect, chunks, whole_file
 from tdce.explainer import ANSWER_COLUMNS, Explainer, empty_frame
 from tdce.methods import Question
-from tdce.models import Ensemble
+from tdce.models import Endpoint, Ensemble, hide_secrets
 
 VERSIONED = ("tdce", "torch", "numpy", "pandas", "pyarrow")  # packages that an output depends on
 MAX_UNSYNCED = 4  # blocks that may wait to reach the disk; a power cut would lose them
@@ -48,7 +48,7 @@ class RunOptions:
     out: Path
     question: Question
     dialect: Dialect
-    model: str | None = None
+    model: str | Endpoint | None = None
     workers: int = 1
     part_rows: int | None = None  # in each file of a folder; None: one file
     evidence: EvidenceOptions | None = None
@@ -98,7 +98,7 @@ def explain_table(
         checkpoint.close()
 
 
-def make_block_worker(artefact: bytes, model: str | None, worker: BlockWorker) -> Callable[..., Any]:
+def make_block_worker(artefact: bytes, model: str | Endpoint | None, worker: BlockWorker) -> Callable[..., Any]:
     """The worker of a process of its own, which loads the explainer from the bytes of the artefact."""
     loaded = replace(worker, explainer=load_explainer(artefact, model))
     gc.freeze()  # it stays to the end
@@ -189,12 +189,19 @@ def _settings(run: RunOptions, table: ChunkedTable) -> Mapping[str, Any]:
     return {
         "rows": table.fingerprint(),
         "artefact": sha256(run.artefact.read_bytes()).hexdigest(),
-        "model": run.model,
+        "model": _model_name(run.model),
         "options": run.question.to_json(),
         "evidence": None if run.evidence is None else [str(run.evidence.path), run.evidence.secret is not None],
         "format": [run.out.name, asdict(run.dialect), run.part_rows, chunks.CHUNK_ROWS],
         "versions": {name: version(name) for name in VERSIONED},
     }
+
+
+def _model_name(model: str | Endpoint | None) -> str | None:
+    """A file, or an address without what may be secret in it."""
+    if isinstance(model, Endpoint):
+        return model.name
+    return hide_secrets(model) if model is not None and "://" in model else model
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from tdce.batch.blocks import explain_arrow, load_explainer
 from tdce.datasets import arrow_to_frame, chunks
 from tdce.explainer import ANSWER_COLUMNS, unused_name
 from tdce.methods import Question
-from tdce.models import Ensemble
+from tdce.models import Endpoint, Ensemble
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def explain(
     df: DataFrame,
     artefact: str | os.PathLike[str],
-    model: str | None = None,
+    model: str | Endpoint | None = None,
     robust: Ensemble | None = None,
     **question: Any,
 ) -> DataFrame:

@@ -14,11 +14,13 @@ from tdce.cli.question import QuestionFlags, with_question
 from tdce.cli.shared import (
     ArtefactPath,
     Decimal,
+    Headers,
     JsonFlag,
     ModelSource,
     Robust,
     RowsPath,
     Sep,
+    model_of,
     print_table,
     progress_mode,
     require_table,
@@ -39,6 +41,7 @@ def evaluate(
     *,
     flags: QuestionFlags,
     model: ModelSource = None,
+    header: Headers = None,
     robust: Robust = 0,
     retrain: Annotated[
         int,
@@ -60,7 +63,7 @@ def evaluate(
 
     require_table(table, {"--robust": robust, "--retrain": retrain})
     dialect = Dialect(sep, decimal)
-    explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model)
+    explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model_of(model, header))
     question = flags.question(explainer, robust)
     with input_file(rows) as source:
         frame = read_table(source, explainer.schema, dialect)

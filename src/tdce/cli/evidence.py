@@ -10,7 +10,7 @@ import typer
 
 import tdce
 from tdce._core import InputError
-from tdce.cli.shared import Decimal, ModelSource, Sep, print_table, say
+from tdce.cli.shared import Decimal, Headers, ModelSource, Sep, model_of, print_table, say
 
 if TYPE_CHECKING:
     from tdce.audit import Findings
@@ -35,6 +35,7 @@ def verify(
     ] = None,
     record_only: Annotated[bool, typer.Option("--record-only", help="Check only chain, format and signature")] = False,
     model: ModelSource = None,
+    header: Headers = None,
     sep: Sep = ",",
     decimal: Decimal = ".",
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with all problems")] = False,
@@ -52,7 +53,9 @@ def verify(
         raise InputError("--artefact names the explainer that answered; --record-only checks the record without it")
     if table is not None and rows is None:
         raise InputError("--table is for replaying, which also takes the rows that were explained: --rows FILE")
-    explainer = None if artefact is None else tdce.Explainer.load(artefact, progress="silent", model=model)
+    explainer = (
+        None if artefact is None else tdce.Explainer.load(artefact, progress="silent", model=model_of(model, header))
+    )
     frame, real = (
         None if path is None or explainer is None else read_table(path, explainer.schema, Dialect(sep, decimal))
         for path in (rows, table)

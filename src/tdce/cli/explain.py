@@ -16,11 +16,13 @@ from tdce.cli.shared import (
     ArtefactPath,
     AudienceOption,
     Decimal,
+    Headers,
     Language,
     ModelSource,
     Robust,
     Sep,
     TrainingTable,
+    model_of,
     progress_mode,
     require_table,
     retrained_ensemble,
@@ -65,6 +67,7 @@ def explain(
     *,
     flags: QuestionFlags,
     model: ModelSource = None,
+    header: Headers = None,
     robust: Robust = 0,
     table: TrainingTable = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print how often the model was queried")] = False,
@@ -116,7 +119,8 @@ def explain(
     load_catalogue(language)  # an unknown one is named before the work
     progress, dialect = Progress(progress_mode()), Dialect(sep, decimal)
     whole = page or out is None  # answered at once
-    explainer = tdce.Explainer.load(artefact, progress=progress.mode if whole else "silent", model=model)
+    source_model = model_of(model, header)
+    explainer = tdce.Explainer.load(artefact, progress=progress.mode if whole else "silent", model=source_model)
     question = flags.question(explainer, robust)
     if engine == "ray":
         _check_ray(page, rows, question)
@@ -128,7 +132,7 @@ def explain(
             return
         with output_file(out, ".csv") as target:
             run = RunOptions(
-                artefact, target, question, dialect, model, workers, part_rows, recorded, resumable=out != DASH
+                artefact, target, question, dialect, source_model, workers, part_rows, recorded, resumable=out != DASH
             )
             if engine == "ray":
                 from tdce.batch import explain_parquet

@@ -13,12 +13,14 @@ from tdce.cli.shared import (
     CauseOption,
     Codes,
     Decimal,
+    Headers,
     Immutable,
     Learn,
     ModelSource,
     SeedOption,
     Sep,
     TablePath,
+    model_of,
     names_of,
     progress_mode,
     relations_of,
@@ -38,6 +40,7 @@ def fit(
         str | None, typer.Option(metavar="LABEL", help="The favourable label, or 'at least 620'")
     ] = None,
     model: ModelSource = None,
+    header: Headers = None,
     immutable: Immutable = "",
     actionable: Annotated[
         str, typer.Option(metavar="COLUMNS", help="Columns that may change although nobody seems able to: age, …")
@@ -71,7 +74,9 @@ def fit(
     given = None if schema is None else _read_schema(schema)
     with input_file(table) as source:
         frame = read_table(source, given, dialect)
-    explainer = tdce.Explainer(model=model, seed=seed, keep_rows=keep_rows, fast=fast, progress=progress_mode())
+    explainer = tdce.Explainer(
+        model=model_of(model, header), seed=seed, keep_rows=keep_rows, fast=fast, progress=progress_mode()
+    )
     frozen, opened, learned, codes = (
         names_of(text, frame.columns) for text in (immutable, actionable, learn, categorical)
     )

@@ -15,10 +15,12 @@ from tdce.cli.shared import (
     ArtefactPath,
     AudienceOption,
     Decimal,
+    Headers,
     Language,
     ModelSource,
     RowsPath,
     Sep,
+    model_of,
     progress_mode,
     say,
     summary,
@@ -39,6 +41,7 @@ def report(
     *,
     flags: QuestionFlags,
     model: ModelSource = None,
+    header: Headers = None,
     metrics: Annotated[
         bool | None, typer.Option("--metrics/--no-metrics", help="Include metrics (default: up to 1,000 rows)")
     ] = None,
@@ -60,7 +63,7 @@ def report(
         check_writable(out, (PAGE,))
     load_catalogue(language)
     dialect = Dialect(sep, decimal)
-    explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model)
+    explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model_of(model, header))
     with input_file(rows) as source:
         frame = read_table(source, explainer.schema, dialect)
         answer = explainer.ask(frame, flags.question(explainer))

@@ -9,7 +9,7 @@ import typer
 
 import tdce
 from tdce._core import require_extra
-from tdce.cli.shared import ArtefactPath, Decimal, ModelSource, Sep
+from tdce.cli.shared import ArtefactPath, Decimal, Headers, ModelSource, Sep, model_of
 
 
 def serve(
@@ -34,6 +34,7 @@ def serve(
     insecure: Annotated[bool, typer.Option("--insecure", help="Allow other machines to connect without TLS")] = False,
     log_values: Annotated[bool, typer.Option("--log-values", help="Log questions with people's values")] = False,
     model: ModelSource = None,
+    header: Headers = None,
     threads: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="Threads per answer")] = 1,
     sep: Sep = ",",
     decimal: Decimal = ".",
@@ -45,7 +46,7 @@ def serve(
     from tdce.serving import serve as run_server
 
     settings = ServerSettings(host, port, tuple(name or ()), token, tls_cert, tls_key, insecure, log_values)
-    explainer = tdce.Explainer.load(artefact, progress="silent", model=model)
+    explainer = tdce.Explainer.load(artefact, progress="silent", model=model_of(model, header))
     people = None if rows is None else read_table(rows, explainer.schema, Dialect(sep, decimal))
 
     def announce(address: str) -> None:

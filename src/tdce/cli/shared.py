@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tdce.datasets import Dialect
     from tdce.explainer import Explainer
     from tdce.methods import Question
-    from tdce.models import Ensemble
+    from tdce.models import Endpoint, Ensemble
 
 ArtefactPath = Annotated[Path, typer.Argument(metavar="NAME.tdce", help="A fitted explainer, from `tdce fit`")]
 TablePath = Annotated[
@@ -48,6 +48,13 @@ Decimal = Annotated[str, typer.Option(metavar="MARK", help="Decimal mark of CSV 
 ModelSource = Annotated[
     str | None, typer.Option("--model", metavar="MODEL", help="Your own model: FILE.onnx or http://HOST/PATH")
 ]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--header", metavar="'NAME: env:VARIABLE'",
+        help="A header for --model http://HOST/PATH, with its value from the environment; may be repeated",
+    ),
+]  # fmt: skip
 Language = Annotated[str, typer.Option(metavar="CODE", help="Language of the page: en or de, or with a region, de-CH")]
 AudienceOption = Annotated[
     Literal["applicant", "analyst"], typer.Option(help="Reader of the page; an analyst may see more")
@@ -89,6 +96,20 @@ def say(text: str, indent: str = "", stderr: bool = False) -> None:
         width = shutil.get_terminal_size().columns
         text = textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     print(text, file=file)
+
+
+def model_of(source: str | None, headers: list[str] | None) -> str | Endpoint | None:
+    """What --model and --header describe."""
+    if not headers:
+        return source
+    from tdce.models import Endpoint
+
+    if source is None or "://" not in source:
+        raise InputError("--header goes with the address of an endpoint: --model https://HOST/PATH")
+    pairs = [header.partition(":") for header in headers]
+    if not all(colon for _, colon, _ in pairs):
+        raise InputError("--header must be a name, a colon and a variable: 'Authorization: Bearer env:VARIABLE'")
+    return Endpoint(source, tuple((name.strip(), value.strip()) for name, _, value in pairs))
 
 
 def retrained_ensemble(

@@ -36,6 +36,7 @@ from tdce.explainer.fitted import Fitted
 from tdce.explainer.plans import TrainingPlans, plan_for
 from tdce.models import (
     MAX_CLASSES,
+    AdaptedModel,
     Classifier,
     Model,
     ModelAdapter,
@@ -147,7 +148,10 @@ def fit(
         "versions": {"python": platform.python_version()}
         | {name: version(name) for name in ("tdce", "torch", "numpy", "pandas")},
     }
-    scored = None if models is None else torch.from_numpy(decides.score(synthetic))
+    scored = None
+    if isinstance(decides, AdaptedModel):
+        scored = torch.from_numpy(decides.score(synthetic))
+        decides = decides.with_reference(synthetic, scored.numpy())
     return Fitted(
         encoder, label, favourable, classifier, diffusion, raw[train.numpy()], y[train], synthetic, typical, decides,
         report, noticed, scored,

@@ -1,6 +1,8 @@
 from tdce.models.adapters import ModelAdapter as ModelAdapter
 from tdce.models.adapters import ModelLike as ModelLike
 from tdce.models.classifier import Classifier as Classifier
+from tdce.models.endpoint import Endpoint as Endpoint
+from tdce.models.endpoint import hide_secrets as hide_secrets
 from tdce.models.ensemble import Ensemble as Ensemble
 from tdce.models.ensemble import Retraining as Retraining
 from tdce.models.ensemble import ensemble_of_models as ensemble_of_models

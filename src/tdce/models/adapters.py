@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from pathlib import Path
@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 from tdce._core import InputError, Name, Value, listing, plain, show
+from tdce.models.endpoint import Endpoint, hide_secrets
 
 URL = re.compile(r"https?://", re.IGNORECASE)
 SUPPORTED_MODELS = (
     "an object with predict_proba or predict, a function of data frames, a torch module, the path of an ONNX file, the "
-    "address of an endpoint, or a dictionary of such models by the names of their outputs"
+    "address of an endpoint (or an Endpoint), or a dictionary of such models by the names of their outputs"
 )
 
 
@@ -52,7 +53,7 @@ class ModelAdapter:
     """
 
     kind: str  # sklearn, xgboost, …, function, onnx, http
-    name: str  # of its class or its file, or its address
+    name: str  # of its class or its file, or its address without secrets
     scores: Callable[[pd.DataFrame], Any]
     classes: tuple[Value, ...] = ()  # if it names them
     labels: Callable[[pd.DataFrame], Any] | None = None  # the predicted classes, if `scores` gives probabilities
@@ -62,20 +63,29 @@ class ModelAdapter:
     digest: str = ""  # of its file
     versions: Mapping[str, str] = field(default_factory=dict)
     model: Any = field(default=None, repr=False)  # the user's object
+    scores_now: Callable[[pd.DataFrame], Any] | None = None  # of the user's object, if `scores` are of a copy
 
     def query_scores(self, frame: pd.DataFrame) -> Any:
         """What `scores` gives for the columns that the model requires."""
-        try:
-            return self.scores(self._select(frame))
-        except InputError:
-            raise
-        except Exception as error:
-            raise InputError(f"the model {self.name} fails: {type(error).__name__}: {error}; it gets data frames with "
-                             "the columns and dtypes of the table given to fit") from error  # fmt: skip
+        return self._query(self.scores, frame)
 
     def query_labels(self, frame: pd.DataFrame) -> Any:
         """(n,) the classes that the model itself chooses; None if it only gives scores."""
-        return None if self.labels is None else self.labels(self._select(frame))
+        return None if self.labels is None else self._query(self.labels, frame)
+
+    def as_it_is_now(self) -> ModelAdapter:
+        """The same model, where `scores` are of a copy that does not follow its changes."""
+        return self if self.scores_now is None else replace(self, scores=self.scores_now)
+
+    def _query(self, ask: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Any:
+        try:
+            return ask(self._select(frame))
+        except InputError:
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {show(error, 300, str)}"
+            raise InputError(f"the model {self.name} fails: {what}; it gets data frames with the columns and dtypes of "
+                             "the table given to fit") from error  # fmt: skip
 
     def _select(self, frame: pd.DataFrame) -> pd.DataFrame:
         return frame if self.columns is None else frame[list(self.columns)]
@@ -87,6 +97,8 @@ def adapt(model: Any) -> ModelAdapter:
         return model
     if isinstance(model, str | PathLike):
         return _from_text(str(model))
+    if isinstance(model, Endpoint):
+        return ModelAdapter("http", model.name, model, model=model)
     if isinstance(model, type):
         raise InputError(f"model is the class {model.__name__}; give a trained object of it")
     package = type(model).__module__.partition(".")[0]
@@ -113,16 +125,13 @@ def _not_on_frames(frame: pd.DataFrame) -> Any:
 
 def _from_text(where: str) -> ModelAdapter:
     if URL.match(where):
-        from tdce.models.endpoint import Endpoint
-
-        endpoint = Endpoint(where)
-        return ModelAdapter("http", where, endpoint, model=endpoint)
+        return adapt(Endpoint(where))
     path = Path(where)
     if path.suffix.lower() != ".onnx":
-        raise InputError(f"model {where!r} is neither an ONNX file (.onnx) nor an address (http://…); pass other "
-                         "models as Python objects: Explainer(model=…)")  # fmt: skip
+        raise InputError(f"model {hide_secrets(where)!r} is neither an ONNX file (.onnx) nor an address (http://…); "
+                         "pass other models as Python objects: Explainer(model=…)")  # fmt: skip
     if not path.is_file():
-        raise InputError(f"there is no model file {where}")
+        raise InputError(f"there is no model file {hide_secrets(where)}")
     from tdce.models.onnx import OnnxModel
 
     model = OnnxModel(path)

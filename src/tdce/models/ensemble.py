@@ -138,4 +138,4 @@ def _with_model(explained: AdaptedModel, encoder: Encoder, model: ModelAdapter) 
     if model.classes != explained.models[0].classes:
         raise InputError(f"the model {model.name} has other classes ({', '.join(map(str, model.classes))}) than the "
                          f"explained model ({', '.join(map(str, explained.models[0].classes))})")  # fmt: skip
-    return replace(explained, models=(model,))
+    return replace(explained, models=(model,), reference=None)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,8 @@ from tdce.models.readers import OutputReader
 
 NETWORK_BATCH_ROWS = 1024
 FRAME_BATCH_ROWS = 65_536  # rows of a data frame that a user's model gets at once
+REFERENCE_ROWS = 32  # synthetic rows on which a model is asked again whether it has changed
+CHANGE_TOLERANCE = 1e-4  # of a probability, or of a number's standard deviation: float32 on another processor
 
 Classify = Callable[[Tensor], Tensor]
 """Encoded rows (n, width) -> logits (n, classes), differentiable."""
@@ -71,6 +73,13 @@ class NetworkModel:
         return lambda x: double(x.double())
 
 
+class Reference(NamedTuple):
+    """Synthetic rows, and what a model said of them in `fit`."""
+
+    raw: Floats  # (n, features)
+    scores: Floats  # (n, columns)
+
+
 @dataclass(frozen=True, eq=False)
 class AdaptedModel:
     """Models that the user brings, one for each output. They get data frames like those that they were trained on."""
@@ -78,6 +87,7 @@ class AdaptedModel:
     models: tuple[ModelAdapter, ...]
     readers: tuple[OutputReader, ...]
     frames: FrameBuilder
+    reference: Reference | None = None  # what it said in `fit`
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -91,6 +101,31 @@ class AdaptedModel:
     def score_frame(self, frame: pd.DataFrame) -> Floats:
         """(n, columns) the scores of a data frame's rows."""
         return np.column_stack([read(model, frame) for model, read in zip(self.models, self.readers, strict=True)])
+
+    def with_reference(self, synthetic: Floats, scores: Floats) -> AdaptedModel:
+        """The model with what it said of synthetic rows, from the lowest score to the highest."""
+        order = np.argsort(scores[:, 0], kind="stable")
+        at = order[np.linspace(0, len(order) - 1, min(REFERENCE_ROWS, len(order))).astype(np.int64)]
+        return replace(self, reference=Reference(synthetic[at], scores[at]))
+
+    def check_unchanged(self) -> None:
+        """Raise an error if the model no longer says what it said in `fit`."""
+        if self.reference is None:
+            return
+        now = replace(self, models=tuple(each.as_it_is_now() for each in self.models)).score(self.reference.raw)
+        if difference := self.differs(self.reference.scores, now):
+            name = ", ".join(each.name for each in self.models)
+            raise InputError(f"the model {name} has changed since fit: of the same row it {difference}; fit again with "
+                             "the model as it is now, or give the model as it was then")  # fmt: skip
+
+    def differs(self, then: Floats, now: Floats) -> str:
+        """`said [0.2, 0.8] then and says [0.6, 0.4] now`, of the row that differs most; empty if none does."""
+        spread = np.concatenate([np.full(output.columns, output.spread) for output in self.outputs])
+        off = (np.abs(now - then) / spread).max(axis=1, initial=0.0)
+        if len(off) == 0 or off.max() <= CHANGE_TOLERANCE:
+            return ""
+        row = int(off.argmax())
+        return f"said {np.round(then[row], 6).tolist()} then and says {np.round(now[row], 6).tolist()} now"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ from torch import Tensor
 from tdce._core import Floats, Positions, unique_rows
 from tdce.models.ensemble import Ensemble
 from tdce.models.goals import Goals
-from tdce.models.model import Model
+from tdce.models.model import AdaptedModel, Model
+
+CHECK_ROWS = 1_000_000  # queried rows after which a user's model is asked again whether it has changed
 
 Measured = TypeVar("Measured")
 
@@ -46,6 +48,7 @@ class Oracle:
         self._reserved = 0  # of the budget, for decisions on what is returned
         self.exhausted = False  # whether a row was not queried because the budget was used up
         self._spent = 0
+        self._unchecked: float = inf  # rows queried since the model was last checked
         self._paid: set[Hashable] = set()
 
     @property
@@ -60,7 +63,7 @@ class Oracle:
     def without_ensemble(self) -> Oracle:
         """The same model alone; its queries are counted here, too."""
         alone = Oracle(self.model, self.budget)
-        alone.usage = self.usage
+        alone.usage, alone._unchecked = self.usage, self._unchecked
         return alone
 
     def __call__(self, raw: Floats, goals: Goals, turn: Positions | None = None) -> Decision:
@@ -84,10 +87,19 @@ class Oracle:
     def score(self, raw: Floats) -> Tensor:
         """(n, columns) the model's scores."""
         first, place = unique_rows(raw)
+        self._check_model(len(first))
         self.usage.calls += 1
         self.usage.rows += len(first)
         self._spent += len(first)
         return torch.from_numpy(self.model.score(raw[first]))[place]
+
+    def _check_model(self, rows: int) -> None:
+        """Check before the first query, and every so many rows, that a user's model is still the one that was fitted.
+        These queries are not counted: no answer may depend on them."""
+        if isinstance(self.model, AdaptedModel) and rows and self._unchecked >= CHECK_ROWS:
+            self.model.check_unchanged()
+            self._unchecked = 0
+        self._unchecked += rows
 
     def charge(self, what: Hashable, rows: int, measure: Callable[[], Measured]) -> Measured:
         """Measure something that is remembered, and charge `rows` for it: every question pays the same price, whether

@@ -27,11 +27,12 @@ from tdce._core import (
     listing,
 )
 from tdce.models.adapters import ModelAdapter
+from tdce.models.endpoint import hide_secrets
 from tdce.models.frames import FrameBuilder
 from tdce.models.model import AdaptedModel, MissingModel, Model
 from tdce.models.output_goals import Range
 from tdce.models.outputs import Output
-from tdce.models.probing import rebuild, score_tolerance
+from tdce.models.probing import rebuild
 from tdce.models.readers import Form, OutputReader
 from tdce.schema import Encoder
 
@@ -116,13 +117,20 @@ def missing_model_from_json(entry: Mapping[str, Any], outputs: tuple[Output, ...
         if len(entry[name]) != size:
             raise InputError(f"its model has {len(entry[name])} {name}, not {size}")
     FrameBuilder.from_json(encoder.schema.features, entry["dtypes"])
+    entry = {**entry, "models": [{**each, "name": _shown_name(each)} for each in entry["models"]]}
     names = ", ".join(f"{each['name']} ({each['kind']})" for each in entry["models"])
     return MissingModel(
         outputs,
         f"this explainer was made for the model {names}, which the file does not contain: pass it with "
         "Explainer.load(path, model=…) or --model FILE.onnx",
-        dict(entry),
+        entry,
     )
+
+
+def _shown_name(model: Mapping[str, Any]) -> str:
+    """An address without its query: earlier versions stored all of it."""
+    name: str = model["name"]
+    return hide_secrets(name) if model["kind"] == "http" else name
 
 
 def reattach(
@@ -140,14 +148,10 @@ def reattach(
         for output, entry in zip(known.outputs, known.entry["readings"], strict=True)
     ]
     model = rebuild(models, encoder, readers, known.entry["dtypes"])
-    after, before = model.score(synthetic[:COMPARED_ROWS]), scored[:COMPARED_ROWS].numpy()
-    off = np.flatnonzero((np.abs(after - before) > score_tolerance(model)).any(axis=1))
-    if len(off):
-        raise InputError(
-            f"the explainer was made for another model: this one gives {after[off[0]].tolist()} where the other gave "
-            f"{before[off[0]].tolist()}; fit again with this model"
-        )
-    return model
+    if difference := model.differs(scored[:COMPARED_ROWS].numpy(), model.score(synthetic[:COMPARED_ROWS])):
+        raise InputError("the explainer was made for another model, or this one has changed: of the same row the model "
+                         f"{difference}; fit again with this model")  # fmt: skip
+    return model.with_reference(synthetic, scored.numpy())
 
 
 def favourable_to_json(wanted: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -79,13 +80,17 @@ def _on_encoded_rows(model: ModelAdapter, encoder: Encoder) -> ModelAdapter:
     """A torch module gets encoded rows; every other model stays as it is."""
     if not isinstance(model.model, nn.Module):
         return model
-    network = NetworkModel(model.model.eval(), encoder.embed, ())
+    module = model.model.eval()
+    network = NetworkModel(module, encoder.embed, ())  # asks a copy of the module
 
-    def scores(frame: pd.DataFrame) -> Any:
+    def scores(frame: pd.DataFrame, network: NetworkModel = network) -> Any:
         logits = network.logits(encoder.read(frame))
         return logits.softmax(dim=1).numpy() if logits.dim() == 2 and logits.shape[1] > 1 else logits.numpy()
 
-    return replace(model, scores=scores)
+    def scores_now(frame: pd.DataFrame) -> Any:
+        return scores(frame, NetworkModel(copy.deepcopy(module).eval(), encoder.embed, ()))
+
+    return replace(model, scores=scores, scores_now=scores_now)
 
 
 def _check_pure(model: AdaptedModel, frame: pd.DataFrame, score: Floats) -> None:

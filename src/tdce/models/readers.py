@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from torch import Tensor
 
-from tdce._core import Floats, InputError, Positions, Value, listing, plain, show, sort_values
+from tdce._core import Floats, InputError, Positions, Value, is_number, is_value, listing, plain, show, sort_values
 from tdce.models.adapters import ModelAdapter
 from tdce.models.outputs import NUMBER_GROUPS, Output
 
@@ -31,27 +34,32 @@ class OutputReader:
         score = self._score(model, model.query_scores(frame), len(frame))
         if not self.output.decides:
             return score
-        return np.column_stack([score, self._one_hot(model, np.asarray(model.query_labels(frame)).reshape(len(frame)))])
+        return np.column_stack([score, self._one_hot(model, model.query_labels(frame), len(frame))])
 
     def _score(self, model: ModelAdapter, answer: Any, rows: int) -> Floats:
         if self.form == "labels":
-            p = self._one_hot(model, np.asarray(answer, dtype=object).reshape(-1))
-            return _check_scores(model, np.where(p > 0, 1 - OTHER_CLASS_P, OTHER_CLASS_P), rows)
-        values = _check_scores(model, answer, rows)
+            p: Floats = np.where(self._one_hot(model, answer, rows) > 0, 1 - OTHER_CLASS_P, OTHER_CLASS_P)
+            return p
+        values = _numbers(model, answer, rows)
         if self.form == "number":
-            return values.reshape(rows, 1)
+            return _single(model, values).reshape(rows, 1)
         if self.form == "second":
-            values = np.column_stack([1 - values.reshape(rows), values.reshape(rows)])
+            second = _single(model, values)
+            values = np.column_stack([1 - second, second])
+        elif values.shape != (rows, len(self.model_classes)):
+            raise InputError(f"the model {model.name} returns an array of shape {values.shape} for {rows} rows; it "
+                             f"must return {len(self.model_classes)} probabilities for each, as in fit")  # fmt: skip
+        else:
+            _check_probabilities(model, values)
         return values.clip(OTHER_CLASS_P**2, 1.0)
 
-    def _one_hot(self, model: ModelAdapter, labels: Any) -> Floats:
+    def _one_hot(self, model: ModelAdapter, answer: Any, rows: int) -> Floats:
         known = {value: i for i, value in enumerate(self.model_classes)}
-        try:
-            at = [known[plain(label)] for label in labels.tolist()]
-        except (KeyError, TypeError):
-            unknown = next(label for label in labels.tolist() if plain(label) not in known)
-            raise InputError(f"the model {model.name} returns {show(unknown)}, which is not one of the classes: "
-                             f"{listing(self.model_classes)}") from None  # fmt: skip
+        labels = [_plain(label) for label in _single(model, _array(model, answer, rows, object)).tolist()]
+        at = [known.get(label, -1) if isinstance(label, str | bool | int | float) else -1 for label in labels]
+        if -1 in at:
+            raise InputError(f"the model {model.name} returns {show(labels[at.index(-1)])}, which is not one of the "
+                             f"classes: {listing(self.model_classes)}")  # fmt: skip
         return np.eye(len(self.output.classes))[at]
 
 
@@ -63,7 +71,7 @@ def detect_reader(
 ) -> tuple[OutputReader, Floats]:
     """The reader for a model, and the model's scores of the table."""
     answer = model.query_scores(frame)
-    form, model_classes = _detect_form(model, answer, classes)
+    form, model_classes = _detect_form(model, _array(model, answer, len(frame)), classes)
     reader = OutputReader(Output(name, _label_classes(model_classes, classes)), form, model_classes)
     score = reader._score(model, answer, len(frame))
     if form == "number":
@@ -71,7 +79,7 @@ def detect_reader(
     labels = model.query_labels(frame)
     if labels is None:
         return reader, score
-    chosen = reader._one_hot(model, np.asarray(labels, dtype=object).reshape(-1))
+    chosen = reader._one_hot(model, labels, len(frame))
     top = np.sort(score, axis=1)
     clear = (top[:, -1] - top[:, -2]) > 1e-6
     if (score.argmax(axis=1) == chosen.argmax(axis=1))[clear].all():
@@ -101,9 +109,8 @@ def find_impurity(score: Callable[[pd.DataFrame], Floats], frame: pd.DataFrame, 
     return ""
 
 
-def _detect_form(model: ModelAdapter, answer: Any, classes: tuple[Value, ...]) -> tuple[Form, tuple[Value, ...]]:
+def _detect_form(model: ModelAdapter, values: Any, classes: tuple[Value, ...]) -> tuple[Form, tuple[Value, ...]]:
     """What a model returns, and its classes."""
-    values = np.asarray(answer)
     if model.number:
         return "number", ()
     if values.ndim == 2 and values.shape[1] > 1:
@@ -114,13 +121,15 @@ def _detect_form(model: ModelAdapter, answer: Any, classes: tuple[Value, ...]) -
                 f"{len(named)} classes{f' ({listing(named)})' if named else ''}; the numbers must be the classes' "
                 "probabilities: name a label column with these classes, in their order"
             )
-        sums = np.asarray(values, dtype=np.float64).sum(axis=1)
-        if (np.asarray(values, dtype=np.float64) < 0).any() or (np.abs(sums - 1) > SUM_TOLERANCE).any():
-            raise InputError(f"the model {model.name} returns {values.shape[1]} numbers for each row that are not "
-                             f"probabilities: {show(values[0].tolist())}")  # fmt: skip
+        _check_probabilities(model, _numbers(model, values, len(values)))
         return "probabilities", named
-    labels = [plain(v) for v in values.reshape(-1).tolist()]
-    if model.classes or any(isinstance(v, str | bool) for v in labels) or (classes and set(labels) <= set(classes)):
+    labels = [_plain(v) for v in values.reshape(-1).tolist()]
+    odd = [label for label in labels if not isinstance(label, str | bool | int | float)]
+    words = any(isinstance(v, str | bool) for v in labels)
+    odd += [label for label in labels if words and not is_value(label)]  # NaN among words
+    if odd:
+        raise InputError(f"the model {model.name} returns {show(odd[0])} for a row; it must return a number or a label")
+    if model.classes or words or (classes and set(labels) <= set(classes)):
         all_classes = classes if set(labels) <= set(classes) else sort_values({*labels, *classes})
         return "labels", model.classes or all_classes
     chances = all(isinstance(v, int | float) and 0 <= v <= 1 for v in labels)
@@ -151,14 +160,70 @@ def _border(score: Floats, chosen: Floats) -> float:
     return float(np.clip((p[second].min() + p[~second].max()) / 2, 1e-6, 1 - 1e-6))
 
 
-def _check_scores(model: ModelAdapter, answer: Any, rows: int) -> Floats:
+def _check_probabilities(model: ModelAdapter, values: Floats) -> None:
+    off = (values < -SUM_TOLERANCE).any(axis=1) | (np.abs(values.sum(axis=1) - 1) > SUM_TOLERANCE)
+    if off.any():
+        raise InputError(f"the model {model.name} returns {values.shape[1]} numbers for each row that are not "
+                         f"probabilities: {show(values[off.argmax()].tolist())}")  # fmt: skip
+
+
+def _numbers(model: ModelAdapter, answer: Any, rows: int) -> Floats:
+    """(rows,) or (rows, k) finite numbers."""
+    values = _array(model, answer, rows)
+    cells = values.reshape(-1).tolist() if values.dtype.kind == "O" else []
+    odd = next((cell for cell in cells if not (cell is None or isinstance(cell, bool) or is_number(cell))), None)
+    if values.dtype.kind not in "biufO" or odd is not None:
+        raise InputError(f"the model {model.name} returns {show(answer if odd is None else odd)}; it must return "
+                         "numbers")  # fmt: skip
     try:
-        values = np.asarray(answer, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"the model {model.name} returns {show(answer)}; it must return numbers") from None
-    if len(values) != rows or values.ndim > 2:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):  # a whole number of 400 digits
+        raise InputError(f"the model {model.name} returns a number that is too large: {show(answer)}") from None
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        row = int(finite.reshape(rows, -1).all(axis=1).argmin())
+        raise InputError(f"the model {model.name} returns {numbers[row]} for a row, which is not finite")
+    return numbers
+
+
+def _single(model: ModelAdapter, values: NDArray[Any]) -> NDArray[Any]:
+    """(rows,) what may also be a single column."""
+    if values.size != len(values):
+        raise InputError(f"the model {model.name} returns an array of shape {values.shape} for {len(values)} rows; it "
+                         "must return one value for each row, as in fit")  # fmt: skip
+    return values.reshape(len(values))
+
+
+def _array(model: ModelAdapter, answer: Any, rows: int, dtype: Any = None) -> NDArray[Any]:
+    """(rows,) or (rows, k) what a model returned, with one entry or line for each row."""
+    if answer is None:
+        raise InputError(f"the model {model.name} returns None; it must return a score for each of the {rows} rows")
+    if isinstance(answer, Tensor):
+        answer = answer.detach().cpu()
+        answer = (answer.double() if answer.dtype.is_floating_point else answer).numpy()
+    try:
+        values = np.asarray(answer)
+        values = values if dtype is None or values.ndim > 1 else np.asarray(answer, dtype=dtype)
+    except Exception as error:  # ragged lists; tensors in lists, and other objects of the user's
+        raise InputError(f"the model {model.name} returns {_ragged(answer) or show(answer)}, which is no array "
+                         f"({type(error).__name__}); it must return one score, or one list of probabilities, for each "
+                         "row") from None  # fmt: skip
+    if values.ndim not in (1, 2) or len(values) != rows or (rows and values.size == 0):
         raise InputError(f"the model {model.name} returns an array of shape {values.shape} for {rows} rows")
-    if not np.isfinite(values).all():
-        row = int(np.isfinite(values).reshape(rows, -1).all(axis=1).argmin())
-        raise InputError(f"the model {model.name} returns {values[row]} for a row, which is not finite")
     return values
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as a plain value; a decimal number is a float."""
+    if isinstance(cell, Decimal):
+        return np.nan if cell.is_nan() else float(cell)
+    return plain(cell)
+
+
+def _ragged(answer: Any) -> str:
+    """How many values two rows have, if that differs."""
+    if not isinstance(answer, list | tuple):
+        return ""
+    sizes = [len(each) if isinstance(each, list | tuple | np.ndarray) else 1 for each in answer]
+    other = next((size for size in sizes if size != sizes[0]), None)
+    return "" if other is None else f"{sizes[0]} values for one row and {other} for another"
