@@ -70,7 +70,10 @@ def parquet_types(out: Path, frame: pd.DataFrame, known: dict[Any, pa.DataType])
             if frame[name].dtype == object and name in known:
                 field = field.with_type(known[name])
             if pa.types.is_dictionary(field.type):  # its blocks may have different numbers of categories
-                field = field.with_type(pa.dictionary(pa.int32(), field.type.value_type, field.type.ordered))
+                kind = field.type.value_type
+                if pa.types.is_null(kind):  # no cell has a value
+                    kind = known[name].value_type if pa.types.is_dictionary(known.get(name)) else pa.string()
+                field = field.with_type(pa.dictionary(pa.int32(), kind, field.type.ordered))
             types = types.set(i, field)
         return types
     except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # text and numbers in one column, say

@@ -222,7 +222,7 @@ class ChunkedTable:
 
 
 def _parquet_frames(source: SourceFile) -> Iterator[pd.DataFrame]:
-    with source.open() as content, pq.ParquetFile(content) as file:
+    with source.open() as content, pq.ParquetFile(content, pre_buffer=False) as file:  # else all of it is in memory
         for batch in file.iter_batches(CHUNKS_PER_READ * CHUNK_ROWS):
             frame = arrow_to_frame(pa.Table.from_batches([batch]))
             yield frame.reset_index(drop=True) if isinstance(frame.index, pd.RangeIndex) else frame

@@ -93,7 +93,7 @@ def _read_parquet(source: SourceFile) -> pd.DataFrame:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any error in reading a file into one line with the file's name."""
+    """Turn any error in reading a file into one message with the file's name."""
     kind = suffix_of(path, READABLE).lstrip(".")
     try:
         yield
