@@ -387,7 +387,7 @@ def test_another_question_starts_over_and_says_so(folder):
     run("explain", "a.tdce", "rows.csv", "--out", "other.csv", cwd=folder, first=killed_at(12))
     code, _, said = run("explain", "a.tdce", "rows.csv", "--seed", 1, "--out", "other.csv", cwd=folder)
     assert code == 0
-    assert "belongs to a run with different options: starting over" in said
+    assert "belongs to a run with different seed: starting over" in said
     explained(folder, "rows.csv", "--seed", 1, "--out", "other-whole.csv")
     rows = pd.read_csv(folder / "other.csv", dtype=str)
     pd.testing.assert_frame_equal(rows, pd.read_csv(folder / "other-whole.csv", dtype=str))
@@ -599,7 +599,8 @@ assert tdce.batch.explain_table and tdce.batch.spark.explain and tdce.batch.ray.
 with ignore_sigint():
     checkpoint = Checkpoint(ShardFormat(Path("out.csv"), Dialect(), False, None, None), {})
 checkpoint.add(tdce.batch.BlockRecord(0, 3, 1, {"valid": 1}, 1, 1), b"a\\n1")
-checkpoint.finish()
+checkpoint.write_output()
+checkpoint.remove()
 """
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

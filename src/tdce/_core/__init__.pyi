@@ -66,12 +66,15 @@ from tdce._core.values import Floats as Floats
 from tdce._core.values import Name as Name
 from tdce._core.values import Positions as Positions
 from tdce._core.values import Value as Value
+from tdce._core.values import as_decimal as as_decimal
+from tdce._core.values import as_decimals as as_decimals
 from tdce._core.values import as_numbers as as_numbers
 from tdce._core.values import check_finite as check_finite
 from tdce._core.values import check_table as check_table
 from tdce._core.values import first_row as first_row
 from tdce._core.values import holds_numbers as holds_numbers
 from tdce._core.values import is_number as is_number
+from tdce._core.values import is_plain_number as is_plain_number
 from tdce._core.values import is_value as is_value
 from tdce._core.values import normalise_column as normalise_column
 from tdce._core.values import plain as plain

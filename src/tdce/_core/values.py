@@ -75,6 +75,25 @@ def as_numbers(series: pd.Series[Any]) -> Floats:
     return series.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
+def as_decimals(series: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of objects with its numbers as decimals; other dtypes hold numbers of one kind anyway."""
+    if not pd.api.types.is_object_dtype(series.dtype):
+        return series
+    return pd.Series([as_decimal(cell) for cell in series], series.index, dtype=object, name=series.name)
+
+
+def as_decimal(cell: Any) -> Any:
+    """A number or a flag as a decimal, by its shortest text; any other cell as it is."""
+    if isinstance(cell, bool | np.bool_):
+        return Decimal(int(cell))
+    return Decimal(str(plain(cell))) if is_plain_number(cell) else cell
+
+
+def is_plain_number(cell: Any) -> bool:
+    """Whether a cell is a number other than a decimal, and not missing."""
+    return is_number(cell) and not isinstance(cell, Decimal) and cell == cell
+
+
 def check_finite(series: pd.Series[Any], values: Floats, most: float = np.inf) -> None:
     """Check that no cell of a numeric column is infinite, or beyond `most`."""
     wrong = np.isinf(values) | (np.abs(values) > most)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from tdce.datasets import arrow_to_frame
+from tdce.datasets import arrow_to_frame, with_decimals
 from tdce.explainer import ANSWER_COLUMNS, Answer, Explainer, unused_name
 from tdce.methods import Question
 from tdce.models import Endpoint, Ensemble
@@ -30,7 +30,7 @@ def block_frame(rows: pa.Table) -> pd.DataFrame:
 
 def answer_to_arrow(answer: Answer, rows: pa.Schema) -> pa.Table:
     """An answer as Arrow, in the types of its rows, without the column `row`."""
-    frame = answer.to_frame()
+    frame = with_decimals(answer.to_frame(), {field.name: field.type for field in rows})
     kept = [name for i, name in enumerate(frame.columns) if i != len(frame.columns) - len(ANSWER_COLUMNS)]
     return pa.Table.from_pandas(frame[kept], schema=answer_schema(rows), preserve_index=False)
 

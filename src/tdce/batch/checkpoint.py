@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from hashlib import sha256
+from hashlib import pbkdf2_hmac, sha256
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from tdce._core import InputError
+from tdce._core import InputError, show
 from tdce.batch.shards import ShardFormat
 from tdce.datasets import lock_file, make_folder, sync_folder, whole_file, write_error, write_whole
 
 FOLDER_SUFFIX = ".tdce-part"  # after the name of the output
 SETTINGS_FILE, FINISHED_FILE, LOCK_FILE = "about.json", "finished.jsonl", "lock"
+SALT_BYTES, KEY_ROUNDS = 16, 200_000  # of the secret's digest
 MARKER_FILE = "_tdce.json"  # in a folder of parts: a run has written it, and another may replace it
 
 
@@ -30,42 +33,43 @@ class BlockRecord(NamedTuple):
     counts: dict[str, int]  # lines by status
     model_calls: int
     model_rows: int  # rows the model was queried for
-    evidence_size: int = 0  # bytes of its shard of the evidence
-    digest: str = ""  # of both shards
+    digest: str = ""  # of its shard
+    evidence_digest: str = ""  # of its shard of the evidence; empty: there is none
 
 
 class Checkpoint:
     """`OUT.tdce-part/`: the settings of the run, one shard per finished block, and a line about each of them. A block
     counts if its line is there and its shard has the digest in it: a shard may reach the disk later than its line."""
 
-    def __init__(self, shards: ShardFormat, settings: Mapping[str, Any]) -> None:
+    def __init__(self, shards: ShardFormat, settings: Mapping[str, Any], secret: bytes | None = None) -> None:
         self.out, self.shards = shards.out, shards
-        self.folder = shards.out.with_name(shards.out.name + FOLDER_SUFFIX)
+        self.folder = checkpoint_folder(shards.out)
         self.done: dict[int, BlockRecord] = {}
+        self.kept: dict[int, BlockRecord] = {}  # those of them that a power cut cannot take away
         self.message = ""  # why the blocks of an earlier run are not used; empty: they are
+        check_checkpoint(self.out)
         new = not self.folder.exists()
         make_folder(self.folder)
-        self._lock = open(self.folder / LOCK_FILE, "w")  # noqa: SIM115  # held as long as the run lives
-        try:
-            lock_file(self._lock, wait=False)
-        except BlockingIOError:
-            raise InputError(f"{self.out} is being written by another run; wait for it, or name another file") from None
-        except OSError:  # a system without locks
-            pass
+        self._lock = self._take_lock()
         try:
             if not new:
-                self._resume(dict(settings))
+                self._resume(settings, secret)
             if not (self.folder / SETTINGS_FILE).exists():
-                _store(self.folder / SETTINGS_FILE, json.dumps(dict(settings), indent=1).encode())
+                whole = {**settings, "secret": _keyed_digest(secret, os.urandom(SALT_BYTES))}
+                _store(self.folder / SETTINGS_FILE, json.dumps(whole, indent=1).encode())
             self._finished = open(self.folder / FINISHED_FILE, "ab")  # noqa: SIM115
+            self.sync(*self.done.values())
+            sync_folder(self.folder.parent)
         except OSError as error:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            self._lock.close()
+            if not self.done:
+                shutil.rmtree(self.folder, ignore_errors=True)
             raise write_error(self.out, error) from None
 
     def add(self, entry: BlockRecord, content: bytes, evidence: bytes = b"") -> None:
-        """Keep a finished block, and its shard of the evidence if there is one. It survives the end of this process,
+        """Add a finished block, and its shard of the evidence if there is one. It survives the end of this process,
         and after `sync` also a power cut."""
-        entry = entry._replace(digest=sha256(content + evidence).hexdigest())
+        entry = entry._replace(digest=_digest(content), evidence_digest=_digest(evidence) if evidence else "")
         try:
             if evidence:
                 self.evidence_path(entry.block).write_bytes(evidence)
@@ -76,17 +80,19 @@ class Checkpoint:
             raise write_error(self.out, error) from None
         self.done[entry.block] = entry
 
-    def sync(self, entry: BlockRecord) -> None:
-        """Wait until a block that was added has reached the disk."""
+    def sync(self, *entries: BlockRecord) -> None:
+        """Wait until blocks that were added have reached the disk; from then on they are kept."""
         try:
-            for path in (self.shard_path(entry.block), self.evidence_path(entry.block))[
-                : 1 + (entry.evidence_size > 0)
-            ]:
-                with open(path, "rb") as file:
-                    os.fsync(file.fileno())
+            for entry in entries:
+                evidence = [self.evidence_path(entry.block)] if entry.evidence_digest else []
+                for path in (self.shard_path(entry.block), *evidence):
+                    with open(path, "rb") as file:
+                        os.fsync(file.fileno())
+            sync_folder(self.folder)
             os.fsync(self._finished.fileno())
         except OSError as error:
             raise write_error(self.out, error) from None
+        self.kept |= {entry.block: entry for entry in entries}
 
     def shard_path(self, block: int) -> Path:
         return self.folder / f"block-{block:08d}"
@@ -94,18 +100,26 @@ class Checkpoint:
     def evidence_path(self, block: int) -> Path:
         return self.folder / f"record-{block:08d}"
 
-    def evidence_paths(self) -> list[Path]:
-        """The shards of the evidence, in the order of the blocks."""
-        return [self.evidence_path(number) for number in sorted(self.done)]
+    def read_shards(self) -> Iterator[bytes]:
+        """The shards in the order of the blocks, each checked."""
+        for number, entry in sorted(self.done.items()):
+            yield self._read(self.shard_path(number), entry.digest)
 
-    def finish(self) -> None:
-        """Join the shards under the output's name, and remove the checkpoint."""
-        paths = [self.shard_path(number) for number in sorted(self.done)]
+    def read_evidence(self) -> Iterator[bytes]:
+        """The same of the shards of the evidence."""
+        for number, entry in sorted(self.done.items()):
+            yield self._read(self.evidence_path(number), entry.evidence_digest)
+
+    def write_output(self) -> None:
+        """Join the shards under the output's name."""
         if self.shards.blocks is None:
             with whole_file(self.out) as file:
-                self.shards.join(paths, file)
+                self.shards.join(self.read_shards(), file)
         else:
-            self._write_parts(paths, self.shards.blocks)
+            self._write_parts(self.shards.blocks)
+
+    def remove(self) -> None:
+        """Remove the checkpoint, once its output is there."""
         self.close()
         shutil.rmtree(self.folder)
 
@@ -128,15 +142,31 @@ class Checkpoint:
             sum(e.model_calls for e in entries), sum(e.model_rows for e in entries),
         )  # fmt: skip
 
-    def _write_parts(self, paths: list[Path], blocks: int) -> None:
+    def _take_lock(self) -> IO[str]:
+        """The lock of the folder, which is held as long as the run lives."""
+        try:
+            lock = open(self.folder / LOCK_FILE, "w")  # noqa: SIM115
+        except OSError as error:
+            raise write_error(self.folder / LOCK_FILE, error) from None
+        try:
+            lock_file(lock, wait=False)
+        except BlockingIOError:
+            lock.close()
+            raise InputError(f"{self.out} is being written by another run; wait for it, or name another file") from None
+        except OSError:  # a system without locks
+            pass
+        return lock
+
+    def _write_parts(self, blocks: int) -> None:
         """The output as a folder of parts, with this many blocks each."""
         new, old = self.folder / "whole", self.folder / "old"
         for path in (new, old):
             shutil.rmtree(path, ignore_errors=True)
         make_folder(new)
-        for i in range(0, len(paths), blocks):
-            with whole_file(new / f"part-{i // blocks:05d}{self.shards.suffix}") as file:
-                self.shards.join(paths[i : i + blocks], file)
+        shards = self.read_shards()
+        for part in range(-(-len(self.done) // blocks)):
+            with whole_file(new / f"part-{part:05d}{self.shards.suffix}") as file:
+                self.shards.join(islice(shards, blocks), file)
         total = self.total()
         marker = {"rows": total.rows, "lines": sum(total.counts.values()), "counts": total.counts}
         write_whole(new / MARKER_FILE, (json.dumps(marker, indent=1) + "\n").encode())
@@ -145,19 +175,21 @@ class Checkpoint:
         os.replace(new, self.out)
         sync_folder(self.out.parent)
 
-    def _resume(self, settings: dict[str, Any]) -> None:
+    def _resume(self, settings: Mapping[str, Any], secret: bytes | None) -> None:
         """Take over what an earlier run has finished, if its settings were the same; else remove it."""
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):  # not as it was written
             before = json.loads((self.folder / SETTINGS_FILE).read_bytes())
-            now = json.loads(json.dumps(settings))
+            salt = bytes.fromhex((before["secret"] or {"salt": ""})["salt"])
+            now = json.loads(json.dumps({**settings, "secret": _keyed_digest(secret, salt)}))
             different = sorted(key for key in {*now, *before} if now.get(key) != before.get(key))
             if not different:
                 self._read_finished()
                 return
-            self.message = f"{self.folder} belongs to a run with different {', '.join(different)}: starting over"
+            names = ", ".join(key.removeprefix("question.") for key in different)
+            self.message = f"{self.folder} belongs to a run with different {names}: starting over"
         for path in self.folder.iterdir():
             if path.name != LOCK_FILE:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
     def _read_finished(self) -> None:
         """Fill `done` with the blocks whose line and shards are intact."""
@@ -168,16 +200,56 @@ class Checkpoint:
         for line in lines:
             with suppress(ValueError, TypeError, OSError):  # not as it was written: its block is answered again
                 entry = BlockRecord(*json.loads(line))
-                if sha256(self._read_shards(entry)).hexdigest() == entry.digest:
-                    self.done[entry.block] = entry
+                self._read(self.shard_path(entry.block), entry.digest)
+                if entry.evidence_digest:
+                    self._read(self.evidence_path(entry.block), entry.evidence_digest)
+                self.done[entry.block] = entry
         intact = b"".join(json.dumps(entry).encode() + b"\n" for entry in self.done.values())
         if intact != content:
             _store(self.folder / FINISHED_FILE, intact)
 
-    def _read_shards(self, entry: BlockRecord) -> bytes:
-        """The content of both shards of a block, one after the other."""
-        evidence = self.evidence_path(entry.block).read_bytes() if entry.evidence_size else b""
-        return self.shard_path(entry.block).read_bytes() + evidence
+    def _read(self, path: Path, digest: str) -> bytes:
+        """The content of a shard, if it is what was written."""
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror}; run the same command again to answer its rows "
+                             "again") from None  # fmt: skip
+        if _digest(content) != digest:
+            raise InputError(f"{path} is damaged: it is not what was written; run the same command again to answer its "
+                             "rows again, and check the disk")  # fmt: skip
+        return content
+
+
+def checkpoint_folder(out: Path) -> Path:
+    """The folder of the checkpoint of an output."""
+    return out.with_name(out.name + FOLDER_SUFFIX)
+
+
+def check_checkpoint(out: Path) -> None:
+    """Check that the checkpoint of an output is a folder, if it exists, and that it can have its name."""
+    folder = checkpoint_folder(out)
+    try:
+        mode = folder.lstat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:  # the name is too long, for instance
+        raise InputError(f"{show(folder, 200, str)}, where finished rows are kept, cannot be written: "
+                         f"{error.strerror}; name another output") from None  # fmt: skip
+    if not stat.S_ISDIR(mode):
+        kind = "a link" if stat.S_ISLNK(mode) else "not a folder"
+        raise InputError(f"{folder}, where finished rows are kept, is {kind}; remove it, or name another output")
+
+
+def _keyed_digest(secret: bytes | None, salt: bytes) -> dict[str, str] | None:
+    """By which a later run knows whether it has the same secret; it does not help to find the secret."""
+    if secret is None:
+        return None
+    return {"salt": salt.hex(), "digest": pbkdf2_hmac("sha256", secret, salt, KEY_ROUNDS).hex()}
+
+
+def _digest(content: bytes) -> str:
+    return sha256(content).hexdigest()
 
 
 def _store(path: Path, content: bytes) -> None:
@@ -188,12 +260,14 @@ def _store(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(draft, path)
+    sync_folder(path.parent)
 
 
 def check_folder(out: Path) -> None:
     """Check that a folder of parts can be written here: nothing is there, or what an earlier run has written."""
     if not os.path.isdir(out.parent):
-        raise InputError(f"there is no folder {out.parent} to write {out.name} into")
+        raise InputError(f"there is no folder {show(out.parent, 200, str)} to write {show(out.name, 200, str)} into")
+    check_checkpoint(out)
     if out.is_dir() and any(out.iterdir()) and not (out / MARKER_FILE).exists():
         raise InputError(f"{out} is a folder that holds other files; name a new one")
     if out.exists() and not out.is_dir():

@@ -19,7 +19,7 @@ from tdce._core import InputError, Progress, require_extra
 from tdce.audit import BLOCK_PREFIX, block_lines, relabel
 from tdce.batch.blocks import answer_to_arrow, block_frame, load_explainer
 from tdce.batch.checkpoint import BlockRecord, Checkpoint
-from tdce.batch.run import RunOptions, evidence_secret, link_evidence, make_shard_format
+from tdce.batch.run import RunOptions, evidence_secret, evidence_signer, make_shard_format, write_outputs
 from tdce.batch.shards import ShardFormat
 from tdce.datasets import arrow_to_frame, chunks
 from tdce.explainer import ANSWER_COLUMNS, unused_name
@@ -121,9 +121,7 @@ def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: En
                 checkpoint.add(entry, content, evidence)
                 bar.advance(entry.rows)
         total = checkpoint.total()
-        if run.evidence is not None:
-            link_evidence(run.evidence, checkpoint.evidence_paths())
-        checkpoint.finish()
+        write_outputs(run, checkpoint, evidence_signer(run))
         return total
     finally:
         checkpoint.done.clear()  # nothing is left to resume
@@ -158,7 +156,7 @@ def _encode_blocks(
         frame.insert(at, unused_name("row", table.column_names), labels)
         content = shards.encode(number, frame)
         counts = Counter(frame.iloc[:, at + ANSWER_COLUMNS.index("status")].tolist())
-        yield BlockRecord(number, len(content), rows, dict(counts), 0, 0, len(evidence)), content, evidence
+        yield BlockRecord(number, len(content), rows, dict(counts), 0, 0), content, evidence
 
 
 def _renumber_evidence(head: str, cells: list[str], labels: list[int], secret: bytes | None) -> tuple[str, list[str]]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -13,21 +13,25 @@ from queue import Queue
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tdce._core import Name, Progress, Threads
+from tdce._core import InputError, Name, Progress, Threads
 from tdce.audit import Chain, block_lines, keys
 from tdce.batch.blocks import load_explainer
 from tdce.batch.checkpoint import BlockRecord, Checkpoint
 from tdce.batch.pool import WorkerPool
 from tdce.batch.shards import ShardFormat, parquet_types
-from tdce.datasets import PARQUET, ChunkedTable, Dialect, chunks, whole_file
+from tdce.datasets import PARQUET, ChunkedTable, Dialect, chunks, whole_file, with_decimals
 from tdce.explainer import ANSWER_COLUMNS, Explainer, empty_frame
 from tdce.methods import Question
-from tdce.models import Endpoint, Ensemble, hide_secrets
+from tdce.models import AdaptedModel, Endpoint, Ensemble, hide_secrets
 
 VERSIONED = ("tdce", "torch", "numpy", "pandas", "pyarrow")  # packages that an output depends on
+SAME_OUTPUT = ("workers", "resumable", "evidence.secret")  # options whose value is not in the fingerprint; of the
+# secret the checkpoint holds a digest
+SCORE_DECIMALS = 6  # to which scores of the same model are the same
 MAX_UNSYNCED = 4  # blocks that may wait to reach the disk; a power cut would lose them
 
 
@@ -60,9 +64,10 @@ def explain_table(
 ) -> BlockRecord:
     """Answer every row of a surveyed table, write the output, and return the sum over all blocks."""
     run.question.check_budget(table.rows)
+    artefact, secret, signer = _read_artefact(run, explainer), evidence_secret(run), evidence_signer(run)
     first, known = next(table.chunks())[1], table.object_types()
     shards = make_shard_format(run, explainer, first, known, table.label_type(), table.carriage_returns)
-    checkpoint = Checkpoint(shards, _settings(run, table))
+    checkpoint = Checkpoint(shards, fingerprint(run, table, model_digest(explainer, first)), secret)
     try:
         before = checkpoint.total()
         if checkpoint.message:
@@ -75,20 +80,17 @@ def explain_table(
                 (number, rows, _budget_share(run.question.max_model_rows, rows, table))
                 for number, rows in table.chunks(dict(checkpoint.done))
             )
-            worker = BlockWorker(
-                explainer, run.question, shards, run.evidence is not None, evidence_secret(run), ensemble
-            )
-            with closing(_answer_blocks(run, worker, jobs, table.chunk_count - len(checkpoint.done))) as results:
+            worker = BlockWorker(explainer, run.question, shards, run.evidence is not None, secret, ensemble, known)
+            blocks = table.chunk_count - len(checkpoint.done)
+            with closing(_answer_blocks(run, artefact, worker, jobs, blocks)) as results:
                 for entry, content, evidence in results:  # a worker begins its next block when its last one is kept
                     keep(entry, content, evidence)
                     bar.advance(entry.rows)
         total = checkpoint.total()
-        if run.evidence is not None:
-            link_evidence(run.evidence, checkpoint.evidence_paths())
-        checkpoint.finish()
+        write_outputs(run, checkpoint, signer)
         return total
     except (KeyboardInterrupt, SystemExit):
-        kept = checkpoint.total().rows
+        kept = sum(entry.rows for entry in checkpoint.kept.values())
         if kept and run.resumable:
             progress.say(
                 f"{kept:,} of {table.rows:,} rows are kept in {checkpoint.folder}: run the same command again to resume"
@@ -115,25 +117,24 @@ class BlockWorker:
     with_evidence: bool = False
     secret: bytes | None = None
     ensemble: Ensemble | None = None
+    types: Mapping[Name, pa.DataType] = field(default_factory=dict)  # of the table's columns, as far as known
 
     def __call__(self, number: int, rows: pd.DataFrame, budget: int | None) -> tuple[BlockRecord, bytes, bytes]:
         assert self.explainer is not None
         answer = self.explainer.ask(rows, replace(self.question, max_model_rows=budget), self.ensemble)
-        content, evidence = self.shards.encode(number, answer.to_frame()), b""
+        content, evidence = self.shards.encode(number, with_decimals(answer.to_frame(), self.types)), b""
         if self.with_evidence:
             evidence = "".join(block_lines(answer, self.secret, self.question.max_model_rows)).encode()
-        entry = BlockRecord(
-            number, len(content), len(rows), answer.counts(), answer.model_calls, answer.model_rows, len(evidence)
-        )
+        entry = BlockRecord(number, len(content), len(rows), answer.counts(), answer.model_calls, answer.model_rows)
         return entry, content, evidence
 
 
 def _answer_blocks(
-    run: RunOptions, worker: BlockWorker, jobs: Any, blocks: int
+    run: RunOptions, artefact: bytes, worker: BlockWorker, jobs: Any, blocks: int
 ) -> Generator[tuple[BlockRecord, bytes, bytes], None, None]:
     """The results of all blocks, from a pool of processes or from this one."""
     if run.workers > 1 and blocks > 1:
-        settings = run.artefact.read_bytes(), run.model, replace(worker, explainer=None)
+        settings = artefact, run.model, replace(worker, explainer=None)
         yield from WorkerPool(make_block_worker, settings, min(run.workers, blocks)).results(jobs)
         return
     threads = Threads(blocks)
@@ -148,14 +149,23 @@ def evidence_secret(run: RunOptions) -> bytes | None:
     return None if run.evidence is None or run.evidence.secret is None else keys.load_secret(run.evidence.secret)
 
 
-def link_evidence(options: EvidenceOptions, paths: Sequence[Path]) -> None:
-    """Write the evidence: its shards, in the order of the blocks, linked into one chain."""
-    chain, signer = Chain(), None if options.sign is None else keys.load_signer(options.sign)
-    with whole_file(options.path) as file:
-        for path in paths:
-            with open(path, encoding="utf-8", newline="\n") as lines:
-                file.writelines(line.encode() for line in chain.link(lines))
-        file.write(chain.end(signer).encode())
+def evidence_signer(run: RunOptions) -> keys.Signer | None:
+    """The key that signs the evidence, if one does."""
+    return None if run.evidence is None or run.evidence.sign is None else keys.load_signer(run.evidence.sign)
+
+
+def write_outputs(run: RunOptions, checkpoint: Checkpoint, signer: keys.Signer | None) -> None:
+    """Write the output and the evidence, and remove the checkpoint: neither appears if a shard of either is damaged."""
+    if run.evidence is None:
+        checkpoint.write_output()
+    else:
+        chain = Chain()
+        with whole_file(run.evidence.path) as file:
+            for shard in checkpoint.read_evidence():  # in the order of the blocks, linked into one chain
+                file.writelines(line.encode() for line in chain.link(shard.decode().split("\n")[:-1]))
+            file.write(chain.end(signer).encode())
+            checkpoint.write_output()
+    checkpoint.remove()
 
 
 def _budget_share(budget: int | None, rows: pd.DataFrame, table: ChunkedTable) -> int | None:
@@ -184,16 +194,23 @@ def make_shard_format(
     return replace(shards, types=parquet_types(run.out, frame, types))
 
 
-def _settings(run: RunOptions, table: ChunkedTable) -> Mapping[str, Any]:
-    """Everything the output depends on: a run is resumed only if all of it is the same."""
+def fingerprint(run: RunOptions, table: ChunkedTable, model: str) -> dict[str, Any]:
+    """Everything the output depends on, but for the secret: a run is resumed only if all of it is the same. All options
+    are in it, one by one, except those of `SAME_OUTPUT`; `model`: what `model_digest` returned."""
+    question = {f"question.{name}": value for name, value in run.question.to_json().items()}
+    contents = {
+        "artefact": sha256(run.artefact.read_bytes()).hexdigest(),
+        "out": run.out.name,
+        "model": [_model_name(run.model), model],
+    }
+    if (signer := evidence_signer(run)) is not None:
+        contents["evidence.sign"] = signer.public
     return {
         "rows": table.fingerprint(),
-        "artefact": sha256(run.artefact.read_bytes()).hexdigest(),
-        "model": _model_name(run.model),
-        "options": run.question.to_json(),
-        "evidence": None if run.evidence is None else [str(run.evidence.path), run.evidence.secret is not None],
-        "format": [run.out.name, asdict(run.dialect), run.part_rows, chunks.CHUNK_ROWS],
+        "block": chunks.CHUNK_ROWS,
         "versions": {name: version(name) for name in VERSIONED},
+        **question,
+        **{name: contents.get(name, value) for name, value in _options(run) if name not in SAME_OUTPUT},
     }
 
 
@@ -202,6 +219,34 @@ def _model_name(model: str | Endpoint | None) -> str | None:
     if isinstance(model, Endpoint):
         return model.name
     return hide_secrets(model) if model is not None and "://" in model else model
+
+
+def _options(options: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The options of a dataclass and of those in it, by their names: `evidence.path`; a question writes its own."""
+    for each in fields(options):
+        name, value = prefix + each.name, getattr(options, each.name)
+        if is_dataclass(value) and not isinstance(value, Question | Endpoint):
+            yield from _options(value, f"{name}.")
+        elif not isinstance(value, Question):
+            yield name, str(value) if isinstance(value, Path) else value
+
+
+def model_digest(explainer: Explainer, rows: pd.DataFrame) -> str:
+    """Of the explained model: of its file or, for one that can only be asked, of what it says of these rows."""
+    models, digest = explainer.fitted.decides, sha256()
+    for each in explainer.provenance.models:
+        digest.update(each["digest"].encode())
+    if isinstance(models, AdaptedModel) and not all(each.digest for each in models.models):
+        digest.update(np.round(models.score(explainer.fitted.encoder.read(rows)), SCORE_DECIMALS).tobytes())
+    return digest.hexdigest()
+
+
+def _read_artefact(run: RunOptions, explainer: Explainer) -> bytes:
+    """The artefact that was loaded, for the workers."""
+    content = run.artefact.read_bytes()
+    if sha256(content).hexdigest() != explainer.provenance.artefact:
+        raise InputError(f"{run.artefact} was replaced after it was loaded; run the command again")
+    return content
 
 
 @contextmanager
@@ -231,7 +276,7 @@ def _background_sync(checkpoint: Checkpoint) -> Iterator[Callable[[BlockRecord, 
 
     def keep(entry: BlockRecord, content: bytes, evidence: bytes) -> None:
         checkpoint.add(entry, content, evidence)
-        waiting.put(entry)
+        waiting.put(checkpoint.done[entry.block])
         if failed:
             raise failed[0]
 

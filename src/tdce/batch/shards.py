@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import io
-import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -43,20 +43,15 @@ class ShardFormat:
         first = number % self.blocks == 0 if self.blocks else number == 0
         return encode_table(self.out, frame, self.dialect, header=first, quoted=self.quoted)
 
-    def join(self, paths: Sequence[Path], file: BinaryIO) -> None:
+    def join(self, shards: Iterable[bytes], file: BinaryIO) -> None:
         """Write shards to one file, in their order."""
         if self.types is None:
-            for path in paths:
-                with open(path, "rb") as shard:
-                    shutil.copyfileobj(shard, file, 1 << 20)
+            file.writelines(shards)
             return
         with pq.ParquetWriter(file, self.types) as writer:
-            for i in range(0, len(paths), ROW_GROUP_BLOCKS):
-                tables = [
-                    pa.ipc.open_file(io.BytesIO(path.read_bytes())).read_all()
-                    for path in paths[i : i + ROW_GROUP_BLOCKS]
-                ]
-                whole = pa.concat_tables(tables).unify_dictionaries()
+            tables = (pa.ipc.open_file(io.BytesIO(shard)).read_all() for shard in shards)
+            while group := [*islice(tables, ROW_GROUP_BLOCKS)]:
+                whole = pa.concat_tables(group).unify_dictionaries()
                 writer.write_table(whole, row_group_size=len(whole))
 
     def _table(self, frame: pd.DataFrame) -> pa.Table:
@@ -75,7 +70,10 @@ def parquet_types(out: Path, frame: pd.DataFrame, known: dict[Any, pa.DataType])
             if frame[name].dtype == object and name in known:
                 field = field.with_type(known[name])
             if pa.types.is_dictionary(field.type):  # its blocks may have different numbers of categories
-                field = field.with_type(pa.dictionary(pa.int32(), field.type.value_type, field.type.ordered))
+                kind = field.type.value_type
+                if pa.types.is_null(kind):  # no cell has a value
+                    kind = known[name].value_type if pa.types.is_dictionary(known.get(name)) else pa.string()
+                field = field.with_type(pa.dictionary(pa.int32(), kind, field.type.ordered))
             types = types.set(i, field)
         return types
     except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # text and numbers in one column, say

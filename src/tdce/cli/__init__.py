@@ -5,6 +5,7 @@ One file per command. A command imports what it needs when it runs, so that help
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -59,7 +60,8 @@ def root(
 
 
 def main() -> None:
-    """Run a command; a wrong input, or a file that cannot be read or written, ends it with one line and exit code 2."""
+    """Run a command; a wrong input, or a file that cannot be read or written, ends it with one message and exit
+    code 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(STOPPED[1]))
     code, message = _run()
     if message:
@@ -83,6 +85,8 @@ def _run() -> tuple[Any, str]:
     except (FloatingPointError, ChildProcessError) as error:
         return 1, str(error)
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return 2, f"{str(error.filename)[:200]}… cannot be used: {error.strerror}; choose a shorter one"
         return 2, f"{error.filename or 'standard output'}: {error.strerror}"
     except typer.Abort:
         return 1, "aborted"

@@ -154,7 +154,7 @@ def explain(
 
 def _check_out(out: Path | None, page: bool, part_rows: int | None) -> None:
     """Raise an error, before any work is done, if the answers cannot be written there."""
-    from tdce.batch import check_folder
+    from tdce.batch import check_checkpoint, check_folder
     from tdce.datasets import WRITABLE, check_writable, suffix_of
 
     if part_rows is not None:
@@ -167,6 +167,8 @@ def _check_out(out: Path | None, page: bool, part_rows: int | None) -> None:
         check_folder(out)
     elif out is not None and out != DASH:
         check_writable(out, (*WRITABLE, PAGE))
+        if not page:
+            check_checkpoint(out)
 
 
 def _check_evidence(evidence: Path | None, out: Path | None, sign: Path | None, secret: Path | None) -> None:

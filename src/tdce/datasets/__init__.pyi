@@ -1,6 +1,7 @@
+from tdce.datasets.arrow_frames import arrow_to_frame as arrow_to_frame
+from tdce.datasets.arrow_frames import with_decimals as with_decimals
 from tdce.datasets.chunks import PARQUET as PARQUET
 from tdce.datasets.chunks import ChunkedTable as ChunkedTable
-from tdce.datasets.chunks import arrow_to_frame as arrow_to_frame
 from tdce.datasets.chunks import find_tables as find_tables
 from tdce.datasets.files import WRITABLE as WRITABLE
 from tdce.datasets.files import Dialect as Dialect

@@ -5,11 +5,9 @@ A first pass over the files decides what each column holds and checks every cell
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from glob import glob
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tdce._core import InputError, Name, listing
+from tdce.datasets.arrow_frames import arrow_to_frame
 from tdce.datasets.csv_types import CsvColumn
-from tdce.datasets.files import READABLE, RETURN, Dialect, check_csv, csv_settings, reading, suffix_of, widen
+from tdce.datasets.files import (
+    READABLE,
+    RETURN,
+    Dialect,
+    check_csv,
+    csv_settings,
+    readable_path,
+    reading,
+    suffix_of,
+    widen,
+)
+from tdce.datasets.source_file import SourceFile
 from tdce.schema import Schema
 
 CHUNK_ROWS = 1024  # when a run is stopped, each worker loses at most this many rows
@@ -29,6 +39,7 @@ PARQUET = ".parquet"
 
 def find_tables(rows: Path) -> tuple[Path, ...]:
     """The files of a table, by name: one file, those in a folder, or the matches of a pattern such as `2024/*.csv`."""
+    readable_path(rows)
     if rows.is_dir():
         paths = [path for path in sorted(rows.iterdir()) if path.name.lower().endswith(READABLE) and _is_data(path)]
         if not paths:
@@ -53,6 +64,7 @@ class ChunkedTable:
 
     def __init__(self, files: tuple[Path, ...], schema: Schema, dialect: Dialect) -> None:
         self.files, self.dialect = files, dialect
+        self.sources = tuple(map(SourceFile, files))
         self.features = {feature.name: feature for feature in schema}
         self.parquet = suffix_of(files[0], READABLE) == PARQUET
         self.rows = 0
@@ -65,9 +77,9 @@ class ChunkedTable:
 
     def survey(self, check: Callable[[pd.DataFrame], Any] = lambda frame: None) -> None:
         """Read everything once, some chunks at a time, and `check` what is read."""
-        for path in () if self.parquet else self.files:
-            with reading(path):
-                check_csv(path, self.dialect)
+        for source in () if self.parquet else self.sources:
+            with reading(source.path):
+                check_csv(source, self.dialect)
         for frame in self._all_raw():
             check(self._note_types(frame))
             self.rows += len(frame)
@@ -121,14 +133,11 @@ class ChunkedTable:
         return self.types.field(names[0]).type if len(names) == 1 else None
 
     def fingerprint(self) -> list[str]:
-        """The names and digests of the files, by which a later run knows whether they are the same."""
+        """The names and digests of the files, as they were surveyed."""
         digests = []
-        for path in self.files:
-            with reading(path), open(path, "rb") as file:
-                digest = sha256()
-                while part := file.read(1 << 20):
-                    digest.update(part)
-            digests.append(f"{path.name} {digest.hexdigest()}")
+        for source in self.sources:
+            with reading(source.path):
+                digests.append(f"{source.path.name} {source.fingerprint()}")
         return digests
 
     def _all_raw(self) -> Iterator[pd.DataFrame]:
@@ -137,8 +146,8 @@ class ChunkedTable:
             yield from self._kept
             return
         start, kept = 0, list[pd.DataFrame]()
-        for path in self.files:
-            for frame in self._raw(path):
+        for source in self.sources:
+            for frame in self._raw(source):
                 if isinstance(frame.index, pd.RangeIndex):  # not labels from a parquet file
                     first, step = self._labels
                     frame.index = pd.RangeIndex(first + step * start, first + step * (start + len(frame)), step)
@@ -147,12 +156,13 @@ class ChunkedTable:
                 kept = [*kept, frame] if start <= CHUNKS_PER_READ * CHUNK_ROWS else []
         self._kept = kept or None
 
-    def _raw(self, path: Path) -> Iterator[pd.DataFrame]:
+    def _raw(self, source: SourceFile) -> Iterator[pd.DataFrame]:
         """A file's rows as they are read, with the columns of the first file in their order."""
+        path = source.path
         with reading(path):
             if self.parquet:
-                self._check_types(path)
-            for frame in _parquet_frames(path) if self.parquet else _csv_frames(path, self.dialect):
+                self._check_types(source)
+            for frame in _parquet_frames(source) if self.parquet else _csv_frames(source, self.dialect):
                 frame = frame.rename(columns={str(name): name for name in self.features})
                 if not self.names:
                     self.names = list(frame.columns)
@@ -162,14 +172,15 @@ class ChunkedTable:
                                      "them the same columns, or explain one file after the other")  # fmt: skip
                 yield frame[self.names]
 
-    def _check_types(self, path: Path) -> None:
-        types = pq.read_schema(path)
+    def _check_types(self, source: SourceFile) -> None:
+        with source.open() as file:
+            types = pq.read_schema(file)
         if self.types is None:
             self.types = types
         for field in self.types:
             if field.name in types.names and types.field(field.name).type != field.type:
-                raise InputError(f"column {field.name!r} is {types.field(field.name).type} in {path}, but {field.type} "
-                                 f"in {self.files[0]}; write both with the same type")  # fmt: skip
+                raise InputError(f"column {field.name!r} is {types.field(field.name).type} in {source.path}, but "
+                                 f"{field.type} in {self.files[0]}; write both with the same type")  # fmt: skip
 
     @property
     def _labels(self) -> tuple[int, int]:
@@ -210,22 +221,18 @@ class ChunkedTable:
         return pd.DataFrame(typed, index=frame.index)
 
 
-def arrow_to_frame(table: pa.Table) -> pd.DataFrame:
-    """An Arrow table as pandas would read it from a parquet file, to the dtype."""
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer, compression="none")
-    return pd.read_parquet(buffer, dtype_backend="numpy_nullable")
-
-
-def _parquet_frames(path: Path) -> Iterator[pd.DataFrame]:
-    with pq.ParquetFile(path) as file:
+def _parquet_frames(source: SourceFile) -> Iterator[pd.DataFrame]:
+    with source.open() as content, pq.ParquetFile(content, pre_buffer=False) as file:  # else all of it is in memory
         for batch in file.iter_batches(CHUNKS_PER_READ * CHUNK_ROWS):
             frame = arrow_to_frame(pa.Table.from_batches([batch]))
             yield frame.reset_index(drop=True) if isinstance(frame.index, pd.RangeIndex) else frame
 
 
-def _csv_frames(path: Path, dialect: Dialect) -> Iterator[pd.DataFrame]:
-    with pd.read_csv(path, chunksize=CHUNKS_PER_READ * CHUNK_ROWS, **csv_settings(dialect)) as parts:
+def _csv_frames(source: SourceFile, dialect: Dialect) -> Iterator[pd.DataFrame]:
+    with (
+        source.open_unpacked() as content,
+        pd.read_csv(content, chunksize=CHUNKS_PER_READ * CHUNK_ROWS, **csv_settings(dialect)) as parts,
+    ):
         yield from parts
 
 

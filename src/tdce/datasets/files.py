@@ -23,6 +23,7 @@ from pandas.api.types import is_float_dtype
 
 from tdce._core import InputError, as_numbers, listing, plain, show
 from tdce.datasets.csv_types import CsvColumn
+from tdce.datasets.source_file import SourceFile
 from tdce.schema import Column, Numeric, Schema
 
 READABLE = (".csv", ".csv.gz", ".parquet")
@@ -58,14 +59,11 @@ def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None
     precedence."""
     dialect = dialect or Dialect()
     suffix = suffix_of(path, READABLE)
+    readable_path(path)
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
     with reading(path):
-        if suffix == ".parquet":
-            frame = pd.read_parquet(path, dtype_backend="numpy_nullable")
-        else:
-            check_csv(path, dialect)
-            frame = pd.read_csv(path, **csv_settings(dialect))
+        frame = _read_parquet(SourceFile(path)) if suffix == ".parquet" else _read_csv(SourceFile(path), dialect)
     if len(frame) == 0:
         raise InputError(f"{path} has no rows")
     features = {f.name: f for f in schema or ()}
@@ -80,9 +78,22 @@ def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None
     return frame
 
 
+def _read_csv(source: SourceFile, dialect: Dialect) -> pd.DataFrame:
+    check_csv(source, dialect)
+    with source.open_unpacked() as file:
+        frame: pd.DataFrame = pd.read_csv(file, **csv_settings(dialect))
+    return frame
+
+
+def _read_parquet(source: SourceFile) -> pd.DataFrame:
+    from tdce.datasets.arrow_frames import read_parquet  # here: pyarrow is slow to import
+
+    return read_parquet(source)
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any error in reading a file into one line with the file's name."""
+    """Turn any error in reading a file into one message with the file's name."""
     kind = suffix_of(path, READABLE).lstrip(".")
     try:
         yield
@@ -200,6 +211,16 @@ def sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
+def readable_path(path: Path) -> None:
+    """Check that the system can look for a file of this name, which may be too long."""
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # whoever reads it says so
+    except OSError as error:
+        raise InputError(f"{show(path, 200, str)} cannot be read: {error.strerror}; name another file") from None
+
+
 def suffix_of(path: Path, known: tuple[str, ...]) -> str:
     """The one of the known endings that a file has."""
     for suffix in known:
@@ -208,11 +229,10 @@ def suffix_of(path: Path, known: tuple[str, ...]) -> str:
     raise InputError(f"{path}: the ending must be one of {listing(known)}")
 
 
-def check_csv(path: Path, dialect: Dialect) -> None:
+def check_csv(source: SourceFile, dialect: Dialect) -> None:
     """Check that every line has as many cells as the header and that no name appears twice: pandas would shift cells,
     fill them or rename columns."""
-    opened = gzip.open if path.name.lower().endswith(".gz") else open
-    with opened(path, "rt", encoding="utf-8-sig", newline="") as file:
+    with source.open_text() as file:
         lines = csv.reader(file, strict=True, delimiter=dialect.sep)
         header = next(lines, [])
         if len(header) == 1:

@@ -10,6 +10,7 @@ from tdce.schema.columns.wording import json_key as json_key
 from tdce.schema.constraints.base import Constraint as Constraint
 from tdce.schema.constraints.repair import ConstraintSet as ConstraintSet
 from tdce.schema.encoder import Encoder as Encoder
+from tdce.schema.encoder import write_values as write_values
 from tdce.schema.feasible import EncodedBounds as EncodedBounds
 from tdce.schema.feasible import FeasibleSet as FeasibleSet
 from tdce.schema.identifiers import find_pass_through as find_pass_through

@@ -75,14 +75,7 @@ class Encoder:
     def write(self, raw: Floats, like: pd.DataFrame, own: Floats | None = None) -> pd.DataFrame:
         """`like` with the values of `raw` in it; cells that are equal keep their bits. `own`: the raw values of `like`,
         if they have been read already."""
-        frame, new = like.copy(), []
-        for i, (column, values) in enumerate(zip(self.schema, raw.T, strict=True)):
-            if column.name in like.columns:
-                series = like[column.name]
-                frame[column.name] = column.write(values, column.read(series) if own is None else own[:, i], series)
-            else:
-                new.append(pd.Series(column.cells(values), index=like.index, name=column.name).infer_objects())
-        return pd.concat([frame, *new], axis=1) if new else frame
+        return write_values(self.schema, raw, like, own)
 
     def embed(self, raw: Floats) -> Tensor:
         """(n, features) -> (n, width) float64. Missing in a column that had none in fit is encoded as average."""
@@ -151,6 +144,18 @@ class Encoder:
     def same(self, x: Tensor, other: Tensor) -> Flags:
         """(n, features) which features of two encoded tensors are equal (in float32)."""
         return ~self.space.moved(x.float(), other.float()).numpy()
+
+
+def write_values(schema: Schema, raw: Floats, like: pd.DataFrame, own: Floats | None = None) -> pd.DataFrame:
+    """`Encoder.write`, which needs the schema alone."""
+    frame, new = like.copy(), []
+    for i, (column, values) in enumerate(zip(schema, raw.T, strict=True)):
+        if column.name in like.columns:
+            series = like[column.name]
+            frame[column.name] = column.write(values, column.read(series) if own is None else own[:, i], series)
+        else:
+            new.append(pd.Series(column.cells(values), index=like.index, name=column.name).infer_objects())
+    return pd.concat([frame, *new], axis=1) if new else frame
 
 
 def _read(frame: pd.DataFrame, schema: Schema, most: float = np.inf) -> Floats:

@@ -14,6 +14,7 @@ from tdce._core import Positions
 from tdce.explainer import Answer
 from tdce.methods import Explanation
 from tdce.models import Goals, Usage
+from tdce.schema import write_values
 
 
 def split_answer(answer: Answer, frames: list[pd.DataFrame]) -> Iterator[Answer]:
@@ -44,15 +45,18 @@ def join_answers(answers: list[Answer]) -> Answer:
     if not others:
         return first
     goals = Goals.of([answer.goals.goal(i) for answer in answers for i in range(len(answer.rows))])
-    explanation = (
-        _concatenate([getattr(answer.explanation, field.name) for answer in answers]) for field in fields(Explanation)
+    explanation = Explanation(
+        *(_concatenate([getattr(answer.explanation, each.name) for answer in answers]) for each in fields(Explanation))
     )
+    rows = pd.concat([answer.rows for answer in answers])
+    repeated = np.repeat(np.arange(len(rows)), first.options)
+    raw = explanation.raw.reshape(len(repeated), -1)
     return replace(
         first,
-        rows=pd.concat([answer.rows for answer in answers]),
-        written=pd.concat([answer.written for answer in answers]),
+        rows=rows,
+        written=write_values(first.schema, raw, rows.iloc[repeated], explanation.own[repeated]),  # in the table's types
         goals=goals,
-        explanation=Explanation(*explanation),
+        explanation=explanation,
         target=_concatenate([answer.target for answer in answers]),
         wanted=_concatenate([answer.wanted for answer in answers]),
         usage=Usage(sum(a.model_calls for a in answers), sum(a.model_rows for a in answers)),

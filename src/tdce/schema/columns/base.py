@@ -23,6 +23,8 @@ from tdce._core import (
     Note,
     Positions,
     Value,
+    as_decimal,
+    is_plain_number,
     is_value,
     listing,
     normalise_column,
@@ -144,8 +146,9 @@ class Column(ABC):
             column = column.cat.add_categories(new) if new else column
         elif pd.api.types.is_integer_dtype(column.dtype):
             cells = [c if c is None else round(c) for c in cells]
-        elif isinstance(next(iter(column.dropna()), None), Decimal):
-            cells = [c if c is None else Decimal(str(c)) for c in cells]
+        elif any(isinstance(cell, Decimal) for cell in column):
+            before = column.iloc[np.flatnonzero(changed)]  # a number keeps its own type, whatever the other cells are
+            cells = [c if is_plain_number(b) else as_decimal(c) for b, c in zip(before, cells, strict=True)]
         column.iloc[np.flatnonzero(changed)] = pd.array(cells, dtype=cast(Any, column.dtype))
         return column.astype(series.dtype) if sparse else column
 

@@ -1,0 +1,119 @@
+"""A file that is read several times: what is read again must be what was read first, to the byte."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any, BinaryIO, cast
+
+from tdce._core import InputError
+
+SEGMENT_BYTES = 1 << 20  # that are read, and checked, at a time
+
+
+class SourceFile:
+    """A file of which every segment has a digest from the first time it is read. No byte of a segment that has changed
+    since reaches a reader, and neither does a file of another size: an `InputError` does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.size: int | None = None  # in bytes; None: not opened yet
+        self.digests: dict[int, bytes] = {}  # by number of segment
+
+    def open(self) -> BinaryIO:
+        """The file, to be read once more from its start."""
+        return io.BufferedReader(_Reader(self), SEGMENT_BYTES)
+
+    def open_text(self) -> IO[str]:
+        """The file, unpacked if its name ends with .gz, as text with the line ends it has."""
+        return io.TextIOWrapper(self.open_unpacked(), encoding="utf-8-sig", newline="")
+
+    def open_unpacked(self) -> BinaryIO:
+        """The file, unpacked if its name ends with .gz."""
+        packed = self.path.name.lower().endswith(".gz")
+        return cast(BinaryIO, gzip.GzipFile(fileobj=self.open())) if packed else self.open()
+
+    def fingerprint(self) -> str:
+        """The digest of all segments; those that no reader needed are read now."""
+        with self.open() as file:
+            assert self.size is not None
+            for number in range(-(-self.size // SEGMENT_BYTES)):
+                if number not in self.digests:
+                    file.seek(number * SEGMENT_BYTES)
+                    file.read(1)
+        whole = sha256(f"{self.size} ".encode())
+        for _, digest in sorted(self.digests.items()):
+            whole.update(digest)
+        return whole.hexdigest()
+
+    def check(self, number: int, content: bytes, size: int) -> None:
+        """Note a segment that is read for the first time, and the size of the file; compare one that is read again."""
+        assert self.size is not None
+        expected = min(SEGMENT_BYTES, max(0, self.size - number * SEGMENT_BYTES))
+        if size != self.size or len(content) != expected:
+            raise self._changed()
+        digest = sha256(content).digest()
+        if expected and self.digests.setdefault(number, digest) != digest:
+            raise self._changed()
+
+    def _changed(self) -> InputError:
+        return InputError(f"{self.path} changed while it was read, so nothing is written: run the command again when "
+                          "no other program writes to the file, or on a copy of it")  # fmt: skip
+
+
+class _Reader(io.RawIOBase):
+    """Reads a source file by segments, each of which is checked before any of it is passed on."""
+
+    def __init__(self, source: SourceFile) -> None:
+        self.source = source
+        self._file = open(source.path, "rb", buffering=0)  # noqa: SIM115  # closed by `close`
+        if source.size is None:
+            source.size = self._size()
+        self._at, self._number, self._segment = 0, -1, b""
+
+    def readinto(self, buffer: Any) -> int:
+        number, start = divmod(self._at, SEGMENT_BYTES)
+        if number != self._number:
+            self._segment, self._number = self._load(number), number
+        part = self._segment[start : start + len(buffer)]
+        if not part:
+            self.source.check(number, self._segment, self._size())  # at the end it is as long as it was
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        assert self.source.size is not None
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.source.size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+    def _load(self, number: int) -> bytes:
+        self._file.seek(number * SEGMENT_BYTES)
+        parts = []
+        left = SEGMENT_BYTES
+        while left and (part := self._file.read(left)):  # a raw file may give less than was asked for
+            parts.append(part)
+            left -= len(part)
+        content = b"".join(parts)
+        self.source.check(number, content, self._size())
+        return content
+
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
