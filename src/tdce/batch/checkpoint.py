@@ -49,6 +49,7 @@ class Checkpoint:
         try:
             lock_file(self._lock, wait=False)
         except BlockingIOError:
+            self._lock.close()
             raise InputError(f"{self.out} is being written by another run; wait for it, or name another file") from None
         except OSError:  # a system without locks
             pass
@@ -59,6 +60,7 @@ class Checkpoint:
                 _store(self.folder / SETTINGS_FILE, json.dumps(dict(settings), indent=1).encode())
             self._finished = open(self.folder / FINISHED_FILE, "ab")  # noqa: SIM115
         except OSError as error:
+            self._lock.close()  # first: some systems remove no open file
             shutil.rmtree(self.folder, ignore_errors=True)
             raise write_error(self.out, error) from None
 
