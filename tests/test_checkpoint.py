@@ -211,15 +211,70 @@ def test_an_open_journal_is_locked_and_a_closed_one_is_not(tmp_path):
 def test_a_run_that_finished_nothing_leaves_nothing(tmp_path):
     kept = opened(tmp_path)
     assert kept.total() == BlockRecord(0, 0, 0, {}, 0, 0)
+    for _ in range(2):  # the second has nothing to do
+        kept.close()
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_a_block_without_evidence_need_not_say_so(tmp_path):
+    kept = opened(tmp_path)
+    kept.add(BlockRecord(0, 8, 1, {"valid": 1}, 1, 1), BLOCKS[0])
+    kept.sync(kept.done[0])
     kept.close()
-    assert list(tmp_path.iterdir()) == []
+    kept = opened(tmp_path)
+    assert sorted(kept.done) == [0]
+    kept.close()
+
+
+@pytest.mark.parametrize("blocks", [None, 2])
+def test_what_must_survive_a_power_cut_is_on_the_disk_whole(tmp_path, monkeypatch, blocks):
+    """Every file has all of its bytes when the system is told to write it."""
+    real, sizes = os.fsync, dict[int, int]()
+
+    def fsync(file: int) -> None:
+        sizes[os.fstat(file).st_ino] = os.fstat(file).st_size
+        real(file)
+
+    def on_disk(path: Path) -> bool:
+        return path.is_dir() or sizes.get(path.stat().st_ino) == path.stat().st_size
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    kept = opened(tmp_path, blocks=blocks)
+    assert on_disk(kept.folder / "about.json")
+    for block in range(3):
+        add(kept, block, evidence=b"{}\n")
+        for name in (f"block-0000000{block}", f"record-0000000{block}", "finished.jsonl"):
+            assert on_disk(kept.folder / name), name
+    sizes.clear()
+    kept.finish()
+    assert tmp_path.stat().st_ino in sizes  # the list of its files
+    assert all(map(on_disk, tmp_path.rglob("*")))
+
+
+def test_lines_that_are_rewritten_are_on_the_disk_before_they_replace_the_old_ones(tmp_path, monkeypatch):
+    folder, moved = stopped(tmp_path, 0, 1), list[tuple[str, int]]()
+    (folder / "block-00000001").unlink()
+    real, sizes, real_replace = os.fsync, dict[int, int](), os.replace
+
+    def fsync(file: int) -> None:
+        sizes[os.fstat(file).st_ino] = os.fstat(file).st_size
+        real(file)
+
+    def replace(source: Path, target: Path) -> None:
+        moved.append((Path(target).name, sizes.get(os.stat(source).st_ino, -1)))
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    opened(tmp_path).close()
+    assert moved == [("finished.jsonl", (folder / "finished.jsonl").stat().st_size)]
 
 
 def test_parts_have_so_many_blocks_each_and_say_what_they_hold(tmp_path):
-    for _ in range(2):  # the second replaces the first
+    for again in (False, True):  # the second replaces the first
         check_folder(tmp_path / "out.csv")
         kept = opened(tmp_path, blocks=2)
-        for leftover in ("whole", "old"):  # of a run that was killed while it wrote them
+        for leftover in ("whole", "old") if again else ():  # of a run that was killed while it wrote them
             (kept.folder / leftover).mkdir()
             (kept.folder / leftover / "part-00007.csv").touch()
         add(kept, 1, 2, 0)
