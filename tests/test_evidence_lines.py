@@ -150,6 +150,7 @@ def test_a_label_is_replaced_and_nothing_else():
         ([True, 1], [1, True], 2, 0.0),  # a flag is no number
         ([1, 2.0], [1.0, 2], 2, 0.0),
         ([None, "a"], [5, 7], 2, 0.0),
+        ([True, 0.5], [5, False], 2, 0.0),
     ],
 )
 def test_differences_are_counted_and_the_largest_of_two_numbers_is_told(one, other, count, gap):
@@ -231,6 +232,9 @@ def test_a_second_first_line_is_named(lines, tmp_path):
     records = [json.loads(line) for line in lines]
     twice = linked([records[0], records[1], records[0], {**records[-1], "lines": 3}])
     assert problems(tmp_path, twice) == [(3, "record")]
+    later = {**records[0], "written": "2000-01-01T00:00:00Z"}
+    found = verify(written(tmp_path, linked([*records[:2], later, {**records[-1], "lines": 3}])), None)
+    assert (found.written, found.answers) == (records[0]["written"], 1)
     late = linked([records[1], records[0], {**records[-1], "lines": 2}])
     assert problems(tmp_path, late) == [(1, "record"), (2, "record")]
     messages = [str(problem) for line in read_lines(tmp_path / "e.jsonl") for problem in line.problems]
