@@ -239,6 +239,7 @@ def test_without_a_target_the_favourable_class_or_the_other_one_is_wanted():
 def test_each_row_may_have_a_target_of_its_own(made):
     p = torch.zeros(2, 2)
     assert resolved(made(["yes", "no"]), (GRADE,), p) == [Class(1), Class(0)]
+    assert resolved(made(["yes"]), (GRADE,), p[:1]) == [Class(1)]
     with pytest.raises(InputError, match="target has 2 goals for 3 rows; give one, or one per row"):
         resolved(made(["yes", "no"]), (GRADE,), torch.zeros(3, 2))
     for outputs in ((GRADE,), (RATE,), (GRADE, RATE)):
@@ -264,6 +265,7 @@ def test_of_several_outputs_each_target_looks_at_its_own_prediction():
         goals = resolved(target, (GRADE, RATE), p)
         assert [goal.parts[0] for goal in goals] == [(Class(1), 0, 2)] * 3
         assert [(goal.parts[1][0].low, goal.parts[1][1:]) for goal in goals] == [(5, (2, 3)), (10, (2, 3)), (5, (2, 3))]
+        assert {goal.first for goal in goals} == {GRADE}
     text = resolved("grade=yes, rate=at most 8", (GRADE, RATE), p)
     assert text == resolved({"grade": "yes", "rate": Range(high=8)}, (GRADE, RATE), p)
     kept = resolved({"grade": "yes", "rate": Range(high=8)}, (GRADE, RATE), p, threshold=0.7)
