@@ -11,7 +11,7 @@ import tdce
 from tdce import InputError, Question
 from tdce.methods.explanation import Explanation
 from tdce.methods.registry import METHODS
-from tdce.methods.selection import choose_options, draws_for
+from tdce.methods.selection import choose_options, count_distinct, draws_for
 from tdce.models.ensemble import Retraining
 from tdce.models.outputs import Output
 from tdce.schema.encoder import Encoder
@@ -145,6 +145,12 @@ def test_some_rows_are_taken_and_put_back_and_nothing_else_changes(loss):
 
 def test_of_several_options_more_are_drawn_than_are_returned():
     assert [draws_for(n) for n in (1, 2, 3, 100)] == [1, 5, 7, 201]
+
+
+def test_options_are_different_if_any_feature_is():
+    a, b, c = [1.0, math.nan], [1.0, 2.0], [0.0, 2.0]
+    raw = np.array([[a, a, a], [a, b, b], [b, b, a], [b, a, b], [c, b, a], [a, c, a]])
+    assert count_distinct(raw).tolist() == [1, 2, 2, 2, 3, 2]
 
 
 def test_each_row_chooses_for_itself():
