@@ -231,7 +231,9 @@ def test_without_a_target_the_favourable_class_or_the_other_one_is_wanted():
         resolved(None, (many,), torch.eye(3))
     with pytest.raises(InputError, match=r"there is no favourable value: name a target, such as Range\(low=620\)"):
         resolved(None, (RATE,), column(1, 2))
-    with pytest.raises(InputError, match=r"such as \{'grade': 'yes', 'rate': Range\(high=8\)\}"):
+    with pytest.raises(
+        InputError, match=r"no favourable value: name a target, such as \{'grade': 'yes', 'rate': Range\(high"
+    ):
         resolved(None, (GRADE, RATE), torch.zeros(1, 3))
 
 
@@ -256,6 +258,34 @@ def test_a_change_begins_at_each_rows_own_prediction():
     assert [(g.up, g.output) for g in band] == [(True, RATE), (False, RATE), (True, RATE)]
     each = resolved([Change(1), Range(high=3), Change(-1)], (RATE,), p)
     assert [(g.low, g.high) for g in each] == [(5, None), (None, 3), (None, 3)]
+
+
+def test_a_range_has_to_be_reached_from_below_or_from_above():
+    p = column(4, 5, 6, 9)
+    for target, up in (
+        (Range(5, 7), [True, False, False, False]),
+        (Range(low=5), [True] * 4),
+        (Range(high=5), [False] * 4),
+    ):
+        assert [goal.up for goal in resolved(target, (RATE,), p)] == up
+        assert [goal.up for goal in resolved([target] * 4, (RATE,), p)] == up
+
+
+def test_a_change_begins_at_the_sixth_decimal():
+    """So that another machine's last bits do not matter."""
+    goals = resolved(Change(1), (RATE,), column(4.0000004, 4.000001))
+    assert [goal.low for goal in goals] == [5.0, 5.000001]
+
+
+def test_of_two_numbers_each_row_has_its_own_pair():
+    limit, p = Output("limit"), torch.tensor([[1.0, 8], [2, 8], [1, 9], [2, 9], [1, 8]], dtype=torch.double)
+    goals = resolved({"rate": Change(1), "limit": Change(-1)}, (RATE, limit), p)
+    assert [(goal.parts[0][0].low, goal.parts[1][0].high) for goal in goals] == [(2, 7), (3, 7), (2, 8), (3, 8), (2, 7)]
+    mixed = resolved([{"rate": Change(1)}, {"limit": Change(-1)}], (RATE, limit), p[:2])
+    assert (mixed[0].parts[0][0].low, mixed[1].parts[0][0].high) == (2, 7)
+    p = torch.tensor([[0.2, 0.8, 4.0]] * 2, dtype=torch.double)
+    mixed = resolved([{"grade": "yes"}, {"rate": Change(1)}], (GRADE, RATE), p)
+    assert mixed[1].parts[0][0].low == 5
 
 
 def test_of_several_outputs_each_target_looks_at_its_own_prediction():
@@ -287,8 +317,8 @@ def test_of_several_outputs_each_target_looks_at_its_own_prediction():
     ],
 )  # fmt: skip
 def test_text_about_a_number_is_a_goal(text, goal):
-    wanted = goal.range(100.0) if isinstance(goal, Change) else goal
-    found = resolve_goal(text, (RATE,), now=torch.tensor([100.0]))
+    wanted = goal.range(200.0) if isinstance(goal, Change) else goal
+    found = resolve_goal(text, (RATE,), now=torch.tensor([200.0]))
     assert (found.low, found.high) == (wanted.low, wanted.high)
 
 
@@ -303,6 +333,8 @@ def test_text_about_a_class_is_the_class_and_not_means_any_other():
     assert resolve_goal("not yes", (GRADE,)) == Not(1)
     assert resolve_goal("not  yes ", (GRADE,)) == Not(1)
     assert resolve_goal("not sure", (odd,)) == Class(1)
+    with pytest.raises(InputError, match="target ' yes' is not a value of the label"):
+        resolve_goal(" yes", (GRADE,))
     assert resolve_goal("yes", (OWN,)) == ModelDecides(Class(1), OWN)
     assert resolve_goal("not yes", (OWN,)) == ModelDecides(Not(1), OWN)
     assert resolve_goal(AtLeast("yes", 0.8), (OWN,)) == AllGoals(((AtLeast(1, 0.8), 0, 2),), OWN)
@@ -328,6 +360,7 @@ def test_a_target_of_another_kind_of_output_is_named(target, output, threshold, 
 def test_a_class_is_found_by_its_type_first_then_by_its_value_then_by_its_text():
     assert [class_number(value, (0, "1", 1), "target") for value in (1, "1", 1.0, "0", True)] == [2, 1, 2, 0, 2]
     assert class_number(np.int64(1), (0, 1), "target") == 1
+    assert [class_number(value, (True, 1, 1.0), "target") for value in (1.0, 1, True, "1")] == [2, 1, 0, 1]
     for wrong in ("2", 2, None, (1,), b"1"):
         with pytest.raises(InputError, match=r"target .* is not a value of the label; .*known: 0, 1"):
             class_number(wrong, (0, 1), "target")
