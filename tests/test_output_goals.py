@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tdce import InputError
+from tdce.models.ensemble import Ensemble
 from tdce.models.goal_wording import TargetPart, describe_goal, progress_key, score_kind, target_parts
 from tdce.models.goals import STANDOFF, AtLeast, Between, Class, Goals, Not
 from tdce.models.oracle import Oracle
@@ -456,6 +457,28 @@ def test_what_is_remembered_costs_the_same_whether_it_is_known_or_not():
     assert oracle.remaining == 6
     assert oracle.charge("other", 2, lambda: 5) == 5
     assert oracle.remaining == 4
+
+
+class Shifted(Asked):
+    """The same model, stricter by 2."""
+
+    def score(self, raw: np.ndarray) -> np.ndarray:
+        return super().score(raw - 2)
+
+
+def test_with_an_ensemble_the_smaller_margin_counts_where_the_model_says_yes():
+    strict = Shifted()
+    oracle = Oracle(Asked(), ensemble=Ensemble((strict,)))
+    raw, goals = column(-1, 1, 2.5, 5).numpy(), Goals.all(Class(1), 4)
+    decision = oracle(raw, goals)
+    assert decision.met.tolist() == [False, False, True, True]
+    assert decision.margin.tolist() == pytest.approx([-1, -1, 0.5, 3])
+    assert decision.score[:, 1].tolist() == pytest.approx([1 / (1 + math.exp(-x)) for x in (-1, 1, 2.5, 5)])  # its own
+    assert strict.rows == [-1, 0.5, 3]  # not asked where the model says no
+    assert oracle.without_ensemble()(raw, goals).met.tolist() == [False, True, True, True]
+    assert not oracle(raw[:1], goals.take(torch.tensor([0]))).met.any()
+    kinder = Oracle(Shifted(), ensemble=Ensemble((Asked(),)))
+    assert kinder(raw, goals).margin.tolist() == pytest.approx([-3, -1, 0.5, 3])
 
 
 def test_the_model_alone_shares_the_count_of_queries():

@@ -153,6 +153,15 @@ def test_options_are_different_if_any_feature_is():
     assert count_distinct(raw).tolist() == [1, 2, 2, 2, 3, 2]
 
 
+def test_the_nearest_is_the_one_nearest_to_the_row():
+    column = [-1.5, 0.0, 1.5, 4.0]
+    encoder = Encoder.fit(pd.DataFrame({"a": column, "b": column}))
+    own, raw = np.array([[4.0, 4.0]]), np.array([[[-1.5, 4.0], [4.0, 1.5], [4.0, -1.5]]])
+    valid = np.ones((1, 3), dtype=bool)
+    assert choose_options(encoder, own, raw, valid, 1).tolist() == [[1]]
+    assert choose_options(encoder, own, raw, valid, 2).tolist() == [[1, 0]]  # about the other feature
+
+
 def test_each_row_chooses_for_itself():
     """Two rows with the same draws in another order, and with other ones valid."""
     column = [-1.5, 0.0, 1.5, 4.0]
