@@ -470,6 +470,7 @@ def test_a_decision_with_several_outputs_is_verified(tmp_path):
     table = lending.table(300).drop(columns="decision")
     models = {"approve": decision, "amount": amount}
     made = tdce.Explainer(model=models, hidden=16, steps=20, progress="silent").fit(table)
+    assert made.predict(table).tolist() == decision(table).tolist()
     rows = table[(decision(table) == "no").to_numpy()].head(3)
     answer = made.explain(rows, target={"approve": "yes", "amount": tdce.Range(low=5000)})
     answer.to_evidence(tmp_path / "e.jsonl")

@@ -112,6 +112,15 @@ def test_a_value_is_compared_with_what_the_person_has_now():
                   own=[(1, "none"), (2, "none"), (1, "clerk")]) == [False, True, False]  # fmt: skip
 
 
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">=", "==", "!="])
+def test_a_condition_about_what_is_missing_says_nothing(operator):
+    """It is neither true nor false, whichever side is missing and however it is said."""
+    rows = [(None, 0, 3), (0, None, 3), (None, None, 3)]
+    for text in (f"if a {operator} b then c >= 10", f"if not (a {operator} b) then c >= 10"):
+        assert broken(text, ["a", "b", "c"], *rows) == [False] * 3
+    assert broken(f"a {operator} b or c >= 10", ["a", "b", "c"], *rows) == [False] * 3
+
+
 def test_missing_is_known_and_everything_else_about_it_is_not():
     columns, rows = ["income"], [(None,), (5,)]
     assert broken("missing(income)", columns, *rows) == [False, True]

@@ -142,6 +142,36 @@ def test_decimals_of_32_bits_do_not_cross_a_boundary_by_rounding():
     assert feasible.contains(raw).all()
 
 
+def test_of_too_many_changes_the_smallest_shares_of_a_range_are_given_back():
+    columns = (Numeric("a", 100, 110), Numeric("b", 0, 100), Categorical("c", ("x", "y")))
+    own = np.array([[100.0, 0.0, 0.0]] * 2)
+    raw = np.array([[105.0, 20.0, 0.0], [105.0, 20.0, 1.0]])  # a half, a fifth, and all of a category
+    one, two = (parse_rule(f"at most {count} changes", columns) for count in (1, 2))
+    assert one.broken(raw, own).tolist() == [True, True]
+    assert one.reverted(raw, own).tolist() == [[False, True, False], [True, True, False]]
+    assert two.broken(raw, own).tolist() == [False, True]
+    assert two.reverted(raw, own)[1].tolist() == [False, True, False]
+
+
+def test_steps_are_of_one_column_of_numbers():
+    columns = (Numeric("a", 0, 100), Numeric("b", 0, 100, step=50), Categorical("c", ("x", "y")))
+    rule = parse_rule("a in steps of 25", columns)
+    assert rule.broken(np.array([[50.0, 0, 0], [60.0, 0, 0], [-25.0, 0, 0]]), np.zeros((3, 3))).tolist() == [
+        False, True, False,
+    ]  # fmt: skip
+    assert rule.narrow(columns)[0].step == 25
+    assert parse_rule("b in steps of 25", columns).narrow(columns) == columns  # its own grid is coarser
+    for text in ("a, b in steps of 5", "c in steps of 5", "a in steps of inf", "a in steps of -5", "a in steps of x"):
+        with pytest.raises(InputError, match="one column of numbers and a positive step"):
+            parse_rule(text, columns)
+
+
+def test_a_rule_narrows_what_another_one_says_later():
+    columns = tuple(Numeric(name, 0, 100) for name in "abc")
+    rules = [parse_rule(text, columns) for text in ("a <= b", "b <= c", "c <= 7")]
+    assert [column.bounds for column in narrow_columns(rules, columns)] == [(0, 7)] * 3
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_maximum_number_of_features_change(explainer, people, count):
     answer = explainer.explain(people, rules=[f"at most {count} changes"], closeness=0.2)

@@ -61,7 +61,7 @@ class Checkpoint:
             self.sync(*self.done.values())
             sync_folder(self.folder.parent)
         except OSError as error:
-            self._lock.close()
+            self._lock.close()  # first: some systems remove no open file
             if not self.done:
                 shutil.rmtree(self.folder, ignore_errors=True)
             raise write_error(self.out, error) from None

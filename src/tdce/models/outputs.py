@@ -40,10 +40,11 @@ class Output:
         return len(self.classes) or len(self.edges) + 1
 
     def group(self, score: Tensor) -> Tensor:
-        """(n,) the number of the predicted class, or of the group of the predicted number."""
+        """(n,) the number of the predicted class, or of the group of the predicted number; columns of further outputs
+        may follow its own."""
         if not self.classes:
             return torch.bucketize(score[:, 0].contiguous(), torch.tensor(self.edges, dtype=score.dtype))
-        return score[:, -len(self.classes) : self.columns].argmax(dim=1)
+        return score[:, self.columns - len(self.classes) : self.columns].argmax(dim=1)
 
     def labels(self) -> tuple[Any, ...]:
         """The names of its columns."""
