@@ -128,7 +128,10 @@ class _Pooled:
         """The bounds of the numbers in some rows; those that few people have are moved inwards."""
         assert isinstance(self.after, Numeric)
         pooled = self.after.pooled_ends(self._numbers(rows)) if len(self._numbers(rows)) else (low, high)
-        ends = (end if self.is_shared(end, rows) else new for end, new in zip((low, high), pooled, strict=True))
+        ends = (
+            end if self.is_shared(end) and self.is_shared(end, rows) else new
+            for end, new in zip((low, high), pooled, strict=True)
+        )
         return cast(tuple[float | None, float | None], tuple(ends))
 
     def points(self, term: Term) -> Term:
