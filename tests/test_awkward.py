@@ -274,7 +274,7 @@ def test_everything_immutable_is_infeasible_with_a_note(plain: tuple[tdce.Explai
     explainer, rows = plain
     frame = explainer.explain(rows, immutable=["age", "housing"]).to_frame()
     assert frame["status"].tolist() == ["infeasible"] * len(rows)
-    assert frame["note"].tolist() == ["every feature is immutable"] * len(rows)
+    assert frame["note"].str.startswith("every feature is immutable").all()  # some values lie outside, too
     assert (frame["score_before"] == frame["score_after"]).all()
     pd.testing.assert_frame_equal(frame[list(rows.columns)], rows, check_exact=True)
 

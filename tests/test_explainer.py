@@ -220,7 +220,7 @@ def test_the_words_say_what_the_frame_says(explainer, people):
 
 def test_the_page_shows_the_notes(explainer, people, tmp_path):
     explainer.explain(people.head(1).assign(age=150)).to_html(tmp_path / "page.html")
-    assert '"note":{"texts":["age 150 is outside the training data' in (tmp_path / "page.html").read_text(
+    assert '"note":{"texts":["age 150 is outside the range learned' in (tmp_path / "page.html").read_text(
         encoding="utf-8"
     )
 

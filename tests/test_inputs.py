@@ -266,7 +266,7 @@ def test_every_finite_number_is_answered_and_its_neighbours_are_not_disturbed(ex
     pd.testing.assert_frame_equal(found.iloc[[0]], alone, check_exact=True)
     assert np.isfinite(found[["score_before", "score_after"]]).all(axis=None)
     assert explainer.predict_proba(rows).notna().all(axis=None)
-    assert "rate 1e+100 is far outside the training data, 4.5 to 19.75" in found.loc[2, "note"]
+    assert "rate 1e+100 is far outside the range learned" in found.loc[2, "note"]
     kept = explainer.explain(rows, immutable=["rate"]).to_frame()
     assert kept["rate"].tolist() == rows["rate"].tolist()
     assert len(answer.sentences()) == 6
@@ -310,14 +310,15 @@ def test_a_fine_grid_and_a_huge_number_meet():
 
 def test_a_note_says_what_was_never_learned(explainer):
     rows = pd.DataFrame({
-        "age": [20.0, 100.0, np.nan], "rate": [5.0, 5.0, 900.0], "housing": ["own", "own", None],
+        "age": [40.0, 100.0, np.nan], "rate": [5.0, 5.0, 900.0], "housing": ["own", "own", None],
     })  # fmt: skip
     notes = explainer.explain(rows).to_frame()["note"]
     assert "learned" not in notes[0]
-    assert notes[1].endswith("age 100 is outside the training data, 18 to 79")
+    age, rate = (f"{low:g} to {high:g}" for low, high in (explainer.schema[name].bounds for name in ("age", "rate")))
+    assert notes[1].endswith(f"age 100 is outside the range learned, {age}")
     assert notes[2].endswith(
-        "age is missing, but never was in the training data; rate 900 is far outside the training data, "
-        "4.5 to 19.75; housing is missing, but never was in the training data"
+        "age is missing, but never was in the training data; rate 900 is far outside the range learned, "
+        f"{rate}; housing is missing, but never was in the training data"
     )
 
 

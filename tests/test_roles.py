@@ -430,7 +430,7 @@ def test_fit_proposes_roles_and_what_the_user_says_wins() -> None:
         "'education_num'",
     ]
     given = Schema.infer(frame, "decision", roles=False)
-    assert fitted(frame, schema=given).schema == given
+    assert fitted(frame, schema=given).schema.roles == given.roles
 
 
 def test_columns_that_are_named_wrongly() -> None:

@@ -55,6 +55,9 @@ def fit(
     sep: Sep = ",",
     decimal: Decimal = ".",
     keep_rows: Annotated[bool, typer.Option("--keep-rows", help="Keep the training rows in NAME.tdce")] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Keep values that fewer than five people have: ends, rare categories")
+    ] = False,
     fast: Annotated[
         bool, typer.Option("--fast", help="Also train a network for amortised answers, thousands of rows a second")
     ] = False,
@@ -75,7 +78,7 @@ def fit(
     with input_file(table) as source:
         frame = read_table(source, given, dialect)
     explainer = tdce.Explainer(
-        model=model_of(model, header), seed=seed, keep_rows=keep_rows, fast=fast, progress=progress_mode()
+        model=model_of(model, header), seed=seed, keep_rows=keep_rows, exact=exact, fast=fast, progress=progress_mode()
     )
     frozen, opened, learned, codes = (
         names_of(text, frame.columns) for text in (immutable, actionable, learn, categorical)

@@ -14,7 +14,7 @@ from torch import Tensor
 from tdce._core import Floats, Noise, Progress, pad_rows, round_scores
 from tdce.diffusion.model import TabularDiffusion
 from tdce.diffusion.synthetic import draw_synthetic
-from tdce.schema import Encoder
+from tdce.schema import Encoder, pool_sorted
 
 NOISE_LEVELS = (0.3, 0.5, 0.7)  # shares of T at which a row is noised and denoised, here and in the search
 DRAWS_PER_LEVEL = 2  # of noise
@@ -63,17 +63,30 @@ def measure_energy_quantiles(
     classes: int,
     seed: int,
     progress: Progress,
+    pooled: bool = False,
 ) -> Tensor:
     """(classes, ENERGY_QUANTILES) float64: quantiles of the energies of each class, from the most typical row to the
-    least typical."""
+    least typical; `pooled`: from means of five rows each, so that none is one person's."""
     quantiles = []
     for k in range(classes):
         reference = raw[(y == k).numpy()]
         if len(reference) < MIN_REFERENCE_ROWS:
             reference = draw_synthetic(encoder, diffusion, torch.full((SYNTHETIC_REFERENCE_ROWS,), k), seed, progress)
         energy = energies(encoder, diffusion, reference, torch.full((len(reference),), k))
-        quantiles.append(np.quantile(energy.numpy(), np.linspace(0, 1, ENERGY_QUANTILES)))
+        quantiles.append(_quantiles(energy.numpy(), pooled))
     return torch.from_numpy(np.maximum.accumulate(np.stack(quantiles), axis=1))
+
+
+def _quantiles(energy: Floats, pooled: bool) -> Floats:
+    levels = np.linspace(0, 1, ENERGY_QUANTILES)
+    if not pooled:
+        return np.quantile(energy, levels)
+    means, at = pool_sorted(energy)
+    inside = np.interp(levels, at, means)
+    if len(means) > 1:  # the outer slopes go on to both ends
+        slopes = np.diff(means)[[0, -1]] / np.diff(at)[[0, -1]]
+        inside += np.minimum(levels - at[0], 0) * slopes[0] + np.maximum(levels - at[-1], 0) * slopes[1]
+    return inside
 
 
 def _energies(double: TabularDiffusion, x: Tensor, y: Tensor, rows: int) -> Tensor:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from tdce._core import Floats, GeneratorDraws, Progress, one_thread
+from tdce._core import Flags, Floats, GeneratorDraws, Positions, Progress, one_thread
 from tdce.diffusion.model import TabularDiffusion
-from tdce.schema import ConstraintSet, Encoder
+from tdce.schema import MIN_PEOPLE, ConstraintSet, Encoder
+
+REDRAWS = 4  # of rows that equal those of few people
+MIN_SHARE_LEFT = 0.1  # of the rows: with fewer, those that equal people's stay
 
 
 @dataclass(frozen=True)
@@ -38,19 +42,72 @@ def draw_synthetic(
     seed: int,
     progress: Progress,
     plan: SamplingPlan | None = None,
+    people: Floats | None = None,  # (n, features) raw values of real people whom no row is to equal
 ) -> Floats:
     """(m or fewer, features) raw values on the grid and in the range of the data. They keep its laws: values that break
-    one are repaired, and rows that cannot be repaired left out. The rows are the same with any number of threads."""
+    one are repaired, and rows that cannot be repaired left out. The rows are the same with any number of threads.
+
+    Rows that equal those of fewer than five `people` are no more frequent than among new people: the others are drawn
+    again, a few times, and then left out. If none were left, their absence would say who was learned.
+    """
     plan = plan or SamplingPlan()
-    generator, parts = Generator().manual_seed(seed), torch.split(y, plan.batch)
-    batches = [np.zeros((0, len(encoder.schema)))]
-    with one_thread(), progress.bar("synthetic rows", len(parts)) as bar:
+    generator = Generator().manual_seed(seed)
+    with one_thread():
+        raw, kept = _draw(encoder, diffusion, y, generator, progress, plan)
+        if people is None:
+            return raw[kept]
+        few, expected = rows_of_few(people), share_by_chance(people)
+        for _ in range(REDRAWS):
+            at = _excess(raw, kept, few, expected, generator)
+            if len(at) == 0:
+                break
+            raw[at], kept[at] = _draw(encoder, diffusion, y[torch.from_numpy(at)], generator, progress, plan)
+    out = kept.copy()
+    out[_excess(raw, kept, few, expected, generator)] = False
+    return raw[out if out.sum() >= MIN_SHARE_LEFT * kept.sum() else kept]
+
+
+def share_by_chance(people: Floats) -> float:
+    """How often a new person has the row of fewer than five people: how often one of them has that of fewer than five
+    others."""
+    times = Counter(row_bytes(people))
+    return sum(count for count in times.values() if 1 < count <= MIN_PEOPLE) / max(len(people), 1)
+
+
+def rows_of_few(people: Floats) -> set[bytes]:
+    """The rows, as bytes, that fewer than five people share."""
+    return {row for row, count in Counter(row_bytes(people)).items() if count < MIN_PEOPLE}
+
+
+def row_bytes(raw: Floats) -> list[bytes]:
+    """The same bytes for equal rows; missing is a value."""
+    whole = np.where(np.isnan(raw), np.nan, raw) + 0.0  # one kind of NaN, no -0.0
+    return [row.tobytes() for row in whole]
+
+
+def _excess(raw: Floats, kept: Flags, few: set[bytes], expected: float, generator: Generator) -> Positions:
+    """Positions of rows that equal those of few people, drawn from all of these, as many as there are too many."""
+    at = np.flatnonzero(kept & np.array([row in few for row in row_bytes(raw)], dtype=bool))
+    count = len(at) - int(expected * kept.sum())
+    return np.sort(at[torch.randperm(len(at), generator=generator).numpy()[: max(count, 0)]])
+
+
+def _draw(
+    encoder: Encoder,
+    diffusion: TabularDiffusion,
+    y: Tensor,
+    generator: Generator,
+    progress: Progress,
+    plan: SamplingPlan,
+) -> tuple[Floats, Flags]:
+    """(m, features) rows of these classes, and which of them keep the laws."""
+    parts, batches = torch.split(y, plan.batch), [np.zeros((0, len(encoder.schema)))]
+    with progress.bar("synthetic rows", len(parts)) as bar:
         for part in parts:
             x_0 = diffusion.sample(GeneratorDraws(len(part), generator), plan.steps, y=part)
             batches.append(encoder.unembed(x_0))
             bar.advance()
-    columns = zip(encoder.columns, np.concatenate(batches).T, strict=True)
-    raw = np.stack([learned.nearest_known(values) for learned, values in columns], axis=1)
-    return ConstraintSet.hard(encoder.schema.laws, encoder.schema.features).repair_synthetic(
+    raw = encoder.nearest_known(np.concatenate(batches))
+    return ConstraintSet.hard(encoder.schema.laws, encoder.schema.features).fix_synthetic(
         raw, lambda i, values: encoder.columns[i].knows(values)
     )

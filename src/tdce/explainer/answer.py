@@ -81,6 +81,12 @@ class Answer:
             provenance,
         )  # fmt: skip
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """In another process, names of rare categories are read off the rows again."""
+        vars(self).update(state)
+        for column in self.schema:
+            column.read(self.rows[column.name])
+
     @property
     def features(self) -> tuple[Name, ...]:
         return self.schema.names

@@ -93,6 +93,7 @@ CONTENT = {
         "steps": TRAINED_RULE,
         "seed": SEED_RULE,
         "keep_rows": JSON_FLAG,
+        "exact": JSON_FLAG,
     },  # of Explainer(…)
     "method": {"name": METHOD_RULE, "settings": JSON_OBJECT},  # all of them, so that other defaults change nothing
     "report": {
@@ -115,6 +116,8 @@ CLASSIFIER_CONTENT = {
     "hidden": HIDDEN_RULE,
     "blocks": BLOCKS_RULE,
 }
+
+SETTINGS = ("hidden", "tau", "steps", "seed", "keep_rows")
 
 NOT_SAVED = ("seconds", "fitted")  # of the report, so that two fits of the same table give the same bytes
 
@@ -208,9 +211,10 @@ def _read(whole: bytes) -> Saved:
         encoder, content["label"], favourable_from_json(content["favourable"]), classifier,
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
         raw, y, synthetic, quantiles, decides, content["report"], synthetic_scores=tensors.get("synthetic.score"),
-        proposer=proposer,
+        proposer=proposer, exact=content["settings"]["exact"],
     )  # fmt: skip
-    return Saved(fitted, method, **content["settings"] | {"tau": tuple(content["settings"]["tau"]), "fast": fast})
+    settings = {name: content["settings"][name] for name in SETTINGS} | {"tau": tuple(content["settings"]["tau"])}
+    return Saved(fitted, method, **settings, fast=fast)
 
 
 def _content(saved: Saved) -> Content:
@@ -226,7 +230,7 @@ def _content(saved: Saved) -> Content:
         "classifier": fitted.classifier and fitted.classifier.settings,
         "model": model_to_json(fitted.decides, fitted.synthetic_scores),
         "diffusion": fitted.diffusion.settings,
-        "settings": {name: getattr(saved, name) for name in ("hidden", "tau", "steps", "seed", "keep_rows")},
+        "settings": {name: getattr(saved, name) for name in SETTINGS} | {"exact": fitted.exact},
         "method": {"name": name, "settings": {key: getattr(method, key) for key in setting_types(METHODS[name])}},
         "report": {key: value for key, value in fitted.report.items() if key not in NOT_SAVED},
     }

@@ -100,6 +100,10 @@ class Explainer:
     keep_rows : bool, default False
         Whether `save` writes the training rows, too. Without them an artefact holds nobody's record. `search` needs
         none; methods that do say so.
+    exact : bool, default False
+        Whether values that fewer than five people have may be kept: the lowest and highest number of each column,
+        fine quantiles, rare categories, synthetic rows that equal somebody's. By default they are pooled
+        (docs/privacy.md), and answers go no further than the pooled ends.
     fast : bool, default False
         Whether `fit` also trains a network that gives amortised answers, thousands of rows a second. It has learned
         answers of `search` to one question: one option for the favourable target at the default closeness and costs.
@@ -137,6 +141,7 @@ class Explainer:
         steps: int = 1600,
         seed: int = 0,
         keep_rows: bool = False,
+        exact: bool = False,
         fast: bool = False,
         plans: TrainingPlans | None = None,
         progress: Mode = "auto",
@@ -148,6 +153,7 @@ class Explainer:
         self.steps = steps
         self.seed = seed
         self.keep_rows = keep_rows
+        self.exact = exact
         self.fast = fast
         self.plans = plans
         self.progress = progress
@@ -208,7 +214,7 @@ class Explainer:
         progress = Progress(self.progress)
         fitted = fit(
             frame, label, favourable, schema, check_names("immutable", immutable), self.hidden, self._tau,
-            self.steps, self.seed, self._plans, progress, learn, categorical, models, actionable, causes,
+            self.steps, self.seed, self._plans, progress, learn, categorical, models, actionable, causes, self.exact,
         )  # fmt: skip
         if self.fast:
             fitted = amortise(fitted, self.chosen_method, self.seed, self._plans, progress)
@@ -556,7 +562,7 @@ class Explainer:
         saved, digest = artefact.load(where)
         explainer = cls(
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
-            keep_rows=saved.keep_rows, fast=saved.fast, progress=progress,
+            keep_rows=saved.keep_rows, exact=saved.fitted.exact, fast=saved.fast, progress=progress,
         )  # fmt: skip
         explainer._set_fitted(saved.fitted if model is None else saved.fitted.with_model(adapt_models(model)))
         explainer._file, explainer._origin = (explainer._saved(), digest), _origin(where, digest)
@@ -678,6 +684,7 @@ class Explainer:
         check_integer("steps", self.steps, 1)
         check_integer("seed", self.seed, 0, LAST_SEED)
         check_flag("keep_rows", self.keep_rows)
+        check_flag("exact", self.exact)
         check_choice("progress", self.progress, get_args(Mode))
         if not isinstance(self.plans, TrainingPlans | None):
             raise InputError(f"plans is {show(self.plans)}; it must be TrainingPlans(...)")

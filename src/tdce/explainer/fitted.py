@@ -69,6 +69,7 @@ class Fitted:
     hints: tuple[str, ...] = ()  # what is worth knowing about the columns; none if it was loaded
     synthetic_scores: Tensor | None = None  # (synthetic rows, columns) of a model that the user brought
     proposer: Proposer | None = None  # for amortised answers, see `amortise`
+    exact: bool = False  # whether values that fewer than five people have may be among what was learned
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
 
     @cached_property

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tdce._core import (
     InputError,
@@ -47,9 +47,18 @@ from tdce.models import (
     probe,
     required_columns,
 )
-from tdce.schema import Encoder, Schema, Space, find_pass_through, profile_columns, propose_role
+from tdce.schema import (
+    Categorical,
+    Encoder,
+    Schema,
+    Space,
+    find_pass_through,
+    pool_schema,
+    profile_columns,
+    propose_role,
+)
 
-EDITION = 3  # raised when the same table and settings are learned differently
+EDITION = 4  # raised when the same table and settings are learned differently
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
 
@@ -71,6 +80,7 @@ def fit(
     models: Mapping[str, ModelAdapter] | None = None,  # by their outputs; None: a classifier is trained
     actionable: Iterable[Name] = (),
     causes: Any = None,  # of features: a mapping, or a directed graph
+    exact: bool = False,  # whether values that fewer than five people have may be kept
 ) -> Fitted:
     """Check the table, encode it, train the networks, draw synthetic rows, and rate the model on unseen rows.
 
@@ -93,10 +103,17 @@ def fit(
     schema, proposed, asked = _with_roles(schema, given, tuple(immutable), check_names("actionable", actionable))
     schema = schema if causes is None else schema.with_causes(causes)
     noticed = tuple(profile_columns(frame, schema, label, out, proposed=proposed, asked=asked))
-    encoder = Encoder.fit(frame, schema)
-    raw = encoder.read(frame)
+    if models is not None and any(isinstance(each.model, nn.Module) for each in models.values()) and not exact:
+        exact = True
+        noticed += ("the model takes encoded rows, so columns are learned exactly, as by the encoder it was trained "
+                    "with, and values that fewer than five people have are kept",)  # fmt: skip
     if schema.causes:
-        encoder = replace(encoder, full_schema=schema.learn_causes(raw))
+        schema = schema.learn_causes(Encoder.fit(frame, schema).read(frame))
+    if not exact:
+        schema = pool_schema(schema if models is None else _name_all_where_needed(schema, frame), frame)
+    encoder = Encoder.fit(frame, schema, pooled=not exact)
+    people = encoder.read(frame)
+    raw = encoder.nearest_known(people)  # with `exact`, the same
     x = encoder.embed(raw).float()
     train, held_out, test = split_rows(len(x), seed)
 
@@ -126,11 +143,14 @@ def fit(
     diffusion, walk = learned_diffusion(
         encoder.space, x, y, hidden, tau, replace(plans.diffusion, steps=steps), seed, progress, groups
     )
-    synthetic = draw_synthetic(
-        encoder, diffusion, classes_to_draw(y[train], seed, plans.sampling), seed, progress, plans.sampling
-    )
+    if not exact:  # of all rows, since the ends of the training rows may be one person's
+        num = encoder.space.split(x)[0]
+        diffusion.low, diffusion.high = num.amin(dim=0), num.amax(dim=0)
+    to_draw = classes_to_draw(y[train], seed, plans.sampling)
+    avoid = None if exact else people
+    synthetic = draw_synthetic(encoder, diffusion, to_draw, seed, progress, plans.sampling, avoid)
     unseen = raw[held_out.numpy()], y[held_out]
-    typical = measure_energy_quantiles(encoder, diffusion, *unseen, groups, seed, progress)
+    typical = measure_energy_quantiles(encoder, diffusion, *unseen, groups, seed, progress, pooled=not exact)
 
     if score is None:
         assert classifier is not None
@@ -154,7 +174,7 @@ def fit(
         decides = decides.with_reference(synthetic, scored.numpy())
     return Fitted(
         encoder, label, favourable, classifier, diffusion, raw[train.numpy()], y[train], synthetic, typical, decides,
-        report, noticed, scored,
+        report, noticed, scored, exact=exact,
     )  # fmt: skip
 
 
@@ -199,6 +219,17 @@ def _with_roles(
         return schema.freeze(*immutable).open(*actionable), proposed, actionable
     doubtful = (f.name for f in given if not propose_role(f)[1])  # whoever gave the schema has decided
     return schema.freeze(*immutable).open(*actionable), (), (*actionable, *doubtful)
+
+
+def _name_all_where_needed(schema: Schema, frame: pd.DataFrame) -> Schema:
+    """The schema with all categories of columns in which a model of the user's needs them: those of a category dtype,
+    which it may know by position, and those without a category that five people share."""
+    for column in pool_schema(schema, frame):
+        if not isinstance(column, Categorical) or column.rare == getattr(schema[column.name], "rare", None):
+            continue
+        if isinstance(frame[column.name].dtype, pd.CategoricalDtype) or not column.categories:
+            schema = schema.change(column.name, rare=False)
+    return schema
 
 
 def learned_diffusion(

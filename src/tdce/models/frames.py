@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from tdce._core import Floats, InputError, Name, show
-from tdce.schema import Column
+from tdce.schema import Categorical, Column
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,12 @@ class FrameBuilder:
         column, dtype = self.features[i], self.dtypes[i]
         if not column.numbers:
             known, missing = self._categories[i], np.isnan(values)
+            if isinstance(column, Categorical) and column.rare:
+                values = np.where(values == len(known), 0.0, values)  # a rare category without a name: one it knows
             at = np.where(missing, -1, values).astype(np.int64)
+            if (at >= len(known)).any():  # rare categories
+                listed, at[~missing] = np.unique(values[~missing], return_inverse=True)
+                known = _array(column.cells(listed), dtype)
             cells: pd.Series[Any]
             if isinstance(known, np.ndarray):
                 wider = known.dtype if not missing.any() else object if known.dtype.kind == "b" else np.float64
@@ -63,7 +68,7 @@ class FrameBuilder:
         """The categories of each categorical column, in its dtype."""
         known = {i: column for i, column in enumerate(self.features) if not column.numbers}
         return {
-            i: _array(column.cells(np.arange(column.weights - column.missing, dtype=np.float64)), self.dtypes[i])
+            i: _array(column.cells(np.arange(_listed(column), dtype=np.float64)), self.dtypes[i])
             for i, column in known.items()
         }
 
@@ -80,6 +85,10 @@ class FrameBuilder:
     def from_json(cls, features: Sequence[Column], entries: Sequence[Any]) -> Self:
         named = zip(features, entries, strict=True)
         return cls(tuple(features), tuple(_dtype(column.name, entry) for column, entry in named))
+
+
+def _listed(column: Column) -> int:
+    return len(column.categories) if isinstance(column, Categorical) else column.weights - column.missing
 
 
 def _array(cells: list[Any], dtype: Any) -> Any:

@@ -15,6 +15,7 @@ from torch import Tensor
 from tdce._core import Floats, InputError, Positions, Value, is_number, is_value, listing, plain, show, sort_values
 from tdce.models.adapters import ModelAdapter
 from tdce.models.outputs import NUMBER_GROUPS, Output
+from tdce.schema import pool_quantile
 
 Form = Literal["probabilities", "second", "labels", "number"]
 OTHER_CLASS_P = 1e-9  # the probability of every other class if a model gives only a label
@@ -144,7 +145,8 @@ def _label_classes(model_classes: tuple[Value, ...], classes: tuple[Value, ...])
 
 
 def _number_output(model: ModelAdapter, name: str, values: Floats) -> Output:
-    edges = np.unique(np.quantile(values, np.arange(1, NUMBER_GROUPS) / NUMBER_GROUPS)).tolist()
+    ordered = np.sort(values)
+    edges = np.unique([pool_quantile(ordered, i / NUMBER_GROUPS) for i in range(1, NUMBER_GROUPS)]).tolist()
     spread = float(values.std())
     if spread == 0:
         raise InputError(f"the model {model.name} predicts {values[0]:g} for every row of the table")

@@ -134,6 +134,8 @@ def _empty_histogram(column: Column, values: Floats, span: float) -> Histogram:
     if len(shown) > MAX_CATEGORY_BINS:
         common = set(present[np.argsort(-counts, kind="stable")[: MAX_CATEGORY_BINS - 1]].tolist())
         shown = [*(i for i in shown if i in common), -1]
+    elif isinstance(column, Categorical) and column.rare:
+        shown = [*shown, -1]
     return Histogram(column.name, ((0,) * len(shown),), categories=tuple(shown))
 
 

@@ -2,6 +2,9 @@ from tdce.schema.columns.base import Column as Column
 from tdce.schema.columns.base import Sizes as Sizes
 from tdce.schema.columns.categorical import Categorical as Categorical
 from tdce.schema.columns.numeric import Numeric as Numeric
+from tdce.schema.columns.pooling import MIN_PEOPLE as MIN_PEOPLE
+from tdce.schema.columns.pooling import pool_quantile as pool_quantile
+from tdce.schema.columns.pooling import pool_sorted as pool_sorted
 from tdce.schema.columns.scale import LARGEST_SCORE as LARGEST_SCORE
 from tdce.schema.columns.wording import NO_WORDING as NO_WORDING
 from tdce.schema.columns.wording import Phrase as Phrase
@@ -14,6 +17,7 @@ from tdce.schema.encoder import write_values as write_values
 from tdce.schema.feasible import EncodedBounds as EncodedBounds
 from tdce.schema.feasible import FeasibleSet as FeasibleSet
 from tdce.schema.identifiers import find_pass_through as find_pass_through
+from tdce.schema.pooling import pool_schema as pool_schema
 from tdce.schema.profiling import profile_columns as profile_columns
 from tdce.schema.roles import SETTABLE as SETTABLE
 from tdce.schema.roles import Role as Role

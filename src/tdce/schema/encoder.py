@@ -31,14 +31,15 @@ class Encoder:
     full_schema: Schema | None = None  # with laws, rules, costs and words
 
     @classmethod
-    def fit(cls, frame: pd.DataFrame, schema: Schema | None = None) -> Self:
+    def fit(cls, frame: pd.DataFrame, schema: Schema | None = None, *, pooled: bool = False) -> Self:
+        """Learn a table; `pooled`: keep no value that fewer than five people have."""
         schema = Schema.infer(frame) if schema is None else schema
         fitted = []
         for column, values in zip(schema, _read(frame, schema, LARGEST_VALUE).T, strict=True):
             present = values[~np.isnan(values)]
             if len(present) == 0:
                 raise InputError(f"{column.name!r} has no value at all: every cell is missing; drop the column")
-            fitted.append(column.fit(present))
+            fitted.append(column.fit_pooled(present) if pooled else column.fit(present))
         return cls(tuple(fitted), schema)
 
     @cached_property
@@ -88,6 +89,11 @@ class Encoder:
         """(n, width) -> (n, features): the largest weight of each block, numbers on the grid."""
         parts = zip(self.columns, self.parts(x), strict=True)
         return np.stack([fitted.unembed(part) for fitted, part in parts], axis=1)
+
+    def nearest_known(self, raw: Floats) -> Floats:
+        """(n, features) the values, or the nearest ones that each column knows; missing stays missing."""
+        columns = zip(self.columns, raw.T, strict=True)
+        return np.stack([fitted.nearest_known(values) for fitted, values in columns], axis=1)
 
     def parts(self, x: Tensor) -> list[Floats]:
         """(n, width) -> the numbers and weights of each feature, (n, numbers + weights)."""

@@ -88,6 +88,15 @@ class Column(ABC):
     def fit(self, values: Floats) -> FittedColumn:
         """Learn from the raw values of a table, none of them missing."""
 
+    def pooled(self, values: Floats, keep: Set[Value] = frozenset()) -> Self:
+        """The settings without what fewer than five people have, given the raw values of a table, none of them missing;
+        `keep`: what the user named elsewhere."""
+        return self
+
+    def fit_pooled(self, values: Floats) -> FittedColumn:
+        """Learn the same, but keep no value that fewer than five people have."""
+        return self.fit(values)
+
     @abstractmethod
     def layout(self) -> Mapping[str, tuple[str, Sizes]]:
         """Dtypes and shapes of what fit learns, as an artefact stores it."""

@@ -35,6 +35,8 @@ from tdce._core import (
     suggest,
 )
 from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn, Sizes
+from tdce.schema.columns.pooling import is_personal
+from tdce.schema.columns.unlisted import RARE, unlisted_code, unlisted_name
 from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
 from tdce.schema.roles import Role, is_nothing
 
@@ -56,7 +58,10 @@ MAX_WORD_SHARE = 0.05  # and words in at most this share of its cells, is a colu
 
 @dataclass(frozen=True)
 class Categorical(Column):
-    """A column of categories. A proposed value is one of `allowed` (by default all of them)."""
+    """A column of categories. A proposed value is one of `allowed` (by default all of them).
+
+    Its raw values are positions in the list; categories that are not in it are rare and have raw values beyond.
+    """
 
     kind, numbers = "categorical", 0
     name: Name
@@ -67,9 +72,12 @@ class Categorical(Column):
     order: tuple[Value, ...] = ()  # from the lowest to the highest; categories left out have no rank
     role: Role = "actionable"
     words: Wording = NO_WORDING
+    rare: bool | None = None  # whether others are rare categories, never proposed; None: only if `fit` folds some
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.rare, bool | None):
+            raise InputError(f"{self.name!r}: rare {show(self.rare)} must be true, false or null")
         self._settle("categories", self._several("categories", self.categories))
         if self.allowed is not None:
             self._settle("allowed", self._several("allowed", self.allowed))
@@ -78,7 +86,7 @@ class Categorical(Column):
             if value not in self.categories or self.order.count(value) > 1:
                 raise InputError(f"{self.name!r}: order must list each category at most once, not "
                                  f"{listing(self.order)}; known: {listing(self.categories)}")  # fmt: skip
-        if not self.categories:
+        if not self.categories and not self.rare:
             raise InputError(f"{self.name!r}: a categorical column needs at least one category")
         if len(set(self.categories)) < len(self.categories):
             raise InputError(f"{self.name!r}: a category is listed twice: {listing(self.categories)}")
@@ -99,7 +107,8 @@ class Categorical(Column):
 
     def describe(self) -> str:
         shown = self.order + tuple(c for c in self.categories if c not in self.order)
-        text = f"{len(self.categories)} categories: {listing(shown, most=6)}"
+        text = f"{len(self.categories)} categories{': ' if shown else ''}{listing(shown, most=6)}"
+        text += "; others are rare" if self.rare else ""
         if self.order:
             text += f"; in this order{f' up to {self.order[-1]}' if len(self.order) < len(shown) else ''}"
         if self.allowed is None:
@@ -110,8 +119,9 @@ class Categorical(Column):
         return f"{text}; allowed: {listing(self.allowed, most=6)}"
 
     def entry(self) -> dict[str, Any]:
-        """Without an empty order."""
-        return {key: value for key, value in super().entry().items() if value or key != "order"}
+        """Without settings that say nothing."""
+        nothing = {"order": (), "rare": None}
+        return {key: value for key, value in super().entry().items() if key not in nothing or value != nothing[key]}
 
     @cached_property
     def proposable(self) -> Flags:
@@ -131,6 +141,9 @@ class Categorical(Column):
                              f"{listing(self.categories)}") from None  # fmt: skip
         lookup = np.full(len(values) + 1, np.nan)  # the last one is for code -1, missing
         for i, value in enumerate(values):
+            if plain(value) not in positions and self.rare and is_value(plain(value)):
+                lookup[i] = len(self.categories) + unlisted_code(plain(value))
+                continue
             if plain(value) not in positions:
                 raise InputError(
                     f"{self.name!r} has category {show(value)} in row {first_row(series, codes == i)}, "
@@ -140,7 +153,11 @@ class Categorical(Column):
         return lookup[codes]
 
     def cells(self, values: Floats) -> list[Value | None]:
-        return [None if np.isnan(v) else self.categories[int(v)] for v in values]
+        listed = len(self.categories)
+        return [
+            None if np.isnan(v) else self.categories[int(v)] if v < listed else unlisted_name(v - listed)
+            for v in values.tolist()
+        ]
 
     def for_dtype(self, dtype: Any) -> Self:
         return replace(self, allowed=_storable(self.categories if self.allowed is None else self.allowed, dtype))
@@ -161,8 +178,13 @@ class Categorical(Column):
         return replace(self, allowed=left)
 
     @property
+    def size(self) -> int:
+        """The number of categories, all rare ones counted as one."""
+        return len(self.categories) + bool(self.rare)
+
+    @property
     def weights(self) -> int:
-        return len(self.categories) + self.missing
+        return self.size + self.missing
 
     @property
     def ranks(self) -> tuple[float, ...]:
@@ -172,11 +194,24 @@ class Categorical(Column):
             ranks[self.categories.index(value)] = i / max(len(self.order) - 1, 1)
         return tuple(ranks)
 
+    def pooled(self, values: Floats, keep: Set[Value] = frozenset()) -> Self:
+        """Categories that fewer than five people have are rare, unless the user says that none is (`rare=False`)."""
+        if self.rare is not None:
+            return self
+        few = is_personal(np.bincount(values.astype(int), minlength=len(self.categories)))
+        kept = tuple(c for c, is_few in zip(self.categories, few, strict=True) if c in keep or not is_few)
+        if len(kept) == len(self.categories):
+            return self
+        allowed = None if self.allowed is None else tuple(c for c in self.allowed if c in kept)
+        order = tuple(c for c in self.order if c in kept)
+        return replace(self, categories=kept, allowed=allowed, order=order, words=self.words.among(kept), rare=True)
+
     def fit(self, values: Floats) -> FittedCategorical:
-        return FittedCategorical(self, np.bincount(values.astype(int), minlength=len(self.categories)) / len(values))
+        positions = np.minimum(values, self.size - 1).astype(int)
+        return FittedCategorical(self, np.bincount(positions, minlength=self.size) / len(values))
 
     def layout(self) -> dict[str, tuple[str, Sizes]]:
-        return {"average.{}": ("F64", (len(self.categories),))}
+        return {"average.{}": ("F64", (self.size,))}
 
     def restore(self, arrays: Arrays) -> FittedCategorical:
         shares = arrays["average.{}"]
@@ -187,14 +222,16 @@ class Categorical(Column):
 
 @dataclass(frozen=True)
 class FittedCategorical(FittedColumn):
-    """Encoded as a block of weights: one per category and, if it may be missing, one more at the end."""
+    """Encoded as a block of weights: one per category, one for all rare ones if there are any and, if it may be
+    missing, one more at the end."""
 
     column: Categorical
-    shares: Floats  # (categories,) of the table's rows
+    shares: Floats  # (categories, and rare ones) of the table's rows
     dtype: Any = None
 
     def embed(self, values: Floats) -> Floats:
-        return np.asarray(self._encodings[np.where(np.isnan(values), len(self.shares), values).astype(int)])
+        known = self.nearest_known(values)
+        return np.asarray(self._encodings[np.where(np.isnan(known), len(self.shares), known).astype(int)])
 
     @cached_property
     def _encodings(self) -> Floats:
@@ -215,8 +252,15 @@ class FittedCategorical(FittedColumn):
         return np.asarray((values >= 0) & (values < len(self.shares)) & (values == np.floor(values)))
 
     def unfamiliar(self, values: Floats) -> Iterator[tuple[int, Note]]:
-        for i in np.flatnonzero(np.isin(values, np.flatnonzero(self.shares == 0))).tolist():
-            yield i, Note("never_seen", (self.column.name,), values={"value": self.column.categories[int(values[i])]})
+        never = np.isin(values, np.flatnonzero(self.shares[: len(self.column.categories)] == 0))
+        for i in np.flatnonzero(never | (values >= len(self.column.categories))).tolist():
+            value = self.column.cells(values[[i]])[0]
+            if value != RARE:
+                yield i, Note("never_seen" if never[i] else "rare", (self.column.name,), values={"value": value})
+
+    def nearest_known(self, values: Floats) -> Floats:
+        """Rare categories lose their names."""
+        return np.minimum(values, len(self.shares) - 1) if self.column.rare else values
 
     def arrays(self) -> Arrays:
         return {"average.{}": self.shares}
@@ -235,10 +279,10 @@ class AllowedCategories(AllowedValues):
     @cached_property
     def allowed(self) -> Flags:
         """(n, weights) which weights may be 1: those of categories that may be proposed, and the row's own."""
-        column, missing = self.fitted.column, np.isnan(self.own)
-        allowed = np.zeros((len(self.own), len(column.categories) + 1), dtype=bool)
-        allowed[:, :-1] = column.proposable
-        allowed[np.arange(len(self.own)), np.where(missing, len(column.categories), self.own).astype(int)] = True
+        column, own = self.fitted.column, self.fitted.nearest_known(self.own)
+        allowed = np.zeros((len(self.own), column.size + 1), dtype=bool)
+        allowed[:, : len(column.categories)] = column.proposable
+        allowed[np.arange(len(self.own)), np.where(np.isnan(own), column.size, own).astype(int)] = True
         return allowed[:, : column.weights]
 
     def take(self, at: Flags | Positions) -> Self:
@@ -250,12 +294,17 @@ class AllowedCategories(AllowedValues):
         return np.asarray(self.fitted.column.proposable.sum() - self.allows(self.own) > 0)
 
     def allows(self, values: Floats) -> Flags:
-        return np.where(np.isnan(values), False, self.fitted.column.proposable[np.nan_to_num(values).astype(int)])
+        listed = values < len(self.fitted.column.categories)  # nor is NaN
+        return np.asarray(np.append(self.fitted.column.proposable, False)[np.where(listed, values, -1).astype(int)])
 
     def snap(self, x: Floats) -> Floats:
-        """The largest of the weights that may be 1; where none may be, the row's own value, which is then missing."""
+        """The largest of the weights that may be 1; where none may be, the row's own value, which is then missing. Rare
+        is no proposal either."""
         values = _argmax(np.where(self.allowed, x, -np.inf), len(self.fitted.shares))
-        return np.where(self.allowed.any(axis=1), values, self.own)
+        stays = ~self.allowed.any(axis=1)
+        if self.fitted.column.rare:
+            stays |= x.argmax(axis=1) == len(self.fitted.column.categories)
+        return np.where(stays, self.own, values)
 
     def encoded_bounds(self) -> tuple[Floats, Floats, Flags]:
         none = np.zeros((len(self.own), 0))

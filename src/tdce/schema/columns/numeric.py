@@ -33,6 +33,7 @@ from tdce._core import (
 )
 from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn, Sizes
 from tdce.schema.columns.grid import infer_levels, infer_marks, infer_step
+from tdce.schema.columns.pooling import is_personal, people_with, pool_ends
 from tdce.schema.columns.scale import Scale
 from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
 from tdce.schema.roles import ONLY_UP, Role
@@ -224,8 +225,39 @@ class Numeric(Column):
         return states if states > 1 else 0
 
     def fit(self, values: Floats) -> FittedNumeric:
+        return FittedNumeric(self, Scale.fit(self._numbers(values)))
+
+    def fit_pooled(self, values: Floats) -> FittedNumeric:
+        numbers = self._numbers(values)
+        return FittedNumeric(self, Scale.fit_pooled(numbers, self.pooled_ends(numbers)))
+
+    def _numbers(self, values: Floats) -> Floats:
+        """The values that are no marks; the range if there are none."""
         numbers = values[~np.isin(values, self.marks)]
-        return FittedNumeric(self, Scale.fit(numbers if len(numbers) else np.array([self.low, self.high])))
+        return numbers if len(numbers) else np.array([self.low, self.high])
+
+    def pooled_ends(self, numbers: Floats) -> tuple[float, float]:
+        """The ends of some numbers, on the grid, so that no single person set one of them."""
+        ends = np.array(pool_ends(numbers))
+        (low, _), (_, high) = self.round(ends, "up").tolist(), self.round(ends, "down").tolist()
+        if np.isfinite([low, high]).all() and low <= high:
+            return low, high
+        middle = self.round(ends.mean(keepdims=True)).tolist()  # they lie in the same gap of the grid
+        return middle[0], middle[0]
+
+    def pooled(self, values: Floats, keep: Set[Value] = frozenset()) -> Self:
+        """Levels that fewer than five people have are left out, and an end that they have is moved inwards; an end that
+        nobody has, or many, was set by the user or says nothing about one person."""
+        numbers = self._numbers(values)
+        levels = np.array(self.levels or (), dtype=np.float64)
+        shared = tuple(levels[~is_personal(people_with(levels, numbers))].tolist())
+        column = replace(self, levels=shared or None)
+        ends, own = column.pooled_ends(numbers), (self.low, self.high)
+        personal = is_personal(people_with(np.array(own), numbers))
+        low, high = np.where(personal, ends, own).tolist()
+        if low > high:  # one of them is the user's
+            low, high = (high, high) if personal[0] else (low, low)
+        return replace(column, low=low, high=high)
 
     def layout(self) -> dict[str, tuple[str, Sizes]]:
         return dict.fromkeys(("scale.{}.raw", "scale.{}.score"), ("F64", (f"knots of {self.name!r}",)))

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from tdce._core import LARGEST_VALUE, Floats
+from tdce.schema.columns.pooling import PEOPLE_PER_KNOT, pool_quantile
 
 MAX_KNOTS = 128
 LARGEST_SCORE = 1e6  # of an encoded number, in standard deviations
@@ -33,7 +34,24 @@ class Scale:
         middle = (np.cumsum(counts) - counts / 2) / len(values)  # mid-rank of each distinct value
         keep = np.unique(np.searchsorted(middle, np.linspace(0, 1, MAX_KNOTS)).clip(0, len(distinct) - 1))
         keep = np.union1d(keep, [0, len(distinct) - 1])
-        raw, score = distinct[keep], ndtri(middle[keep])
+        return cls._standardised(values, distinct[keep], ndtri(middle[keep]))
+
+    @classmethod
+    def fit_pooled(cls, values: Floats, ends: tuple[float, float]) -> Self:
+        """The same between these ends, with no single person's value for a knot: fewer knots, each a figure of at least
+        five people. Values beyond the ends count as the ends."""
+        low, high = ends
+        ordered = np.sort(values.clip(low, high))
+        shares = np.linspace(0, 1, min(MAX_KNOTS, max(2, len(values) // PEOPLE_PER_KNOT)))[1:-1]
+        raw = np.unique([low, *(pool_quantile(ordered, share) for share in shares), high])
+        ranks = np.searchsorted(ordered, raw, side="left") + np.searchsorted(ordered, raw, side="right")
+        middle = ranks / (2 * len(ordered))
+        keep = np.r_[True, (np.diff(middle) > 0)[:-1] & (middle[1:-1] < middle[-1]), True][: len(raw)]
+        return cls._standardised(ordered, raw[keep], ndtri(middle[keep]))
+
+    @classmethod
+    def _standardised(cls, values: Floats, raw: Floats, score: Floats) -> Self:
+        """The scale through these knots, with scores of mean 0 and standard deviation 1 over the values."""
         if raw[-1] - raw[0] < 1 / LARGEST_VALUE:  # a constant column
             half = max(0.5, np.spacing(np.abs(raw[0])))
             return cls(np.array([raw[0] - half, raw[0] + half]), np.array([-0.5, 0.5]))

@@ -272,9 +272,13 @@ def _points(column: Column, points: Points) -> tuple[Floats, Floats]:
 
 
 def _contribution(values: Floats, at: Floats, contributions: Floats) -> Floats:
-    """(n,) the contribution of each value; unknown for missing ones."""
+    """(n,) the contribution of each value; unknown for missing ones and for rare categories."""
     known, missing = np.nan_to_num(values), np.isnan(values)
-    out = np.interp(known, at, contributions) if len(at) else contributions[known.astype(int)]
+    out = (
+        np.interp(known, at, contributions)
+        if len(at)
+        else contributions[np.minimum(known, len(contributions) - 1).astype(int)]
+    )
     return np.where(missing, np.nan, out)
 
 

@@ -260,12 +260,12 @@ class Parser:
                 hint = suggest(other.value, cell.categories, quote_value)
                 raise self._error(middle, f"{_spell(cell)} has no category {_spell(other)}; {hint}known: {known}")
             position = positions[_key(other.value)]
-            return OneOf(cell, tuple(i for i in range(len(cell.categories)) if holds(i, position)))
+            return OneOf(cell, tuple(i for i in range(cell.size) if holds(i, position)))
         if not _is_category(other):
             raise self._error(middle, f"{_spell(other)} is a number, but {_spell(cell)} holds categories; "
                                       f"compare it with one of {known}")  # fmt: skip
         ranks = tuple(positions.get(_key(c), -1) for c in other.categories)
-        if max(ranks) < 0:
+        if max(ranks, default=-1) < 0:
             raise self._error(middle, f"{_spell(other)} and {_spell(cell)} have no category in common: "
                                       f"{listing(map(quote_value, other.categories))} and {known}")  # fmt: skip
         return Comparison(cell, operator, Ranked(other, ranks))
@@ -395,7 +395,7 @@ def _is_number(node: Node) -> TypeGuard[Term]:
 
 
 def _is_category(node: Node) -> TypeGuard[Cell]:
-    return isinstance(node, Cell) and bool(node.categories)
+    return isinstance(node, Cell) and node.size > 0
 
 
 def _key(value: Value) -> tuple[bool, Value]:

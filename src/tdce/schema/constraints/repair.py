@@ -90,10 +90,15 @@ class ConstraintSet:
 
     def repair_synthetic(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> Floats:
         """Synthetic rows with values changed so that they keep every constraint, without those that cannot be fixed."""
+        fixed, keeps = self.fix_synthetic(raw, knows)
+        return fixed[keeps]
+
+    def fix_synthetic(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> tuple[Floats, Flags]:
+        """The same with all rows, and which of them keep every constraint."""
         own = np.full_like(raw, np.inf)  # nobody's: every value counts as a change
         for _ in range(PASSES):
             raw = self._fix(raw, own, lambda column, values, _: knows(column, values))
-        return raw[~self.broken(raw, own).any(axis=1)]
+        return raw, np.asarray(~self.broken(raw, own).any(axis=1))
 
     def _fix(self, raw: Floats, own: Floats, allows: Allows) -> Floats:
         """The rows with the first fix of each broken constraint that is allowed and helps."""

@@ -64,6 +64,11 @@ class Cell(Term):
         return self.column.categories if isinstance(self.column, Categorical) else ()
 
     @property
+    def size(self) -> int:
+        """The number of categories, all rare ones counted as one."""
+        return self.column.size if isinstance(self.column, Categorical) else 0
+
+    @property
     def order(self) -> tuple[Value, ...]:
         return self.column.order if isinstance(self.column, Categorical) else ()
 
@@ -83,7 +88,7 @@ class Ranked(Term):
 
     def amount(self, rows: Rows) -> Amount:
         values = self.cell.values(rows)
-        positions = np.where(np.isnan(values), len(self.ranks), values).astype(int)
+        positions = np.where(values < len(self.ranks), values, len(self.ranks)).astype(int)  # not missing, nor rare
         return Amount(np.append(np.asarray(self.ranks, dtype=np.float64), np.nan)[positions], np.zeros(()))
 
 
@@ -224,17 +229,17 @@ class OneOf(Statement):
     positions: tuple[int, ...]
 
     def truth(self, rows: Rows) -> Truth:
-        values = self.cell.values(rows)
+        values = np.minimum(self.cell.values(rows), self.cell.size - 1)
         yes = np.isin(values, self.positions)
         return Truth(yes, ~yes & ~np.isnan(values))
 
     def negate(self) -> Statement:
-        return replace(self, positions=tuple(i for i in range(len(self.cell.categories)) if i not in self.positions))
+        return replace(self, positions=tuple(i for i in range(self.cell.size) if i not in self.positions))
 
     def allowed(self, column: Name) -> set[Value] | None:
         if self.cell.was or self.cell.column.name != column:
             return None
-        return {self.cell.categories[i] for i in self.positions}
+        return {self.cell.categories[i] for i in self.positions if i < len(self.cell.categories)}
 
 
 @dataclass(frozen=True)
