@@ -26,12 +26,15 @@ from tdce._core import (
     check_choice,
     check_flag,
     check_integer,
+    check_mapping,
     check_names,
     check_number,
+    check_optional,
     check_path,
     check_sequence,
     check_table,
     check_texts,
+    check_type,
     listing,
     show,
     suggest,
@@ -102,8 +105,8 @@ class Explainer:
         none; methods that do say so.
     fast : bool, default False
         Whether `fit` also trains a network that gives amortised answers, thousands of rows a second. It has learned
-        answers of `search` to one question: one option for the favourable target at the default closeness and costs.
-        Rows it cannot solve, and all other questions, fall back to the search.
+        answers of `search` to one question: the favourable target at the default closeness and costs. Rows it cannot
+        solve, all other questions, and options after the first fall back to the search.
     plans : TrainingPlans, optional
         How long the networks are trained; the defaults are right for nearly everybody.
     progress : {"auto", "bar", "lines", "silent"}, default "auto"
@@ -298,6 +301,7 @@ class Explainer:
             If it names features that the schema does not have, rules that cannot be read, a target that the model does
             not have, and so on.
         """
+        check_type("question", question, Question, "it must be a Question")
         question.check(self.schema, self.fitted.outputs, self.fitted.favourable, self.chosen_method)
 
     def ask(self, rows: pd.DataFrame, question: Question, ensemble: Ensemble | None = None) -> Answer:
@@ -318,6 +322,8 @@ class Explainer:
             The same bits for the same rows, explainer and question, in any process and in any company.
         """
         fitted, method, progress = self.fitted, self.chosen_method, Progress(self.progress)
+        check_type("question", question, Question, "it must be a Question")
+        check_optional("ensemble", ensemble, check_type, Ensemble, "it must be what Explainer.retrain returns")
         if not isinstance(rows, pd.DataFrame):
             raise InputError(
                 f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
@@ -390,6 +396,7 @@ class Explainer:
         dict of str to float
             One value per metric. The first call trains three small autoencoders per target class.
         """
+        check_type("answer", answer, Answer, "it must be the Answer that explain returned, not a frame of it")
         return evaluate(self, answer, table, retrain)
 
     def plausibility(self, rows: pd.DataFrame, *, target: Target | None = None) -> pd.Series[float]:
@@ -505,7 +512,7 @@ class Explainer:
             A copy that speaks in these words.
         """
         schema = self.schema
-        for name, column_words in words.items():
+        for name, column_words in check_mapping("words", words, "columns to words").items():
             schema = schema.change(name, words=column_words)
         if outcomes is not None:
             schema = replace(schema, outcomes=outcomes)

@@ -119,7 +119,7 @@ def _from_text(where: str) -> ModelAdapter:
         return ModelAdapter("http", where, endpoint, model=endpoint)
     path = Path(where)
     if path.suffix.lower() != ".onnx":
-        raise InputError(f"model {where!r} is neither an ONNX file (.onnx) nor an address (http://…); pass other "
+        raise InputError(f"model {show(where)} is neither an ONNX file (.onnx) nor an address (http://…); pass other "
                          "models as Python objects: Explainer(model=…)")  # fmt: skip
     if not path.is_file():
         raise InputError(f"there is no model file {where}")

@@ -156,7 +156,7 @@ def _check_scores(model: ModelAdapter, answer: Any, rows: int) -> Floats:
         values = np.asarray(answer, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"the model {model.name} returns {show(answer)}; it must return numbers") from None
-    if len(values) != rows or values.ndim > 2:
+    if values.ndim not in (1, 2) or len(values) != rows:
         raise InputError(f"the model {model.name} returns an array of shape {values.shape} for {rows} rows")
     if not np.isfinite(values).all():
         row = int(np.isfinite(values).reshape(rows, -1).all(axis=1).argmin())

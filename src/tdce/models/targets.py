@@ -126,7 +126,9 @@ def target_from_json(entry: Any) -> Any:
 
 def is_per_row(target: Any) -> TypeGuard[Sequence[Any]]:
     """Whether a target is a sequence with one entry per row."""
-    return isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index)
+    if isinstance(target, np.ndarray):
+        return target.ndim == 1
+    return isinstance(target, list | tuple | pd.Series | pd.Index)
 
 
 def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
@@ -208,10 +210,12 @@ def _depends_on_prediction(wanted: Any) -> bool:
 def _parse(wanted: Any, outputs: tuple[Output, ...]) -> Any:
     """Text becomes a goal if it is about a number or several outputs, or begins with `not`; other targets stay."""
     if isinstance(wanted, Mapping):
+        if not wanted:
+            raise InputError(f"target is an empty mapping; name a target, such as {_example(outputs)}")
         named = {output.name: output for output in outputs}
         for name in wanted:
             if name not in named:
-                raise InputError(f"the model has no output {name!r}; it has: {listing(named)}")
+                raise InputError(f"the model has no output {show(name)}; it has: {listing(named)}")
         return {name: _parse(each, (named[name],)) for name, each in wanted.items()}
     if len(outputs) > 1:
         if isinstance(wanted, str) and "=" in wanted:
@@ -233,7 +237,7 @@ def _parse(wanted: Any, outputs: tuple[Output, ...]) -> Any:
         return Range(high=float(match[1]))
     if match := CHANGE_TEXT.fullmatch(text):
         return Change(share=float(match[1]) / 100) if match[2] else Change(float(match[1]))
-    raise InputError(f"target {wanted!r} is not a valid goal for a predicted number; write {TARGET_TEXTS}")
+    raise InputError(f"target {show(wanted)} is not a valid goal for a predicted number; write {TARGET_TEXTS}")
 
 
 def _plain_favourable(wanted: Any, output: Output) -> Any:

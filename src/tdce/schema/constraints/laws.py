@@ -11,7 +11,20 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 import pandas as pd
 
-from tdce._core import Flags, Floats, InputError, Name, Value, is_integer, is_value, listing, same, show, suggest
+from tdce._core import (
+    LARGEST_VALUE,
+    Flags,
+    Floats,
+    InputError,
+    Name,
+    Value,
+    is_integer,
+    is_value,
+    listing,
+    same,
+    show,
+    suggest,
+)
 from tdce.schema.columns.base import Column
 
 ROUNDING = 1e-9  # relative to the largest number: a smaller difference is due to rounding
@@ -58,13 +71,18 @@ class Law(ABC):
         for key in settings:
             if key not in known:
                 hint = suggest(key, known)
-                raise InputError(f"a law of kind {cls.kind!r} has no setting {key!r}; {hint}known: {listing(known)}")
+                known_names = f"{hint}known: {listing(known)}"
+                raise InputError(f"a law of kind {cls.kind!r} has no setting {show(key)}; {known_names}")
         for key, needed in known.items():
             if needed and key not in settings:
-                raise InputError(f"a law of kind {cls.kind!r} needs the setting {key!r}")
+                raise InputError(f"a law of kind {cls.kind!r} needs the setting {show(key)}")
         return cls(**settings)
 
-    def _check_counts(self) -> None:
+    def _check(self) -> None:
+        """Check the names and the counts; a law from a schema that somebody edited may have any."""
+        for name in self.columns:
+            if not isinstance(name, str | int) or isinstance(name, bool):
+                raise InputError(f"a law of kind {self.kind!r} names {show(name)}, which is not the name of a feature")
         if not (is_integer(self.support) and is_integer(self.exceptions) and 0 <= self.exceptions <= self.support):
             raise InputError(f"law {self}: exceptions {show(self.exceptions)} of support {show(self.support)} must "
                              "be whole numbers, the first at most the second")  # fmt: skip
@@ -109,7 +127,7 @@ class Order(Law):
     on: bool = True
 
     def __post_init__(self) -> None:
-        self._check_counts()
+        self._check()
 
     def __str__(self) -> str:
         return f"{self.low} is at most {self.high}"
@@ -157,15 +175,18 @@ class Linear(Law):
     on: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
-        object.__setattr__(self, "factors", tuple(self.factors))
+        for key in ("parts", "factors"):
+            if not isinstance(given := getattr(self, key), list | tuple):
+                raise InputError(f"the law about {show(self.total)}: {key} {show(given)} must be a list")
+            object.__setattr__(self, key, tuple(given))
         if not self.parts or len(self.parts) != len(self.factors):
-            raise InputError(f"the law about {self.total!r} needs one factor for each of its parts")
-        if not all(
-            isinstance(f, int | float) and not isinstance(f, bool) and np.isfinite(f) and f for f in self.factors
+            raise InputError(f"the law about {show(self.total)} needs one factor for each of its parts")
+        if not all(is_integer(f) or isinstance(f, float) for f in self.factors) or not all(
+            1 / LARGEST_VALUE <= abs(f) <= LARGEST_VALUE for f in self.factors
         ):
-            raise InputError(f"the law about {self.total!r}: factors {show(self.factors)} must be numbers other than 0")
-        self._check_counts()
+            raise InputError(f"the law about {show(self.total)}: factors {show(self.factors)} must be numbers, none of "
+                             f"them 0, nearly 0 or beyond {LARGEST_VALUE:g}")  # fmt: skip
+        self._check()
 
     def __str__(self) -> str:
         if self.parts[1:] == () and self.factors == (1,):
@@ -241,9 +262,10 @@ class Determines(Law):
         if not isinstance(self.values, list | tuple) or not all(
             isinstance(pair, list | tuple) and len(pair) == 2 for pair in self.values
         ):
-            raise InputError(f"the law that {self.column!r} determines {self.other!r} needs a list of pairs of values")
+            about = f"{show(self.column)} determines {show(self.other)}"
+            raise InputError(f"the law that {about} needs a list of pairs of values")
         object.__setattr__(self, "values", tuple(tuple(pair) for pair in self.values))
-        self._check_counts()
+        self._check()
 
     def __str__(self) -> str:
         return f"{self.column} determines {self.other}"
@@ -303,12 +325,12 @@ class State:
             return settings
         if not isinstance(settings, Mapping) or set(settings) - {"but"} != {"column", "values"}:
             raise InputError(f"a law's state {show(settings)} needs 'column' and 'values', and may have 'but'")
-        values, but = settings["values"], settings.get("but", False)
+        column, values, but = settings["column"], settings["values"], settings.get("but", False)
         if not isinstance(values, list | tuple) or not all(v is None or is_value(v) for v in values) or not values:
-            raise InputError(f"{settings['column']!r}: a law's values {show(values)} must be words, numbers or null")
+            raise InputError(f"{show(column)}: a law's values {show(values)} must be words, numbers or null")
         if not isinstance(but, bool):
-            raise InputError(f"{settings['column']!r}: a law's but is {show(but)}; it must be true or false")
-        return cls(settings["column"], tuple(values), but)
+            raise InputError(f"{show(column)}: a law's but is {show(but)}; it must be true or false")
+        return cls(column, tuple(values), but)
 
     def __str__(self) -> str:
         if self.values == (None,):
@@ -337,7 +359,7 @@ class Given(Law):
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", State.of(self.when))
         object.__setattr__(self, "then", State.of(self.then))
-        self._check_counts()
+        self._check()
 
     def __str__(self) -> str:
         return f"if {self.when}, then {self.then}"
@@ -400,14 +422,14 @@ def _position(features: Sequence[Column], name: Name) -> int:
     names = [column.name for column in features]
     if name not in names:
         known = f"{suggest(name, names)}known: {listing(names)}"
-        raise InputError(f"a law refers to {name!r}, but there is no such feature; {known}")
+        raise InputError(f"a law refers to {show(name)}, but there is no such feature; {known}")
     return names.index(name)
 
 
 def _numeric_position(features: Sequence[Column], name: Name) -> int:
     position = _position(features, name)
     if features[position].numbers == 0:
-        raise InputError(f"a law compares {name!r} as a number, but its kind is {features[position].kind}")
+        raise InputError(f"a law compares {show(name)} as a number, but its kind is {features[position].kind}")
     return position
 
 

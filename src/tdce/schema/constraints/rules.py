@@ -47,7 +47,9 @@ def parse_rule(text: str, features: Sequence[Column]) -> Rule:
     stripped = text.strip()
     if match := AT_MOST_RULE.fullmatch(stripped):
         if not re.fullmatch("[0-9]{1,9}", match[1]):
-            raise InputError(f"rule {stripped!r}: {match[1]} must be a whole number, as in 'at most 3 changes'")
+            raise InputError(
+                f"rule {show(stripped)}: {show(match[1], spell=str)} must be a whole number, as in 'at most 3 changes'"
+            )
         columns = tuple(range(len(features))) if match[2] is None else Parser(match[2], features).parse_columns()
         span = np.array([column.bounds[1] - column.bounds[0] if column.numbers else np.nan for column in features])
         return AtMost(stripped, columns, int(match[1]), span)
@@ -74,7 +76,7 @@ def narrow_columns(rules: Sequence[Rule], features: Sequence[Column]) -> tuple[C
         if _narrow_all(rest, features) is None:
             conflicting = rest
     what = "these rules contradict each other" if len(conflicting) > 1 else "this rule allows nothing"
-    raise InputError(f"{what}, within the schema: {'; '.join(rule.text for rule in conflicting)}")
+    raise InputError(f"{what}, within the schema: {'; '.join(show(rule.text, 200, str) for rule in conflicting)}")
 
 
 def _narrow_all(rules: Sequence[Rule], features: Sequence[Column]) -> tuple[Column, ...] | None:
@@ -242,5 +244,5 @@ def _parse_steps(text: str, match: re.Match[str], features: Sequence[Column]) ->
     except ValueError:
         step = 0.0
     if not 0 < step < np.inf or len(positions) > 1 or features[positions[0]].numbers == 0:
-        raise InputError(f"rule {text!r} needs one column of numbers and a positive step: 'loan in steps of 500'")
+        raise InputError(f"rule {show(text)} needs one column of numbers and a positive step: 'loan in steps of 500'")
     return Steps(text, positions, step)
