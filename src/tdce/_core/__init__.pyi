@@ -57,7 +57,9 @@ from tdce._core.selftest import describe_machine as describe_machine
 from tdce._core.selftest import layer_shapes as layer_shapes
 from tdce._core.selftest import run_trials as run_trials
 from tdce._core.threads import Threads as Threads
+from tdce._core.threads import few_threads as few_threads
 from tdce._core.threads import one_thread as one_thread
+from tdce._core.threads import usual_threads as usual_threads
 from tdce._core.training import Adam as Adam
 from tdce._core.training import TrainingHistory as TrainingHistory
 from tdce._core.training import TrainingPlan as TrainingPlan

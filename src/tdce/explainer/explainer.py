@@ -35,6 +35,7 @@ from tdce._core import (
     check_table,
     check_texts,
     check_type,
+    few_threads,
     listing,
     show,
     suggest,
@@ -304,6 +305,7 @@ class Explainer:
         check_type("question", question, Question, "it must be a Question")
         question.check(self.schema, self.fitted.outputs, self.fitted.favourable, self.chosen_method)
 
+    @few_threads()
     def ask(self, rows: pd.DataFrame, question: Question, ensemble: Ensemble | None = None) -> Answer:
         """Answer a question that was checked: `explain` with its arguments as one object.
 
@@ -347,6 +349,7 @@ class Explainer:
             rows, feasible, goals, effective, explanation, fitted.labels, usage, self._context(), self.provenance
         )
 
+    @few_threads()
     def retrain(self, table: pd.DataFrame, *, models: int = 10, seed: int = 1) -> Ensemble:
         """Train the model again several times, for `explain(..., robust=...)`.
 
@@ -374,6 +377,7 @@ class Explainer:
         digest = table_digest(self.schema, fitted.encoder.read(table), table[fitted.label])
         return replace(ensemble, retraining=replace(ensemble.retraining, table=digest))
 
+    @few_threads()
     def evaluate(self, answer: Answer, table: pd.DataFrame | None = None, *, retrain: int = 0) -> dict[str, float]:
         """Measure an answer of this explainer by the paper's metrics and some more (docs/metrics.md).
 
@@ -399,6 +403,7 @@ class Explainer:
         check_type("answer", answer, Answer, "it must be the Answer that explain returned, not a frame of it")
         return evaluate(self, answer, table, retrain)
 
+    @few_threads()
     def plausibility(self, rows: pd.DataFrame, *, target: Target | None = None) -> pd.Series[float]:
         """Rate how plausible rows are as members of the target class.
 
@@ -430,6 +435,7 @@ class Explainer:
         rated = rate_plausibility(fitted.encoder, fitted.diffusion, fitted.energy_quantiles, raw, target_class)
         return pd.Series(rated, index=rows.index, name="plausibility")
 
+    @few_threads()
     def predict(self, rows: pd.DataFrame) -> pd.Series[Any]:
         """Predict with the explained model.
 
@@ -447,6 +453,7 @@ class Explainer:
         labels = fitted.predict(fitted.encoder.read(rows)).labels
         return pd.Series(labels, index=rows.index, name=fitted.outputs[0].name or fitted.label)
 
+    @few_threads()
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Predict probabilities with the explained model.
 
@@ -466,6 +473,7 @@ class Explainer:
             raise InputError("the model predicts a number and no classes; use predict")
         return pd.DataFrame(probabilities, index=rows.index, columns=list(fitted.classes))
 
+    @few_threads()
     def population(self, table: pd.DataFrame | None = None) -> Population:
         """Count how many people have which values, by what the model says of them, for `Answer.to_html`.
 

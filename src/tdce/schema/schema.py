@@ -77,11 +77,11 @@ class Schema:
         """
         check_table(frame)
         _check_unique(frame.columns)
+        if len(frame) == 0:
+            raise InputError("the table has no rows")
         if label is not None and (not is_name(label) or label not in frame.columns):
             known = f"{suggest(label, frame.columns)}the table has: {listing(frame.columns)}"
             raise InputError(f"there is no label column {show(label)}; {known}")
-        if len(frame) == 0:
-            raise InputError("the table has no rows")
         codes = _check_columns("categorical", categorical, frame, label)
         left_out = find_pass_through(frame, label, {*_check_columns("learn", learn, frame, label), *codes})
         names = [name for name in frame.columns if name not in left_out and (label is None or name != label)]

@@ -28,7 +28,10 @@ class Feasible(Protocol):
 
 @dataclass(frozen=True)
 class ConstraintSet:
-    """Laws and rules about the columns of a raw matrix."""
+    """Laws and rules about the columns of a raw matrix.
+
+    A row's own number may be so large that a sum overflows; then the constraint does not count as broken.
+    """
 
     constraints: tuple[Constraint, ...] = ()
 
@@ -42,6 +45,7 @@ class ConstraintSet:
         """The laws with a few exceptions in the table."""
         return cls(tuple(law.bind(features) for law in laws if law.on and not law.hard))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def broken(self, raw: Floats, own: Floats) -> Flags:
         """(n, constraints) which constraints the rows (n, features) break by a change; violations already present in
         the rows' own values are ignored."""
@@ -50,6 +54,7 @@ class ConstraintSet:
         changed = ~same(raw, own)
         return np.stack([c.broken(raw, own) & changed[:, c.columns].any(axis=1) for c in self.constraints], axis=1)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def repair(self, raw: Floats, own: Floats, feasible: Feasible) -> Floats:
         """The rows with every constraint kept: features tied to a change follow it if they may; else a changed number
         moves back as far as it must; else the change is reverted."""
@@ -64,6 +69,7 @@ class ConstraintSet:
         out[at] = self._revert(rows, rows_own)
         return out
 
+    @np.errstate(over="ignore", invalid="ignore")
     def repair_synthetic(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> Floats:
         """Synthetic rows with values changed so that they keep every constraint, without those that cannot be fixed."""
         own = np.full_like(raw, np.inf)  # nobody's: every value counts as a change

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tdce._core import Flags, Floats, InputError, same, show
+from tdce._core import LARGEST_VALUE, Flags, Floats, InputError, same, show
 from tdce.schema.columns.base import Column
-from tdce.schema.columns.numeric import Direction, Numeric
+from tdce.schema.columns.numeric import SMALLEST_STEP, Direction, Numeric
 from tdce.schema.constraints.expression import Expression
 from tdce.schema.constraints.grammar import Parser
 from tdce.schema.constraints.laws import Constraint, TowardsOwn
@@ -205,12 +205,14 @@ class Steps(Rule):
     step: float
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        units = raw[:, self.columns[0]] / self.step
+        values = raw[:, self.columns[0]]
+        units = np.where(np.abs(values) > LARGEST_VALUE, 0.0, values) / self.step  # so large a number is on any grid
         return np.asarray(np.abs(units - np.rint(units)) > 1e-9 * np.maximum(1.0, np.abs(units)))
 
     def fixes(self, raw: Floats, changed: Flags) -> list[tuple[int, Floats]]:
         values = raw[:, self.columns[0]]
-        return [(self.columns[0], np.rint(values / self.step) * self.step)]
+        near = np.abs(values) <= LARGEST_VALUE
+        return [(self.columns[0], np.where(near, np.rint(np.where(near, values, 0.0) / self.step) * self.step, values))]
 
     def narrow(self, features: Sequence[Column]) -> tuple[Column, ...]:
         """The column proposes values on this grid, unless its own grid is coarser."""
@@ -245,4 +247,6 @@ def _parse_steps(text: str, match: re.Match[str], features: Sequence[Column]) ->
         step = 0.0
     if not 0 < step < np.inf or len(positions) > 1 or features[positions[0]].numbers == 0:
         raise InputError(f"rule {show(text)} needs one column of numbers and a positive step: 'loan in steps of 500'")
+    if not SMALLEST_STEP <= step <= LARGEST_VALUE:
+        raise InputError(f"rule {show(text)}: the step {step:g} must be from {SMALLEST_STEP:g} to {LARGEST_VALUE:g}")
     return Steps(text, positions, step)
