@@ -157,9 +157,11 @@ def _goal_for_output(wanted: Any, output: Output, threshold: float | None, now: 
             )
         return _range_for_row(wanted, output, now)
     if isinstance(wanted, Range | Change):
-        raise InputError(f"{wanted} goes with a predicted number, but the model has classes: {listing(output.classes)}")
+        raise InputError(
+            f"{show(wanted)} goes with a predicted number, but the model has classes: {listing(output.classes)}"
+        )
     if isinstance(wanted, Class) and threshold is not None:
-        raise InputError(f"threshold {threshold:g} goes with a class, not with {wanted}; leave it out")
+        raise InputError(f"threshold {threshold:g} goes with a class, not with {show(wanted)}; leave it out")
     named = wanted if isinstance(wanted, Class) else Class(wanted) if threshold is None else AtLeast(wanted, threshold)
     numbered = named.with_class_number(lambda value: class_number(value, output.classes, "target"))
     if not output.decides:

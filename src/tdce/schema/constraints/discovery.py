@@ -16,7 +16,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from scipy.special import pdtr
 
-from tdce._core import Flags, Floats, Positions, Value
+from tdce._core import LARGEST_VALUE, Flags, Floats, Positions, Value
 from tdce.schema.columns.base import Column
 from tdce.schema.columns.grid import is_far_apart
 from tdce.schema.constraints.laws import ROUNDING, Determines, Given, Law, Linear, Order, State
@@ -40,6 +40,7 @@ MAX_PARTS = 12  # of a total
 MAX_SUM_COLUMNS = 100  # numbers among which totals of several parts are looked for
 
 
+@np.errstate(over="ignore", invalid="ignore")  # what overflows is no law
 def discover_laws(features: Sequence[Column], raw: Floats) -> list[Law]:
     """The laws of a table (rows, features): sums and copies, orders, determined columns, implications."""
     table = Table(features, raw[:: _stride(raw)])
@@ -384,7 +385,7 @@ def _verify_ratio(table: Table, whole: Floats, a: int, b: int) -> Linear | None:
     if (second[~known] != 0).any() or not known.any():
         return None
     factor = float(second[known][0] / first[known][0])
-    return _verify_sum(table, whole, b, (a,), (factor,)) if factor else None
+    return _verify_sum(table, whole, b, (a,), (factor,))
 
 
 def _candidate_sums(whole: Floats, numbers: list[int]) -> Iterator[tuple[int, tuple[int, int]]]:
@@ -406,6 +407,8 @@ def _verify_sum(
     table: Table, whole: Floats, total: int, parts: tuple[int, ...], factors: tuple[float, ...]
 ) -> Linear | None:
     """The law, if all rows keep it and enough of them support it: in each part many differ from 0."""
+    if not all(1 / LARGEST_VALUE <= abs(factor) <= LARGEST_VALUE for factor in factors):
+        return None
     names = [column.name for column in table.features]
     law = Linear(names[total], tuple(names[i] for i in parts), factors, len(whole))
     supported = (whole[:, list(parts)] != 0).sum(axis=0).min() >= PROBE_ROWS and len(np.unique(whole[:, total])) > 2

@@ -184,8 +184,8 @@ class Linear(Law):
         if not all(is_integer(f) or isinstance(f, float) for f in self.factors) or not all(
             1 / LARGEST_VALUE <= abs(f) <= LARGEST_VALUE for f in self.factors
         ):
-            raise InputError(f"the law about {show(self.total)}: factors {show(self.factors)} must be numbers other than "
-                             f"0, not beyond {LARGEST_VALUE:g}, nor as near to 0")  # fmt: skip
+            raise InputError(f"the law about {show(self.total)}: factors {show(self.factors)} must be numbers other "
+                             f"than 0, not beyond {LARGEST_VALUE:g}, nor as near to 0")  # fmt: skip
         self._check()
 
     def __str__(self) -> str:

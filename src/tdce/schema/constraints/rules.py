@@ -248,5 +248,5 @@ def _parse_steps(text: str, match: re.Match[str], features: Sequence[Column]) ->
     if not 0 < step < np.inf or len(positions) > 1 or features[positions[0]].numbers == 0:
         raise InputError(f"rule {show(text)} needs one column of numbers and a positive step: 'loan in steps of 500'")
     if not SMALLEST_STEP <= step <= LARGEST_VALUE:
-        raise InputError(f"rule {show(text)}: the step {step:g} must be from {SMALLEST_STEP:g} to {LARGEST_VALUE:g}")
+        raise InputError(f"rule {show(text)}: the step must be from {SMALLEST_STEP:g} to {LARGEST_VALUE:g}")
     return Steps(text, positions, step)
