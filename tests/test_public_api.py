@@ -6,7 +6,9 @@ good arguments in `GOOD`.
 
 import copy
 import inspect
+import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import cache, partial
@@ -337,3 +339,34 @@ def snapshot(value: Any, depth: int = 0) -> Any:
     if depth < 20 and isinstance(value, list | tuple | set):
         return type(value).__name__, [snapshot(each, depth + 1) for each in value]
     return id(value)
+
+
+def test_a_schema_with_a_column_that_the_table_lacks_is_refused_by_its_name():
+    table = things()["table"]
+    schema = tdce.Schema.infer(table.assign(incomes=table["income"] + table["age"] ** 2), "decision")
+    with pytest.raises(tdce.InputError, match=r"^column 'incomes' is not in the table; it has: income, debt"):
+        tdce.Explainer(hidden=4, steps=2).fit(table, label="decision", schema=schema)
+
+
+LAW = {"law": "linear", "total": "debt", "parts": ["income"], "factors": [1]}
+
+
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        ({"laws": [LAW | {"parts": 5}]}, "the law about 'debt': parts 5 must be a list"),
+        ({"laws": [LAW | {"factors": "1"}]}, "the law about 'debt': factors '1' must be a list"),
+        ({"laws": [LAW | {"parts": [["income"]]}]}, "names ['income'], which is not the name of a feature"),
+        ({"costs": [{"name": ["debt"], "cost": 1}]}, "a cost in the schema has the name ['debt']"),
+        ({"laws": "[[" * 40_000}, "nested too deeply"),
+        ({"rules": "9" * 5000}, "not valid JSON"),
+    ],
+    ids=["parts", "factors", "names", "cost", "nested", "digits"],
+)
+def test_an_edited_schema_is_refused_by_what_is_wrong(part, message):
+    content = json.loads(things()["Schema"].to_json()) | part
+    text = json.dumps(content)
+    for raw in ("[[" * 40_000, "9" * 5000):  # not as text
+        text = text.replace(f'"{raw}"', raw)
+    with pytest.raises(tdce.InputError, match=re.escape(message)):
+        tdce.Schema.from_json(text)

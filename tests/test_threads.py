@@ -125,7 +125,7 @@ def explainer() -> tdce.Explainer:
 
 
 def test_every_call_has_one_thread_and_gives_the_users_number_back(two, explainer, monkeypatch):
-    """Threads that wait for each other are busy: beside other work, two take several times the processor time of one."""
+    """Threads that wait for each other are busy: beside other work, two take several times the CPU time of one."""
     people, counts = lending.refused(explainer, 5), []
     score = NetworkModel.score
     monkeypatch.setattr(NetworkModel, "score", lambda *args: counts.append(torch.get_num_threads()) or score(*args))

@@ -43,12 +43,11 @@ def use_schema(text: str) -> object:
 
 
 def questions_json() -> list[str]:
-    goals: list[Any] = [
-        "yes", tdce.AtLeast("yes", 0.8), tdce.Not("no"), tdce.Between("yes", 0.4, 0.6), tdce.Range(1, 2), tdce.Change(5),
-    ]  # fmt: skip
+    classes: list[Any] = ["yes", tdce.AtLeast("yes", 0.8), tdce.Not("no"), tdce.Between("yes", 0.4, 0.6)]
+    goals = [*classes, tdce.Range(1, 2), tdce.Change(5)]
     questions = [tdce.Question(goal, 2, ["income"], ["debt <= 3"], {"debt": 2.0}, 3, 0.5, 0.6) for goal in goals]
     robust = tdce.Ensemble((None,)).retraining  # type: ignore[arg-type]
-    questions += [tdce.Question(goals[:4]), tdce.Question({"score": goals[4]}, robust=robust, max_model_rows=None)]
+    questions += [tdce.Question(classes), tdce.Question({"score": goals[4]}, robust=robust, max_model_rows=None)]
     return [json.dumps(question.to_json()) for question in questions]
 
 
