@@ -93,7 +93,6 @@ def test_a_set_with_an_immutable_feature_is_never_proposed(fast):
 @pytest.mark.parametrize(
     "question",
     [
-        {"n": 2},
         {"closeness": 0.5},
         {"target": "no"},
         {"threshold": 0.8},
@@ -105,6 +104,30 @@ def test_a_set_with_an_immutable_feature_is_never_proposed(fast):
 def test_any_other_question_goes_the_long_way(fast, slow, question):
     people = lending.table(60, seed=3).drop(columns="decision")
     assert same(fast.explain(people, **question), slow.explain(people, **question))
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_the_first_of_several_options_is_the_one_that_a_single_option_is(fast, slow, n):
+    people = lending.table(80, seed=3).drop(columns="decision")
+    one, several, searched = fast.explain(people), fast.explain(people, n=n), slow.explain(people, n=n)
+    frame = several.to_frame()
+    first = frame[frame["option"] == 0]
+    assert first.drop(columns="note").equals(one.to_frame().drop(columns="note"))
+    assert (several.explanation.status[:, 0] == one.explanation.status[:, 0]).all()
+    refused = one.explanation.status[:, 0] != "already"
+    raw, usual = several.explanation.raw[refused], searched.explanation.raw[refused]
+    assert (raw[:, 0] != usual[:, 0]).any()  # the network's, not the search's
+    for mine, theirs in zip(raw, usual, strict=True):
+        assert len({row.tobytes() for row in mine}) >= len({row.tobytes() for row in theirs})
+        assert {row.tobytes() for row in mine[1:]} <= {row.tobytes() for row in theirs}
+
+
+def test_several_options_are_the_same_alone_and_among_others(fast):
+    people = lending.refused(fast, 70)
+    whole = fast.explain(people, n=3).to_frame()
+    for i in (0, 33, 69):
+        alone = fast.explain(people.iloc[[i]], n=3).to_frame()
+        assert alone.equals(whole.iloc[3 * i : 3 * i + 3].set_axis(alone.index))
 
 
 def test_the_usual_question_in_other_words_goes_one_pass(fast):

@@ -1,4 +1,4 @@
-"""The number of threads is chosen by trial and restored afterwards."""
+"""The number of threads is one, or chosen by trial for long work, and restored afterwards."""
 
 import multiprocessing
 import threading
@@ -12,7 +12,8 @@ import pytest
 import torch
 
 import tdce
-from tdce._core.threads import Threads, one_thread
+from tdce._core.threads import Threads, few_threads, one_thread, usual_threads
+from tdce.models.model import NetworkModel
 
 
 @pytest.fixture
@@ -40,8 +41,32 @@ def test_the_faster_number_is_kept(two, seconds, best):
     assert torch.get_num_threads() == 2
 
 
-def test_a_short_piece_of_work_is_left_alone(two):
-    assert used(Threads(3), 3, {1: 0.0, 2: 0.0}) == [2, 2, 2]
+def test_more_threads_that_save_little_are_not_worth_their_processor_time(two):
+    assert set(used(Threads(20), 20, {1: 0.021, 2: 0.02})[5:]) == {1}
+
+
+def test_a_short_piece_of_work_has_one_thread(two):
+    assert used(Threads(3), 3, {1: 0.0, 2: 0.0}) == [1, 1, 1]
+
+
+def test_a_whole_call_has_one_thread_but_for_long_work_inside_and_the_users_model(two):
+    with few_threads():
+        assert torch.get_num_threads() == 1
+        assert used(Threads(20), 20, {1: 0.02, 2: 0.001})[-1] == 2
+        assert torch.get_num_threads() == 1
+        with few_threads(), usual_threads():
+            assert torch.get_num_threads() == 2
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+
+
+def test_the_number_that_long_work_has_chosen_holds_for_all_calls_inside(two):
+    counts = []
+    threads = Threads(20)
+    for _ in range(20):
+        with threads.block(), few_threads():
+            counts += used(Threads(1), 1, {1: 0.02, 2: 0.001})
+    assert set(counts[5:]) == {2}
 
 
 def test_the_usual_number_comes_back_after_an_error(two):
@@ -97,6 +122,34 @@ def test_one_thread_here_does_not_affect_other_threads(two):
 def explainer() -> tdce.Explainer:
     made = tdce.Explainer(hidden=32, steps=50, progress="silent")
     return made.fit(lending.table(300), label="decision", favourable="yes")
+
+
+def test_every_call_has_one_thread_and_gives_the_users_number_back(two, explainer, monkeypatch):
+    """Threads that wait for each other are busy: beside other work, two take several times the CPU time of one."""
+    people, counts = lending.refused(explainer, 5), []
+    score = NetworkModel.score
+    monkeypatch.setattr(NetworkModel, "score", lambda *args: counts.append(torch.get_num_threads()) or score(*args))
+    answer = explainer.explain(people)
+    for call in (explainer.predict, explainer.predict_proba, explainer.plausibility, explainer.population):
+        call(people)
+    explainer.evaluate(answer)
+    with pytest.raises(tdce.InputError):
+        explainer.explain(people.drop(columns="income"))
+    assert set(counts) == {1}
+    assert torch.get_num_threads() == 2
+
+
+def test_a_model_of_the_users_has_the_users_number_of_threads(two):
+    counts = []
+
+    def richer(frame: pd.DataFrame) -> np.ndarray:
+        counts.append(torch.get_num_threads())
+        return np.where(frame["income"] > 3000, 0.9, 0.1)
+
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent", model=richer).fit(lending.table(60), label="decision")
+    counts.clear()
+    made.explain(lending.table(5).drop(columns="decision"))
+    assert set(counts) == {2}
 
 
 def test_several_threads_at_once_get_the_answers_of_one(two, explainer):

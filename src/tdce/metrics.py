@@ -137,10 +137,10 @@ def gower(raw: Floats, raw_cf: Floats, numeric: Flags, rows: Floats) -> float:
     """
     if not len(raw):
         return 0.0
-    changed = ~same(raw, raw_cf)
-    share = np.abs(raw_cf - raw) / spans(rows)
+    changed, span = ~same(raw, raw_cf), spans(rows)
+    share = np.minimum(np.abs(raw_cf - raw), span) / span
     graded = numeric & ~np.isnan(raw) & ~np.isnan(raw_cf)
-    return float(np.where(graded & changed, np.minimum(share, 1.0), changed).mean())
+    return float(np.where(graded & changed, share, changed).mean())
 
 
 def spans(rows: Floats) -> Floats:

@@ -5,13 +5,17 @@ from tdce._core.arguments import WIDEST_LAYER as WIDEST_LAYER
 from tdce._core.arguments import check_choice as check_choice
 from tdce._core.arguments import check_flag as check_flag
 from tdce._core.arguments import check_integer as check_integer
+from tdce._core.arguments import check_mapping as check_mapping
 from tdce._core.arguments import check_names as check_names
 from tdce._core.arguments import check_number as check_number
 from tdce._core.arguments import check_optional as check_optional
 from tdce._core.arguments import check_path as check_path
 from tdce._core.arguments import check_sequence as check_sequence
+from tdce._core.arguments import check_text as check_text
 from tdce._core.arguments import check_texts as check_texts
+from tdce._core.arguments import check_type as check_type
 from tdce._core.arguments import is_integer as is_integer
+from tdce._core.arguments import is_name as is_name
 from tdce._core.deterministic import find_nearest as find_nearest
 from tdce._core.deterministic import pad_rows as pad_rows
 from tdce._core.errors import InputError as InputError
@@ -53,7 +57,9 @@ from tdce._core.selftest import describe_machine as describe_machine
 from tdce._core.selftest import layer_shapes as layer_shapes
 from tdce._core.selftest import run_trials as run_trials
 from tdce._core.threads import Threads as Threads
+from tdce._core.threads import few_threads as few_threads
 from tdce._core.threads import one_thread as one_thread
+from tdce._core.threads import usual_threads as usual_threads
 from tdce._core.training import Adam as Adam
 from tdce._core.training import TrainingHistory as TrainingHistory
 from tdce._core.training import TrainingPlan as TrainingPlan

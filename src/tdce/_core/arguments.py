@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import math
 import os
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +26,7 @@ TAU_RANGE = (0.01, 100.0)
 """The temperatures of the relaxed categories."""
 
 Choice = TypeVar("Choice", bound=str)
+Kind = TypeVar("Kind")
 
 
 def check_integer(name: str, value: Any, low: int, high: int = LARGEST_COUNT) -> int:
@@ -43,12 +46,22 @@ def check_number(
 ) -> float:
     """The argument as a finite number from `low` to `high`; `above` and `below` exclude the ends."""
     if isinstance(value, Real) and not isinstance(value, bool) and bool(low <= value <= high):  # type: ignore[operator]
-        plain = float(value)
-        if not (above and plain == low) and not (below and plain == high):
+        plain = _finite(value)
+        if plain is not None and not (above and plain == low) and not (below and plain == high):
             return plain
+    if math.isinf(low) and math.isinf(high):
+        raise InputError(f"{name} is {show(value)}; it must be a finite number")
     first, last = "above" if above else "at least" if below else "from", "below" if below else "at most"
     ends = f"{first} {low:g} {f'and {last}' if above or below else 'to'} {high:,.15g}"
     raise InputError(f"{name} is {show(value)}; it must be a number {ends}")
+
+
+def _finite(value: Real) -> float | None:
+    try:
+        plain = float(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return None
+    return plain if math.isfinite(plain) else None
 
 
 def check_choice(name: str, value: Choice, choices: Iterable[str]) -> Choice:
@@ -82,9 +95,18 @@ def check_names(what: str, value: Any) -> tuple[Hashable, ...]:
     """A list of column names; a single name is not a list."""
     names = _list_of("names", what, value)
     for name in names:
-        if not isinstance(name, Hashable):
+        if not is_name(name):
             raise InputError(f"{what} has {show(name)}, which is not a column name; give a list of names")
     return names
+
+
+def is_name(value: Any) -> bool:
+    """Whether a value can be the name of a column: one that can be looked up."""
+    try:
+        hash(value)
+    except Exception:  # a list in a tuple, lists nested too deep, a user's class
+        return False
+    return True
 
 
 def check_texts(what: str, value: Any) -> tuple[str, ...]:
@@ -97,13 +119,43 @@ def check_texts(what: str, value: Any) -> tuple[str, ...]:
 
 
 def _list_of(kind: str, what: str, value: Any) -> tuple[Any, ...]:
-    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+    scalar = isinstance(value, str | bytes) or (isinstance(value, np.ndarray) and value.ndim == 0)
+    if scalar or not isinstance(value, Iterable):
         raise InputError(f"{what} must be a list of {kind}: {what}=[{show(value)}]")
     return tuple(value)
 
 
+def check_text(name: str, value: Any) -> str:
+    """The argument as text that UTF-8 can encode."""
+    if isinstance(value, str) and value.encode(errors="replace").decode() == value:  # no half of a surrogate pair
+        return value
+    raise InputError(f"{name} is {show(value)}; it must be text")
+
+
+def check_mapping(name: str, value: Any, contents: str) -> Mapping[Any, Any]:
+    """The argument as a mapping; `contents` says from what to what."""
+    if isinstance(value, Mapping):
+        return value
+    raise InputError(f"{name} is {show(value)}; it must be a mapping from {contents}")
+
+
+def check_type(name: str, value: Any, kind: type[Kind], way_out: str) -> Kind:
+    """The argument, if it is of this class; `way_out` says how to come by one."""
+    if isinstance(value, kind):
+        return value
+    raise InputError(f"{name} is {show(value)}; {way_out}")
+
+
 def check_path(name: str, value: Any) -> Path:
+    """The argument as a path that the system accepts, whether or not there is such a file."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
-    if isinstance(text, str) and "\0" not in text:
-        return Path(text)
-    raise InputError(f"{name} is {show(value)}; it must be the name of a file")
+    if not isinstance(text, str) or "\0" in text:
+        raise InputError(f"{name} is {show(value)}; it must be the name of a file")
+    try:
+        os.lstat(text)
+    except UnicodeEncodeError:
+        raise InputError(f"{name} is {show(value)}, which cannot be the name of a file; correct it") from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(f"{name} is {show(text)}, which is too long for the name of a file") from None
+    return Path(text)

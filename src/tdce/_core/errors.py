@@ -45,6 +45,6 @@ def suggest(value: Any, known: Iterable[Any], spell: Callable[[Any], str] = show
 
 def listing(values: object, most: int = 12) -> str:
     """The first `most` values for a message, e.g. `own, rent, free`."""
-    texts = [str(v) for v in values]  # type: ignore[attr-defined]
+    texts = [show(v, spell=str) for v in values]  # type: ignore[attr-defined]
     more = f", … ({len(texts) - most} more)" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more

@@ -1,4 +1,4 @@
-"""The number of torch threads: whichever turns out to be faster, all or one.
+"""The number of torch threads: one, or all where long work turns out to be faster with them.
 
 Torch keeps the number separately for each thread of the process, so setting it for a moment disturbs no other thread,
 except one that starts in that moment and inherits it. Therefore only the main thread tries other numbers.
@@ -15,22 +15,33 @@ from contextlib import contextmanager
 import torch
 
 TRIAL_BLOCKS = 2  # with each number of threads
+MIN_GAIN = 1.25  # times as fast with all threads as with one; threads that wait for each other are busy all the same
 
 if hasattr(os, "register_at_fork"):  # a forked process has lost the other threads and would wait for them
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
-class Threads:
-    """Times the first blocks of long work with all threads and with one, and keeps the faster setting.
+class _State(threading.local):
+    usual: int | None = None  # the user's number, while `few_threads` has set another
+    chosen: bool = False  # whether `Threads` has set the number for all that runs inside
 
-    These matrices are small: on a quiet machine a second thread helps a little, on a busy one it costs a lot. Results
-    have the same bits either way. In threads other than the main one, as in a server, the number is left alone.
+
+_state = _State()
+
+
+class Threads:
+    """Times the first blocks of long work with all threads and with one, and keeps all only if they are much faster.
+
+    These matrices are small: on a quiet machine a second thread helps a little, on a busy one it costs a lot. So short
+    work has one thread. Results have the same bits either way. In threads other than the main one, as in a server, and
+    inside a block of longer work, the number is left alone.
     """
 
     def __init__(self, blocks: int) -> None:
-        self.usual = torch.get_num_threads()
-        in_main = threading.current_thread() is threading.main_thread()
-        worth_it = in_main and self.usual > 1 and blocks > 2 * TRIAL_BLOCKS + 1
+        fixed = _left_alone()
+        self.usual = torch.get_num_threads() if fixed else _state.usual or torch.get_num_threads()
+        self.few = self.usual if fixed else 1
+        worth_it = not fixed and self.usual > 1 and blocks > 2 * TRIAL_BLOCKS + 1
         self.plan = [self.usual, *[self.usual, 1] * TRIAL_BLOCKS] if worth_it else []  # the first is a warm-up
         self.seconds: dict[int, list[float]] = {}
 
@@ -39,14 +50,42 @@ class Threads:
         """Around the work on one block."""
         trial = self.plan.pop(0) if self.plan else None
         warm_up = trial is not None and len(self.plan) == 2 * TRIAL_BLOCKS
-        began = time.perf_counter()
+        began, before = time.perf_counter(), _state.chosen
         with _threads(trial or self.best()):
-            yield
+            _state.chosen = True
+            try:
+                yield
+            finally:
+                _state.chosen = before
         if trial is not None and not warm_up:
             self.seconds.setdefault(trial, []).append(time.perf_counter() - began)
 
     def best(self) -> int:
-        return min(self.seconds, key=lambda count: min(self.seconds[count]), default=self.usual)
+        if len(self.seconds) < 2:
+            return self.few
+        all_threads, one = min(self.seconds[self.usual]), min(self.seconds[1])
+        return self.usual if MIN_GAIN * all_threads < one else 1
+
+
+@contextmanager
+def few_threads() -> Iterator[None]:
+    """One thread around a whole call, all but the blocks for which `Threads` finds more to be faster."""
+    if _left_alone() or _state.usual is not None:
+        yield
+        return
+    _state.usual = torch.get_num_threads()
+    try:
+        with _threads(1):
+            yield
+    finally:
+        _state.usual = None
+
+
+@contextmanager
+def usual_threads() -> Iterator[None]:
+    """The user's number of threads within `few_threads`: a model of the user's may be large."""
+    with _threads(_state.usual or torch.get_num_threads()):
+        yield
 
 
 @contextmanager
@@ -54,6 +93,11 @@ def one_thread() -> Iterator[None]:
     """One thread, for what must be the same on every machine: sums in training depend on the number of threads."""
     with _threads(1):
         yield
+
+
+def _left_alone() -> bool:
+    """Whether the number is not ours to choose."""
+    return _state.chosen or threading.current_thread() is not threading.main_thread()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core import InputError, listing, suggest
+from tdce._core import LAST_SEED, InputError, check_integer, listing, show, suggest
 from tdce.datasets.sampling import random_order
 from tdce.datasets.sources import find, read
 from tdce.datasets.tables import PUBLISHED_TABLES, Preset, PublishedTable
@@ -44,9 +44,9 @@ class Dataset:
 
     def part(self, name: Part) -> pd.DataFrame:
         """The rows of one part; their index is the position in `frame`."""
-        if name not in Splits._fields:
+        if not isinstance(name, str) or name not in Splits._fields:
             meant = suggest(name, Splits._fields)
-            raise InputError(f"there is no part {name!r}; {meant}known: {listing(Splits._fields)}")
+            raise InputError(f"there is no part {show(name)}; {meant}known: {listing(Splits._fields)}")
         positions: NDArray[np.int64] = getattr(self.splits, name)
         return self.frame.iloc[positions]
 
@@ -72,13 +72,12 @@ def load(name: str, preset: str = "full", seed: int = 0) -> Dataset:
     the data allow. `seed` draws the splits; the rows of `frame` are the same for every seed.
     """
     table, recipe = _choose(name, preset)
-    if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(f"seed is {seed!r}; it must be a whole number, 0 or greater")
+    seed = check_integer("seed", seed, 0, LAST_SEED)
     raw = read(table)
     prepared = recipe.prepare(raw) if recipe.prepare else raw
     frame = _whole_numbers(prepared[[*recipe.features, table.label]].reset_index(drop=True))
     schema = _schema(frame, table, recipe)
-    splits = _split(len(frame), recipe.held_out, int(seed))
+    splits = _split(len(frame), recipe.held_out, seed)
     return Dataset(
         name=table.name,
         preset=preset,
@@ -98,16 +97,16 @@ def catalogue() -> list[CatalogueEntry]:
 
 
 def _choose(name: str, preset: str) -> tuple[PublishedTable, Preset]:
-    if name not in PUBLISHED_TABLES:
+    if not isinstance(name, str) or name not in PUBLISHED_TABLES:
         meant = suggest(name, PUBLISHED_TABLES)
-        raise InputError(f"there is no data set {name!r}; {meant}known: {listing(PUBLISHED_TABLES)}")
+        raise InputError(f"there is no data set {show(name)}; {meant}known: {listing(PUBLISHED_TABLES)}")
     table = PUBLISHED_TABLES[name]
-    if preset in table.presets:
+    if isinstance(preset, str) and preset in table.presets:
         return table, table.presets[preset]
-    if preset == "paper":
-        raise InputError(f"{name!r} has no preset 'paper', because the paper does not use it; use preset 'full'")
+    if isinstance(preset, str) and preset == "paper":
+        raise InputError(f"{show(name)} has no preset 'paper', because the paper does not use it; use preset 'full'")
     meant = suggest(preset, table.presets)
-    raise InputError(f"{name!r} has no preset {preset!r}; {meant}known: {listing(table.presets)}")
+    raise InputError(f"{show(name)} has no preset {show(preset)}; {meant}known: {listing(table.presets)}")
 
 
 def _whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:

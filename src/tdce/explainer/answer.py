@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core import InputError, Name, Positions, Value, check_path, same, show
+from tdce._core import InputError, Name, Positions, Value, check_optional, check_path, check_text, same, show
 from tdce.datasets import check_writable, write_whole
 from tdce.explainer.provenance import Provenance
 from tdce.methods import MOST_REASONS, Explanation, Line, Question, rank_reasons
@@ -303,6 +303,7 @@ class Answer:
             the explainer keeps them, else its synthetic rows.
         """
         where, speaker = check_path("path", path), self.speaker(language, audience)
+        headline = check_optional("title", title, check_text)
         check_writable(where, endings=None)
         if not isinstance(population, Population | None):
             raise InputError(f"population is {show(population)}; give what Explainer.population(table) returned")
@@ -312,7 +313,7 @@ class Answer:
             self.rows, self.written, self.schema, self.question, self.goals, self.explanation, self.context, beside,
             barred, self.model_calls, self.model_rows,
         )  # fmt: skip
-        write_whole(where, render_page(view, self.lines, speaker, title, metrics).encode())
+        write_whole(where, render_page(view, self.lines, speaker, headline, metrics).encode())
 
     def evidence(self, secret: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
         """Get the evidence of what was asked and answered, as `to_evidence` writes it (docs/evidence.md).

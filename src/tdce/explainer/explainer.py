@@ -26,12 +26,16 @@ from tdce._core import (
     check_choice,
     check_flag,
     check_integer,
+    check_mapping,
     check_names,
     check_number,
+    check_optional,
     check_path,
     check_sequence,
     check_table,
     check_texts,
+    check_type,
+    few_threads,
     listing,
     show,
     suggest,
@@ -106,8 +110,8 @@ class Explainer:
         (docs/privacy.md), and answers go no further than the pooled ends.
     fast : bool, default False
         Whether `fit` also trains a network that gives amortised answers, thousands of rows a second. It has learned
-        answers of `search` to one question: one option for the favourable target at the default closeness and costs.
-        Rows it cannot solve, and all other questions, fall back to the search.
+        answers of `search` to one question: the favourable target at the default closeness and costs. Rows it cannot
+        solve, all other questions, and options after the first fall back to the search.
     plans : TrainingPlans, optional
         How long the networks are trained; the defaults are right for nearly everybody.
     progress : {"auto", "bar", "lines", "silent"}, default "auto"
@@ -311,8 +315,10 @@ class Explainer:
             If it names features that the schema does not have, rules that cannot be read, a target that the model does
             not have, and so on.
         """
+        check_type("question", question, Question, "it must be a Question")
         question.check(self.schema, self.fitted.outputs, self.fitted.favourable, self.chosen_method)
 
+    @few_threads()
     def ask(self, rows: pd.DataFrame, question: Question, ensemble: Ensemble | None = None) -> Answer:
         """Answer a question that was checked: `explain` with its arguments as one object.
 
@@ -331,6 +337,8 @@ class Explainer:
             The same bits for the same rows, explainer and question, in any process and in any company.
         """
         fitted, method, progress = self.fitted, self.chosen_method, Progress(self.progress)
+        check_type("question", question, Question, "it must be a Question")
+        check_optional("ensemble", ensemble, check_type, Ensemble, "it must be what Explainer.retrain returns")
         if not isinstance(rows, pd.DataFrame):
             raise InputError(
                 f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
@@ -354,6 +362,7 @@ class Explainer:
             rows, feasible, goals, effective, explanation, fitted.labels, usage, self._context(), self.provenance
         )
 
+    @few_threads()
     def retrain(self, table: pd.DataFrame, *, models: int = 10, seed: int = 1) -> Ensemble:
         """Train the model again several times, for `explain(..., robust=...)`.
 
@@ -381,6 +390,7 @@ class Explainer:
         digest = table_digest(self.schema, fitted.encoder.read(table), table[fitted.label])
         return replace(ensemble, retraining=replace(ensemble.retraining, table=digest))
 
+    @few_threads()
     def evaluate(self, answer: Answer, table: pd.DataFrame | None = None, *, retrain: int = 0) -> dict[str, float]:
         """Measure an answer of this explainer by the paper's metrics and some more (docs/metrics.md).
 
@@ -403,8 +413,10 @@ class Explainer:
         dict of str to float
             One value per metric. The first call trains three small autoencoders per target class.
         """
+        check_type("answer", answer, Answer, "it must be the Answer that explain returned, not a frame of it")
         return evaluate(self, answer, table, retrain)
 
+    @few_threads()
     def plausibility(self, rows: pd.DataFrame, *, target: Target | None = None) -> pd.Series[float]:
         """Rate how plausible rows are as members of the target class.
 
@@ -436,6 +448,7 @@ class Explainer:
         rated = rate_plausibility(fitted.encoder, fitted.diffusion, fitted.energy_quantiles, raw, target_class)
         return pd.Series(rated, index=rows.index, name="plausibility")
 
+    @few_threads()
     def predict(self, rows: pd.DataFrame) -> pd.Series[Any]:
         """Predict with the explained model.
 
@@ -453,6 +466,7 @@ class Explainer:
         labels = fitted.predict(fitted.encoder.read(rows)).labels
         return pd.Series(labels, index=rows.index, name=fitted.outputs[0].name or fitted.label)
 
+    @few_threads()
     def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Predict probabilities with the explained model.
 
@@ -472,6 +486,7 @@ class Explainer:
             raise InputError("the model predicts a number and no classes; use predict")
         return pd.DataFrame(probabilities, index=rows.index, columns=list(fitted.classes))
 
+    @few_threads()
     def population(self, table: pd.DataFrame | None = None) -> Population:
         """Count how many people have which values, by what the model says of them, for `Answer.to_html`.
 
@@ -518,7 +533,7 @@ class Explainer:
             A copy that speaks in these words.
         """
         schema = self.schema
-        for name, column_words in words.items():
+        for name, column_words in check_mapping("words", words, "columns to words").items():
             schema = schema.change(name, words=column_words)
         if outcomes is not None:
             schema = replace(schema, outcomes=outcomes)

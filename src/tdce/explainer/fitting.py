@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,6 +23,7 @@ from tdce._core import (
     Value,
     check_names,
     check_table,
+    is_name,
     is_value,
     listing,
     normalise_column,
@@ -196,6 +197,7 @@ def _schema(
             for name in needed:
                 inferred = inferred.change(name, role="identifier")
         return inferred, {name: why for name, why in out.items() if name not in needed}
+    schema.check_table(frame)
     if label in schema.names:
         raise InputError(f"the label {label!r} is also a feature of the schema; remove it there")
     for what, some in {"learn": learn, "categorical": categorical}.items():
@@ -252,7 +254,7 @@ def learned_diffusion(
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
     """Class numbers (n,) and the classes that they mean."""
-    if not isinstance(label, Hashable) or label not in frame.columns:
+    if not is_name(label) or label not in frame.columns:
         choices = f"{suggest(label, frame.columns)}the table has: {listing(frame.columns)}"
         raise InputError(f"there is no label column {show(label)}; {choices}")
     column = frame[label]
@@ -288,7 +290,7 @@ def _any_classes(frame: pd.DataFrame, label: Name | None) -> tuple[Tensor | None
     """The same, for a model that the user brings: there need be no label, and it may be a number."""
     if label is None:
         return None, ()
-    if label in frame.columns and not isinstance(frame[label], pd.DataFrame):
+    if is_name(label) and label in frame.columns and not isinstance(frame[label], pd.DataFrame):
         column = normalise_column(frame[label])
         if column.nunique() > MAX_CLASSES or (pd.api.types.is_float_dtype(column.dtype) and column.nunique() > 2):
             return None, ()

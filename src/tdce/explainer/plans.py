@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
-from tdce._core import TrainingPlan
+from tdce._core import TrainingPlan, check_integer, check_type
 from tdce.diffusion import SamplingPlan
 
 CLASSIFIER = TrainingPlan(steps=800, batch=512, rate=1e-3, check_every=25, patience=8)
@@ -24,6 +24,12 @@ class TrainingPlans:
     sampling: SamplingPlan = SAMPLING
     amortised: TrainingPlan = AMORTISED
     amortised_answers: int = 6_000  # answers of the search that the amortised network learns from, at most
+
+    def __post_init__(self) -> None:
+        for name, kind in {each.name: type(each.default) for each in fields(self)}.items():
+            if kind is not int:
+                check_type(name, getattr(self, name), kind, f"it must be a {kind.__name__}")
+        check_integer("amortised_answers", self.amortised_answers, 1)
 
 
 def plan_for(plan: TrainingPlan, rows: int) -> TrainingPlan:

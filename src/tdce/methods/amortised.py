@@ -91,10 +91,11 @@ def interpolate(
 
 
 def amortised_pass(method: Method, question: Question, goals: Goals) -> Amortised | None:
-    """The network's pass before the search, if the network has learned that method's answers to just this question."""
+    """The network's pass before the search, if the network has learned that method's answers to just this question,
+    however many options are asked for: it has the first."""
     task = task_of(method)
     learned = task.proposals
-    if learned is None or not isinstance(method, DiffusionSearch) or question.n > 1:
+    if learned is None or not isinstance(method, DiffusionSearch):
         return None
     if question.max_model_rows is not None:
         return None

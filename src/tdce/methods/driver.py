@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -66,21 +67,24 @@ def explain(
     start = own, before, already, margin_before
     raw, after, valid, margin_after = (np.repeat(each[:, None], n, axis=1) for each in start)
     shortcut = None if task.shortcut is None else task.shortcut(method, question, goals)
-    for searching in (method,) if shortcut is None else (shortcut, method):
-        groups = _parts(np.flatnonzero(~valid[:, 0] & free), QUERY_ROWS * QUERIES_AT_A_TIME)
+    passes = [(method, question)] if shortcut is None else [(shortcut, replace(question, n=1)), (method, question)]
+    for searching, asked in passes:
+        left = ~valid[:, 0] if n == 1 else ~already  # with several options, the shortcut has found the first
+        groups = _parts(np.flatnonzero(left & free), QUERY_ROWS * QUERIES_AT_A_TIME)
         threads = Threads(len(groups))
         with (progress or Progress("silent")).bar("counterfactuals", len(groups)) as bar:
             for group in groups:
                 parts = _parts(group, QUERY_ROWS)
                 blocks = [Block.of(feasible, goals, at) for at in parts]
                 searches = [
-                    _options(searching, block, _Start(own[at], before[at], chance[at], _padded(first, at)), question)
+                    _options(searching, block, _Start(own[at], before[at], chance[at], _padded(first, at)), asked)
                     for block, at in zip(blocks, parts, strict=True)
                 ]
                 with threads.block():
                     results = drive(searches, blocks, oracle)
                 for at, best in zip(parts, results, strict=True):
-                    raw[at], after[at], valid[at], margin_after[at] = best
+                    found = _Options(raw[at], after[at], valid[at], margin_after[at])
+                    raw[at], after[at], valid[at], margin_after[at] = _after_first(found, best, own[at])
                 bar.advance()
 
     status = np.where(valid, Status.VALID.value, Status.BEST_EFFORT.value).astype("<U12")
@@ -183,6 +187,24 @@ class _Options(NamedTuple):
     score: Floats  # (rows, options) as shown
     valid: Flags
     margin: Floats
+
+
+def _after_first(found: _Options, best: _Options, own: Floats) -> _Options:
+    """The options of a search after those that a shortcut has found, which stay the first. To make room, the search's
+    option that changes the same features is left out, or else its last one."""
+    if best.raw.shape[1] < 2 or not found.valid[:, 0].any():
+        return best
+    changed, first = ~same(best.raw, own[:, None]), ~same(found.raw[:, :1], own[:, None])
+    alike = (changed == first).all(axis=2)
+    alike[:, -1] = True
+    left_out = (alike + 1 * same(best.raw, found.raw[:, :1]).all(axis=2)).argmax(axis=1)  # rather the very same one
+    others = np.argsort(np.arange(alike.shape[1]) == left_out[:, None], axis=1, kind="stable")[:, :-1]
+    each, solved = np.arange(len(own))[:, None], found.valid[:, 0]
+    merged = []
+    for one, several in zip(found, best, strict=True):
+        behind = np.concatenate([one[:, :1], several[each, others]], axis=1)
+        merged.append(np.where(solved.reshape(-1, *(1,) * (several.ndim - 1)), behind, several))
+    return _Options(*merged)
 
 
 def _options(method: Method, block: Block, start: _Start, question: Question) -> Dialogue[_Options]:

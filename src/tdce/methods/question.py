@@ -13,10 +13,13 @@ from tdce._core import (
     InputError,
     Name,
     check_integer,
+    check_mapping,
     check_names,
     check_number,
     check_optional,
     check_texts,
+    check_type,
+    is_name,
     show,
     suggest,
 )
@@ -66,6 +69,9 @@ class Question:
             "closeness": check_optional("closeness", self.closeness, check_number, 0, 1),
             "threshold": check_optional("threshold", self.threshold, check_number, 0, 1 - 2 * STANDOFF, above=True),
             "max_model_rows": check_optional("max_model_rows", self.max_model_rows, check_integer, 1),
+            "robust": check_optional(
+                "robust", self.robust, check_type, Retraining, "give what `Ensemble.retraining` holds"
+            ),
         }
         for name, value in plain.items():
             object.__setattr__(self, name, value)
@@ -88,7 +94,7 @@ class Question:
 
     def check_budget(self, rows: int) -> None:
         """That the query budget suffices for this many rows: each row as it is, and each answer."""
-        least = rows * (self.n + 2)
+        least = check_integer("rows", rows, 0, LAST_SEED) * (self.n + 2)
         if self.max_model_rows is not None and self.max_model_rows < least:
             raise InputError(f"max_model_rows is {self.max_model_rows:,}, but {rows:,} rows with n={self.n} need at "
                              f"least {least:,}: the model is queried for each row and for each answer")  # fmt: skip
@@ -105,7 +111,7 @@ class Question:
     def from_json(cls, values: Mapping[str, Any]) -> Self:
         """A question from what `to_json` returned; what is missing has its default."""
         known = sorted(each.name for each in fields(cls))
-        for name in values:
+        for name in check_mapping("the question", values, "names to values, as to_json returned it"):
             if name not in known:
                 raise InputError(f"a question has no {show(name)}; {suggest(name, known)}known: {', '.join(known)}")
         given = dict(values)
@@ -113,13 +119,21 @@ class Question:
             target = given["target"]
             given["target"] = [*map(target_from_json, target)] if isinstance(target, list) else target_from_json(target)
         if "costs" in given:
-            given["costs"] = dict(map(tuple, given["costs"]))
+            given["costs"] = dict(_pairs(given["costs"]))
         if given.get("robust") is not None:
-            given["robust"] = Retraining(**given["robust"])
+            given["robust"] = Retraining.from_json(given["robust"])
         return cls(**given)
 
 
 def _mapping(costs: Any) -> dict[Name, float]:
-    if not isinstance(costs, Mapping):
-        raise InputError(f"costs is {show(costs)}; it must be a mapping from features to numbers")
-    return {name: check_number(f"the cost of {name!r}", cost, 0, 1000) for name, cost in costs.items()}
+    given = check_mapping("costs", costs, "features to numbers")
+    return {name: check_number(f"the cost of {show(name)}", cost, 0, 1000) for name, cost in given.items()}
+
+
+def _pairs(costs: Any) -> list[tuple[Name, Any]]:
+    """Costs as `to_json` writes them."""
+    pairs = costs if isinstance(costs, list) else [costs]
+    for pair in pairs:
+        if not isinstance(pair, list | tuple) or len(pair) != 2 or not is_name(pair[0]):
+            raise InputError(f"costs has {show(pair)}; it must be a list of pairs of a feature and a number")
+    return [(name, cost) for name, cost in pairs]

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from math import ceil
-from typing import Any
+from typing import Any, Self
 
 import pandas as pd
 import torch
 from torch import Generator, Tensor
 
-from tdce._core import Floats, InputError, Name, Progress, TrainingPlan
+from tdce._core import (
+    LAST_SEED,
+    Floats,
+    InputError,
+    Name,
+    Progress,
+    TrainingPlan,
+    check_integer,
+    check_optional,
+    check_text,
+    show,
+)
 from tdce.models.adapters import ModelAdapter, adapt, array, check_columns
 from tdce.models.classifier import Classifier
 from tdce.models.goals import Goals
@@ -29,6 +40,19 @@ class Retraining:
     models: int
     seed: int | None = None  # None: the user trained them
     table: str | None = None  # the digest of the table they were trained on
+
+    def __post_init__(self) -> None:
+        check_integer("models", self.models, 1)
+        check_optional("seed", self.seed, check_integer, 0, LAST_SEED)
+        check_optional("table", self.table, check_text)
+
+    @classmethod
+    def from_json(cls, values: Any) -> Self:
+        """From the JSON of a question."""
+        known = [each.name for each in fields(cls)]
+        if not isinstance(values, Mapping) or "models" not in values or set(values) - set(known):
+            raise InputError(f"robust is {show(values)}; it must have models, and may have seed and table")
+        return cls(**values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +106,8 @@ def retrain_ensemble(
     progress: Progress,
 ) -> Ensemble:
     """Models of the same kind, each trained from another seed on a bootstrap sample of the table."""
+    if len(table) == 0:
+        raise InputError("the table has no rows, and retraining needs those that were learned")
     samples = [_sample(len(table), seed + i) for i in range(count)]
     if isinstance(explained, AdaptedModel):
         adapter = _trainable(explained, label)

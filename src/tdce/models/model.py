@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor, nn
 
-from tdce._core import Floats, InputError, Value, pad_rows
+from tdce._core import Floats, InputError, Value, pad_rows, usual_threads
 from tdce.models.adapters import ModelAdapter
 from tdce.models.frames import FrameBuilder
 from tdce.models.outputs import Output
@@ -100,7 +100,8 @@ class AdaptedModel:
 
     def score_frame(self, frame: pd.DataFrame) -> Floats:
         """(n, columns) the scores of a data frame's rows."""
-        return np.column_stack([read(model, frame) for model, read in zip(self.models, self.readers, strict=True)])
+        with usual_threads():
+            return np.column_stack([read(model, frame) for model, read in zip(self.models, self.readers, strict=True)])
 
     def with_reference(self, synthetic: Floats, scores: Floats) -> AdaptedModel:
         """The model with what it said of synthetic rows, from the lowest score to the highest."""

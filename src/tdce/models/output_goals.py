@@ -101,6 +101,7 @@ class Change:
 
     def range(self, now: float) -> Range:
         """The range for a row whose prediction is `now`."""
+        now = check_number("now", now, -inf, inf)
         by = self.by if self.share is None else self.share * abs(now)
         assert by is not None
         return Range(low=now + by) if by > 0 else Range(high=now + by)

@@ -126,7 +126,9 @@ def target_from_json(entry: Any) -> Any:
 
 def is_per_row(target: Any) -> TypeGuard[Sequence[Any]]:
     """Whether a target is a sequence with one entry per row."""
-    return isinstance(target, list | tuple | np.ndarray | pd.Series | pd.Index)
+    if isinstance(target, np.ndarray):
+        return target.ndim == 1
+    return isinstance(target, list | tuple | pd.Series | pd.Index)
 
 
 def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
@@ -155,9 +157,11 @@ def _goal_for_output(wanted: Any, output: Output, threshold: float | None, now: 
             )
         return _range_for_row(wanted, output, now)
     if isinstance(wanted, Range | Change):
-        raise InputError(f"{wanted} goes with a predicted number, but the model has classes: {listing(output.classes)}")
+        raise InputError(
+            f"{show(wanted)} goes with a predicted number, but the model has classes: {listing(output.classes)}"
+        )
     if isinstance(wanted, Class) and threshold is not None:
-        raise InputError(f"threshold {threshold:g} goes with a class, not with {wanted}; leave it out")
+        raise InputError(f"threshold {threshold:g} goes with a class, not with {show(wanted)}; leave it out")
     named = wanted if isinstance(wanted, Class) else Class(wanted) if threshold is None else AtLeast(wanted, threshold)
     numbered = named.with_class_number(lambda value: class_number(value, output.classes, "target"))
     if not output.decides:
@@ -208,10 +212,12 @@ def _depends_on_prediction(wanted: Any) -> bool:
 def _parse(wanted: Any, outputs: tuple[Output, ...]) -> Any:
     """Text becomes a goal if it is about a number or several outputs, or begins with `not`; other targets stay."""
     if isinstance(wanted, Mapping):
+        if not wanted:
+            raise InputError(f"target is an empty mapping; name a target, such as {_example(outputs)}")
         named = {output.name: output for output in outputs}
         for name in wanted:
             if name not in named:
-                raise InputError(f"the model has no output {name!r}; it has: {listing(named)}")
+                raise InputError(f"the model has no output {show(name)}; it has: {listing(named)}")
         return {name: _parse(each, (named[name],)) for name, each in wanted.items()}
     if len(outputs) > 1:
         if isinstance(wanted, str) and "=" in wanted:
@@ -233,7 +239,7 @@ def _parse(wanted: Any, outputs: tuple[Output, ...]) -> Any:
         return Range(high=float(match[1]))
     if match := CHANGE_TEXT.fullmatch(text):
         return Change(share=float(match[1]) / 100) if match[2] else Change(float(match[1]))
-    raise InputError(f"target {wanted!r} is not a valid goal for a predicted number; write {TARGET_TEXTS}")
+    raise InputError(f"target {show(wanted)} is not a valid goal for a predicted number; write {TARGET_TEXTS}")
 
 
 def _plain_favourable(wanted: Any, output: Output) -> Any:

@@ -53,8 +53,8 @@ class Histogram:
             bins = {value: i for i, value in enumerate(self.categories)}
             index[known] = [bins.get(int(value), others) for value in values[known]]
         else:
-            share = (values[known] - self.low) / (self.high - self.low)
-            index[known] = np.floor(np.clip(share, 0, 1) * self.bins).clip(max=self.bins - 1)
+            share = (values[known].clip(self.low, self.high) - self.low) / (self.high - self.low)
+            index[known] = np.floor(share * self.bins).clip(max=self.bins - 1)
         return index
 
     def shares(self, values: Floats) -> Floats:
@@ -73,7 +73,7 @@ class Histogram:
         if self.categories:
             index = self.bin_index(values)
             return np.where(index < 0, np.nan, (index + 0.5) / self.bins)
-        return np.clip((values - self.low) / (self.high - self.low), 0.0, 1.0)
+        return np.asarray((values.clip(self.low, self.high) - self.low) / (self.high - self.low))
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,8 @@ def _empty_histogram(column: Column, values: Floats, span: float) -> Histogram:
         low, high = _axis_limits(known) if len(known) else (column.low, column.high)
         step = column.step or 0.0
         width = _round_width((high - low) / NUMERIC_BINS, step)
+        if width < (finest := 4 * float(np.spacing(max(abs(low), abs(high))))):  # 1e149 + 1 is the same number
+            width = _round_width(finest, 0.0)
         first, last = floor(low / width + 1e-9), max(ceil(high / width - 1e-9), floor(low / width + 1e-9) + 1)
         discrete = width == step
         bins, start = last - first + discrete, first * width - discrete * step / 2
@@ -150,7 +152,7 @@ def _round_width(least: float, step: float) -> float:
     """The smallest round width that is at least `least`, in whole steps."""
     if least <= 0:
         return step or 1.0
-    power = 10.0 ** floor(log10(least))
+    power = max(10.0 ** floor(log10(least)), float(np.finfo(np.float64).smallest_subnormal))
     width = next(power * w for w in ROUND_WIDTHS if power * w >= least * (1 - 1e-9))
     return ceil(width / step - 1e-9) * step if step else width
 

@@ -16,7 +16,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from tdce._core import LARGEST_VALUE, Flags, Floats, InputError, Note, check_table, closest, listing, same, show
+from tdce._core import LARGEST_VALUE, Flags, Floats, InputError, Note, same
 from tdce.schema.columns.base import FittedColumn
 from tdce.schema.constraints.repair import ConstraintSet
 from tdce.schema.schema import Schema
@@ -166,14 +166,5 @@ def write_values(schema: Schema, raw: Floats, like: pd.DataFrame, own: Floats | 
 
 def _read(frame: pd.DataFrame, schema: Schema, most: float = np.inf) -> Floats:
     """A frame's features as a float64 matrix; a cell that does not fit the schema, or is beyond `most`, is an error."""
-    check_table(frame)
-    for name in schema.names:
-        if name not in frame.columns:
-            similar = closest(name, [each for each in frame.columns if each not in schema.names])
-            hint = "" if similar is None else f"if {show(similar)} is meant, rename it; "
-            raise InputError(f"column {name!r} is not in the table; {hint}it has: {listing(frame.columns)}")
-    columns = [frame[name] for name in schema.names]
-    for name, series in zip(schema.names, columns, strict=True):
-        if isinstance(series, pd.DataFrame):
-            raise InputError(f"column {name!r} appears twice; rename or drop one of them")
-    return np.stack([column.read(series, most) for column, series in zip(schema, columns, strict=True)], axis=1)
+    schema.check_table(frame)
+    return np.stack([column.read(frame[column.name], most) for column in schema], axis=1)

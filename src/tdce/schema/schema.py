@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,10 +14,14 @@ from tdce._core import (
     Floats,
     InputError,
     Name,
+    check_mapping,
     check_names,
     check_number,
     check_table,
     check_texts,
+    closest,
+    is_integer,
+    is_name,
     listing,
     show,
     suggest,
@@ -50,6 +54,8 @@ class Schema:
     causes: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict, hash=False)  # of a feature, by the user
 
     def __post_init__(self) -> None:
+        for name, kind in {"features": Column, "laws": Law}.items():
+            object.__setattr__(self, name, _several(name, getattr(self, name), kind))
         if not self.features:
             raise InputError("there is no feature column; the table needs at least one besides the label")
         _check_unique(self.names)
@@ -82,6 +88,9 @@ class Schema:
         _check_unique(frame.columns)
         if len(frame) == 0:
             raise InputError("the table has no rows")
+        if label is not None and (not is_name(label) or label not in frame.columns):
+            known = f"{suggest(label, frame.columns)}the table has: {listing(frame.columns)}"
+            raise InputError(f"there is no label column {show(label)}; {known}")
         codes = _check_columns("categorical", categorical, frame, label)
         left_out = find_pass_through(frame, label, {*_check_columns("learn", learn, frame, label), *codes})
         names = [name for name in frame.columns if name not in left_out and (label is None or name != label)]
@@ -97,10 +106,10 @@ class Schema:
         return len(self.features)
 
     def __getitem__(self, name: Name) -> Column:
-        for feature in self.features:
+        for feature in self.features if is_name(name) else ():
             if feature.name == name:
                 return feature
-        raise InputError(f"there is no feature {name!r}; {suggest(name, self.names)}known: {listing(self.names)}")
+        raise InputError(f"there is no feature {show(name)}; {suggest(name, self.names)}known: {listing(self.names)}")
 
     @property
     def names(self) -> tuple[Name, ...]:
@@ -190,15 +199,19 @@ class Schema:
     def without_laws(self, *numbers: int) -> Self:
         """A copy in which these laws are switched off, by their position in `laws`; without any, all of them."""
         for number in numbers:
-            if not 0 <= number < len(self.laws):
-                raise InputError(f"there is no law {number}; the schema has {len(self.laws)}, counted from 0")
+            if not is_integer(number) or not 0 <= number < len(self.laws):
+                raise InputError(f"there is no law {show(number)}; the schema has {len(self.laws)}, counted from 0")
         off = numbers or range(len(self.laws))
         laws = (replace(law, on=False) if i in off else law for i, law in enumerate(self.laws))
         return replace(self, laws=tuple(laws))
 
     def with_rules(self, *rules: str, **settings: Any) -> Self:
         """A copy with these rules besides its own: `schema.with_rules("loan <= 5 * income", "at most 3 changes")`."""
-        return replace(self, rules=(*self.rules, *rules), **settings)
+        known = [each.name for each in fields(self) if each.name != "rules"]
+        for name in settings:
+            if name not in known:
+                raise InputError(f"a schema has no {show(name)}; {suggest(name, known)}known: {listing(known)}")
+        return replace(self, rules=(*self.rules, *check_texts("rules", rules)), **settings)
 
     def with_causes(self, causes: Any) -> Self:
         """A copy that knows what causes some features: `{"income": ["education", "hours"]}`, or a networkx graph. What
@@ -218,24 +231,34 @@ class Schema:
         """A copy with words for the model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
         return replace(self, outcomes=outcomes)
 
+    def check_table(self, frame: pd.DataFrame) -> None:
+        """Raise an error that names the first feature that a table lacks, or has twice."""
+        check_table(frame)
+        for name in self.names:
+            if name not in frame.columns:
+                similar = closest(name, [each for each in frame.columns if each not in self.names])
+                hint = "" if similar is None else f"if {show(similar)} is meant, rename it; "
+                raise InputError(f"column {show(name)} is not in the table; {hint}it has: {listing(frame.columns)}")
+            if isinstance(frame[name], pd.DataFrame):
+                raise InputError(f"column {show(name)} appears twice; rename or drop one of them")
+
     def check_immutable(self, names: Iterable[Name], what: str = "immutable") -> None:
         """Raise an error that names the first of these that is not a feature."""
-        for name in names:
+        for name in check_names(what, names):
             if name not in self.names:
                 hint = suggest(name, self.names)
-                raise InputError(f"{what}: there is no feature {name!r}; {hint}known: {listing(self.names)}")
+                raise InputError(f"{what}: there is no feature {show(name)}; {hint}known: {listing(self.names)}")
 
     def check_rules(self, rules: Iterable[str]) -> None:
         """Raise an error if these rules, added to those of the schema, cannot be parsed or contradict each other."""
-        narrow_columns([parse_rule(rule, self.features) for rule in (*self.rules, *rules)], self.features)
+        every = (*self.rules, *check_texts("rules", rules))
+        narrow_columns([parse_rule(rule, self.features) for rule in every], self.features)
 
     def check_costs(self, costs: Any) -> dict[Name, float]:
         """The costs of changing features, checked: known features, numbers from 0 to 1000."""
-        if not isinstance(costs, Mapping):
-            raise InputError(f"costs is {show(costs)}; it must be a mapping from features to numbers")
-        for name in costs:
+        for name in check_mapping("costs", costs, "features to numbers"):
             self[name]
-        return {name: check_number(f"the cost of {name!r}", cost, 0, 1000) for name, cost in costs.items()}
+        return {name: check_number(f"the cost of {show(name)}", cost, 0, 1000) for name, cost in costs.items()}
 
     def to_json(self) -> str:
         """JSON that a user can read and edit; `from_json` reads it back."""
@@ -249,10 +272,15 @@ class Schema:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
+        """A schema from what `to_json` returned, perhaps edited."""
+        if not isinstance(text, str | bytes):
+            raise InputError(f"the schema is {show(text)}, not JSON text; of a file give its text: path.read_text()")
         try:
             content = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise InputError(f"the schema is not valid JSON: {error}") from None
+        except ValueError as error:  # also a number of more digits than Python reads, and bytes that are not UTF-8
+            raise InputError(f"the schema is not valid JSON: {show(error, 200, str)}") from None
+        except RecursionError:
+            raise InputError("the schema is not valid JSON: it is nested too deeply") from None
         if not isinstance(content, dict) or content.get("tdce_schema") != 1:
             raise InputError('the schema must be a JSON object with "tdce_schema": 1 and "features"')
         parts: dict[str, Any] = {"features": content.get("features")}
@@ -296,7 +324,7 @@ def _check_unique(names: Iterable[Name]) -> None:
     seen: set[Name] = set()
     for name in names:
         if name in seen:
-            raise InputError(f"column {name!r} appears twice; rename or drop one of them")
+            raise InputError(f"column {show(name)} appears twice; rename or drop one of them")
         seen.add(name)
 
 
@@ -308,7 +336,7 @@ def _check_columns(what: str, columns: Iterable[Name], frame: pd.DataFrame, labe
             known = f"{suggest(name, frame.columns)}known: {listing(frame.columns)}"
             raise InputError(f"{what} has {show(name)}, but there is no such column; {known}")
         if label is not None and name == label:
-            raise InputError(f"{what} has {name!r}, which is the label, not a feature; leave it out")
+            raise InputError(f"{what} has {show(name)}, which is the label, not a feature; leave it out")
     return names
 
 
@@ -326,6 +354,16 @@ def _check_acyclic(followers: Mapping[Name, tuple[Name, ...]]) -> None:
                 left += followers[name]
 
 
+def _several(what: str, given: Any, kind: type[Any]) -> tuple[Any, ...]:
+    """A list of columns or of laws as a tuple."""
+    if not isinstance(given, list | tuple):
+        raise InputError(f"{what} is {show(given)}; it must be a list, as in a schema from Schema.infer")
+    for each in given:
+        if not isinstance(each, kind):
+            raise InputError(f"{what} has {show(each)}, which is not a {kind.__name__}; take them from another schema")
+    return tuple(given)
+
+
 def _fits(law: Law, features: tuple[Column, ...]) -> bool:
     """Whether a law makes sense for columns of these kinds."""
     try:
@@ -338,6 +376,8 @@ def _fits(law: Law, features: tuple[Column, ...]) -> bool:
 def _parse_cost(entry: Any) -> tuple[Name, float]:
     if not isinstance(entry, dict) or set(entry) != {"name", "cost"}:
         raise InputError(f"a cost in the schema is {show(entry)}; it needs a name and a cost")
+    if not is_name(entry["name"]):
+        raise InputError(f"a cost in the schema has the name {show(entry['name'])}; it must be that of a feature")
     return entry["name"], entry["cost"]
 
 

@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from tdce._core import InputError, listing, show, suggest
 
@@ -28,6 +28,20 @@ class Catalogue:
     language: str  # "de", or with a region: "de-CH"
     messages: dict[str, Message]
 
+    @classmethod
+    def parse(cls, language: str, text: str) -> Self:
+        """The messages of a file."""
+        try:
+            messages = tomllib.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"the catalogue of {language!r} is not valid TOML: {show(error, 200, str)}") from None
+        for key, message in messages.items():
+            forms = message if isinstance(message, dict) else {"other": message}
+            if "other" not in forms or not all(isinstance(form, str) for form in forms.values()):
+                raise InputError(f"the message {show(key)} of {language!r} is {show(message)}; it must be a text, or "
+                                 "texts for plural forms, one of them 'other'")  # fmt: skip
+        return cls(language, messages)
+
     @property
     def base_language(self) -> str:
         """The language without a region."""
@@ -43,11 +57,11 @@ class Catalogue:
             file = f"{self.base_language}.toml"
             raise InputError(f"the catalogue of {self.language!r} has no message {key!r}; add it to {file}")
         message = self.messages[key]
-        if not isinstance(message, str):
-            message = message.get(self.locale.plural_form(values["count"]), message["other"])
         try:
+            if not isinstance(message, str):
+                message = message.get(self.locale.plural_form(values["count"]), message["other"])
             return message.format(**values)
-        except (KeyError, IndexError, ValueError) as error:
+        except (LookupError, ValueError, AttributeError, TypeError) as error:
             raise InputError(f"the message {key!r} of {self.language!r} cannot be filled in: {error}") from None
 
     def join(self, parts: list[str], last: str = "and") -> str:
@@ -74,7 +88,7 @@ def load_catalogue(language: str) -> Catalogue:
 
 @cache
 def _read(language: str, base_language: str) -> Catalogue:
-    return Catalogue(language, tomllib.loads(FOLDER.joinpath(f"{base_language}.toml").read_text(encoding="utf-8")))
+    return Catalogue.parse(language, FOLDER.joinpath(f"{base_language}.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -85,5 +99,5 @@ def _locale(language: str, usual: str) -> Locale:
     assert match is not None
     try:
         return Locale.parse(f"{match[1]}_{match[2].upper()}" if match[2] else usual)
-    except UnknownLocaleError:
+    except (UnknownLocaleError, ValueError):
         raise InputError(f"language is {language!r}, whose region is unknown; use {match[1]!r}") from None

@@ -50,7 +50,7 @@ def column_from_entry(entry: Any) -> Column:
     settings = dict(entry)
     name, kind_name = settings["name"], settings.pop("kind", None)
     for kind in KINDS:
-        if kind_name == kind.kind:
+        if isinstance(kind_name, str) and kind_name == kind.kind:
             return kind.from_settings(settings)
     raise _unknown_kind(name, kind_name)
 
@@ -59,7 +59,7 @@ def change_column(column: Column, settings: Mapping[str, Any]) -> Column:
     """The column with other settings, perhaps of another `kind`: numbers as categories, or categories as numbers."""
     settings = dict(settings)
     kind_name = settings.pop("kind", column.kind)
-    kind = next((kind for kind in KINDS if kind_name == kind.kind), None)
+    kind = next((kind for kind in KINDS if isinstance(kind_name, str) and kind_name == kind.kind), None)
     if kind is None:
         raise _unknown_kind(column.name, kind_name)
     kind.check_settings(column.name, settings)
@@ -116,4 +116,4 @@ def _to_numeric(column: Categorical) -> Numeric:
 
 
 def _unknown_kind(name: Name, kind_name: Any) -> InputError:
-    return InputError(f"{name!r}: kind {kind_name!r} must be {' or '.join(kind.kind for kind in KINDS)}")
+    return InputError(f"{show(name)}: kind {show(kind_name)} must be {' or '.join(kind.kind for kind in KINDS)}")

@@ -174,7 +174,7 @@ class Column(ABC):
         cls.check_settings(settings["name"], settings)
         for each in fields(cls):
             if each.default is MISSING and each.name not in settings:
-                raise InputError(f"{settings['name']!r}: a {cls.kind} column needs the setting {each.name!r}")
+                raise InputError(f"{show(settings['name'])}: a {cls.kind} column needs the setting {each.name!r}")
         return cls(**with_role(settings["name"], settings))
 
     @classmethod
@@ -183,14 +183,14 @@ class Column(ABC):
         for key in settings:
             if key not in known:
                 meant = suggest(key, known)
-                raise InputError(f"{name!r}: unknown setting {key!r}; {meant}known: {listing(known)}")
+                raise InputError(f"{show(name)}: unknown setting {show(key)}; {meant}known: {listing(known)}")
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str | int) or isinstance(self.name, bool) or not is_value(self.name):
             raise InputError(f"column name {show(self.name)} must be text or a whole number; rename it")
         for key in ("immutable", "missing"):
             if not isinstance(getattr(self, key), bool):
-                raise InputError(f"{self.name!r}: {key} {getattr(self, key)!r} must be true or false")
+                raise InputError(f"{self.name!r}: {key} {show(getattr(self, key))} must be true or false")
         self._settle("role", check_role(self.name, self.role))
         if self.role in FROZEN:
             self._settle("immutable", True)

@@ -92,7 +92,8 @@ class Categorical(Column):
             raise InputError(f"{self.name!r}: a category is listed twice: {listing(self.categories)}")
         for value in self.allowed or ():
             if value not in self.categories:
-                raise InputError(f"{self.name!r}: allowed category {value!r} is not one of {listing(self.categories)}")
+                known = listing(self.categories)
+                raise InputError(f"{self.name!r}: allowed category {show(value)} is not one of {known}")
         check_values(self.name, self.words, self.categories)
 
     @classmethod

@@ -75,8 +75,8 @@ class Numeric(Column):
                 raise InputError(f"{self.name!r}: step {self.step:.15g} must be {least}, or null for any value")
         if self.levels is not None:
             self._settle("levels", tuple(self._number("levels", v) for v in self._several("levels", self.levels)))
-        if self.direction not in ("any", "increase", "decrease"):
-            raise InputError(f"{self.name!r}: direction {self.direction!r} must be any, increase or decrease")
+        if not isinstance(self.direction, str) or self.direction not in ("any", "increase", "decrease"):
+            raise InputError(f"{self.name!r}: direction {show(self.direction)} must be any, increase or decrease")
         if self.role in ONLY_UP and not self.immutable:
             if self.direction == "decrease":
                 raise InputError(f"{self.name!r}: the role {self.role!r} allows no decrease; set the role 'actionable'")

@@ -50,7 +50,7 @@ class Chosen(Law):
             raise InputError(f"the law about {show(self.column)}: categories {show(self.categories)} must be values")
         object.__setattr__(self, "constant", self._logits(self.constant))
         object.__setattr__(self, "terms", tuple(map(self._term, self.terms)))
-        self._check_counts()
+        self._check()
 
     def _term(self, term: Any) -> Any:
         if isinstance(term, list | tuple) and term and all(isinstance(p, list | tuple) and len(p) == 2 for p in term):

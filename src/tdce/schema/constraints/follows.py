@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from tdce._core import Flags, Floats, InputError, Name, Value, is_value, listing, same, show
+from tdce._core import LARGEST_VALUE, Flags, Floats, InputError, Name, Value, is_value, listing, same, show
 from tdce.schema.columns.base import Column, FittedColumn
 from tdce.schema.columns.numeric import FittedNumeric, Numeric
 from tdce.schema.constraints.base import (
@@ -79,10 +79,10 @@ class Follows(Law):
                 )
         if self.product and not self.constant:
             raise InputError(f"the law about {show(self.column)}: the constant of a product must not be 0")
-        self._check_counts()
+        self._check()
 
     def _check_term(self, source: Name, term: Any) -> Term:
-        if _is_number(term) and term:
+        if _is_number(term) and 1 / LARGEST_VALUE <= abs(term) <= LARGEST_VALUE:
             return float(term)
         pairs = (
             isinstance(term, list | tuple) and term and all(isinstance(p, list | tuple) and len(p) == 2 for p in term)
@@ -283,7 +283,7 @@ def _contribution(values: Floats, at: Floats, contributions: Floats) -> Floats:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and bool(np.isfinite(value))
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_VALUE
 
 
 def _power_text(source: Name, power: Any) -> str:

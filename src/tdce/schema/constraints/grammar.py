@@ -45,6 +45,7 @@ from tdce.schema.constraints.statements import (
 
 MAX_DEPTH = 30  # of nested parentheses and ifs
 ERROR_CONTEXT = 60  # characters that an error shows on either side of a mistake
+LONGEST_MESSAGE = 1_500  # of an error, in characters
 
 Node = Term | Statement
 
@@ -385,7 +386,8 @@ class Parser:
         at = place if isinstance(place, int) else place.at
         first = max(0, at - ERROR_CONTEXT)
         line = _printable(self.text[first : at + ERROR_CONTEXT])
-        return InputError(f"rule, character {at + 1}: {_printable(message)}\n    {line}\n    {' ' * (at - first)}^")
+        said = show(_printable(message), LONGEST_MESSAGE, str)
+        return InputError(f"rule, character {at + 1}: {said}\n    {line}\n    {' ' * (at - first)}^")
 
 
 def _is_number(node: Node) -> TypeGuard[Term]:

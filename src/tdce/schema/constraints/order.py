@@ -27,7 +27,7 @@ class Order(Law):
     def __post_init__(self) -> None:
         if not is_number(self.slack) or not 0 <= self.slack < np.inf:
             raise InputError(f"law {self}: slack {show(self.slack)} must be a number, at least 0")
-        self._check_counts()
+        self._check()
 
     def __str__(self) -> str:
         return f"{self.low} is at most {self.high}" + (f" (to within {self.slack:.10g})" if self.slack else "")

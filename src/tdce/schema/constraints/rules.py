@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tdce._core import Flags, Floats, InputError, same, show
+from tdce._core import LARGEST_VALUE, Flags, Floats, InputError, same, show
 from tdce.schema.columns.base import Column
-from tdce.schema.columns.numeric import Direction, Numeric
+from tdce.schema.columns.numeric import SMALLEST_STEP, Direction, Numeric
 from tdce.schema.constraints.base import Constraint, TowardsOwn
 from tdce.schema.constraints.expression import Expression
 from tdce.schema.constraints.grammar import Parser
@@ -51,7 +51,9 @@ def parse_rule(text: str, features: Sequence[Column]) -> Rule:
     stripped = text.strip()
     if match := AT_MOST_RULE.fullmatch(stripped):
         if not re.fullmatch("[0-9]{1,9}", match[1]):
-            raise InputError(f"rule {stripped!r}: {match[1]} must be a whole number, as in 'at most 3 changes'")
+            raise InputError(
+                f"rule {show(stripped)}: {show(match[1], spell=str)} must be a whole number, as in 'at most 3 changes'"
+            )
         columns = tuple(range(len(features))) if match[2] is None else Parser(match[2], features).parse_columns()
         span = np.array([column.bounds[1] - column.bounds[0] if column.numbers else np.nan for column in features])
         return AtMost(stripped, columns, int(match[1]), span, match[2] is None)
@@ -78,7 +80,7 @@ def narrow_columns(rules: Sequence[Rule], features: Sequence[Column]) -> tuple[C
         if _narrow_all(rest, features) is None:
             conflicting = rest
     what = "these rules contradict each other" if len(conflicting) > 1 else "this rule allows nothing"
-    raise InputError(f"{what}, within the schema: {'; '.join(rule.text for rule in conflicting)}")
+    raise InputError(f"{what}, within the schema: {'; '.join(show(rule.text, 200, str) for rule in conflicting)}")
 
 
 def _narrow_all(rules: Sequence[Rule], features: Sequence[Column]) -> tuple[Column, ...] | None:
@@ -212,12 +214,14 @@ class Steps(Rule):
     step: float
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        units = raw[:, self.columns[0]] / self.step
+        values = raw[:, self.columns[0]]
+        units = np.where(np.abs(values) > LARGEST_VALUE, 0.0, values) / self.step  # so large a number is on any grid
         return np.asarray(np.abs(units - np.rint(units)) > 1e-9 * np.maximum(1.0, np.abs(units)))
 
     def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
         values = raw[:, self.columns[0]]
-        return [(self.columns[0], np.rint(values / self.step) * self.step)]
+        near = np.abs(values) <= LARGEST_VALUE
+        return [(self.columns[0], np.where(near, np.rint(np.where(near, values, 0.0) / self.step) * self.step, values))]
 
     def narrow(self, features: Sequence[Column]) -> tuple[Column, ...]:
         """The column proposes values on this grid, unless its own grid is coarser."""
@@ -251,5 +255,7 @@ def _parse_steps(text: str, match: re.Match[str], features: Sequence[Column]) ->
     except ValueError:
         step = 0.0
     if not 0 < step < np.inf or len(positions) > 1 or features[positions[0]].numbers == 0:
-        raise InputError(f"rule {text!r} needs one column of numbers and a positive step: 'loan in steps of 500'")
+        raise InputError(f"rule {show(text)} needs one column of numbers and a positive step: 'loan in steps of 500'")
+    if not SMALLEST_STEP <= step <= LARGEST_VALUE:
+        raise InputError(f"rule {show(text)}: the step must be from {SMALLEST_STEP:g} to {LARGEST_VALUE:g}")
     return Steps(text, positions, step)

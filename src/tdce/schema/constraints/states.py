@@ -27,12 +27,12 @@ class State:
             return settings
         if not isinstance(settings, Mapping) or set(settings) - {"but"} != {"column", "values"}:
             raise InputError(f"a law's state {show(settings)} needs 'column' and 'values', and may have 'but'")
-        values, but = settings["values"], settings.get("but", False)
+        column, values, but = settings["column"], settings["values"], settings.get("but", False)
         if not isinstance(values, list | tuple) or not all(v is None or is_value(v) for v in values) or not values:
-            raise InputError(f"{settings['column']!r}: a law's values {show(values)} must be words, numbers or null")
+            raise InputError(f"{show(column)}: a law's values {show(values)} must be words, numbers or null")
         if not isinstance(but, bool):
-            raise InputError(f"{settings['column']!r}: a law's but is {show(but)}; it must be true or false")
-        return cls(settings["column"], tuple(values), but)
+            raise InputError(f"{show(column)}: a law's but is {show(but)}; it must be true or false")
+        return cls(column, tuple(values), but)
 
     def __str__(self) -> str:
         if self.values == (None,):
@@ -61,7 +61,7 @@ class Given(Law):
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", State.of(self.when))
         object.__setattr__(self, "then", State.of(self.then))
-        self._check_counts()
+        self._check()
 
     def __str__(self) -> str:
         return f"if {self.when}, then {self.then}"
@@ -129,7 +129,7 @@ class Equivalent(Law):
             )
         if not all(v is None or is_value(v) for v in otherwise):
             raise InputError(f"a law's otherwise {show(otherwise)} must be words, numbers or null")
-        self._check_counts()
+        self._check()
 
     def __str__(self) -> str:
         first, *others = map(str, self.states)

@@ -42,7 +42,7 @@ class Within(Law):
                 raise InputError(f"the law about {show(self.column)}: {key} {show(bound)} must be a number or null")
         if self.low is None and self.high is None:
             raise InputError(f"the law about {show(self.column)} needs low or high")
-        self._check_counts()
+        self._check()
 
     def __str__(self) -> str:
         ends = (("at least", self.low), ("at most", self.high))
