@@ -132,7 +132,8 @@ def test_shuffled_labels_are_no_leak_and_make_no_code() -> None:
     [
         (np.arange(10) * 3 + 21, "age_at_entry"),  # ten people of ten ages, sorted
         (np.sort(np.random.default_rng(0).lognormal(8, 1, 2000).round(2) * 100).astype(int), "income"),  # sorted by it
-        (np.random.default_rng(0).choice(10**6, 2000, replace=False), "amount_paid"),
+        (np.random.default_rng(0).choice(10**6, 400, replace=False), "amount_paid"),
+        (np.unique(np.random.default_rng(0).lognormal(8, 1, 900).round(2) * 100).astype(int), "amount_paid"),
         (np.arange(2000) / 10, "customer_id"),  # not whole
         (np.arange(2000) // 2, "customer_id"),  # not different
         (pd.Series([*range(1, 2000), None], dtype="Int64"), "debt"),  # one is missing
@@ -161,6 +162,23 @@ def test_different_whole_numbers_are_an_id_by_their_name(name: str) -> None:
     frame = pd.DataFrame({name: values, "z": np.arange(12) % 5})
     assert Schema.infer(frame).names == ("z",)
     assert Schema.infer(frame, learn=[name]).names == (name, "z")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.random.default_rng(0).choice(10**6, 600, replace=False),
+        np.random.default_rng(0).permutation(600) * 7 + 3,
+        np.r_[0:300, 5000:5300:1, 90_000:90_100],  # three series
+        np.cumsum(np.random.default_rng(0).lognormal(3, 2, 1200).astype(int) + 1)[::-1],
+    ],
+)
+def test_whole_numbers_that_never_repeat_are_an_id_whatever_their_steps(values: Any) -> None:
+    frame = pd.DataFrame({"account": values, "z": np.arange(len(values)) % 7})
+    assert Schema.infer(frame).names == ("z",)
+    assert Schema.infer(frame, learn=["account"]).names == ("account", "z")
+    assert Schema.infer(frame.assign(account=frame["account"] / 10)).names == ("account", "z")  # decimals are no id
+    assert Schema.infer(frame.assign(account=frame["account"].where(frame.index > 0, 90_001))).names[-1] == "z"
 
 
 def test_texts_that_are_no_categories() -> None:

@@ -123,7 +123,7 @@ def test_a_grid_is_what_nearly_all_cells_obey() -> None:
     feature = numeric(trades)
     assert (feature.step, feature.odd, feature.low, feature.high) == (1, 8, 1, 40)
     assert feature.describe() == "1 to 40, whole numbers (8 cells are not)"
-    assert numeric([*trades, 0.19]).step == 0.01  # more than one in a hundred
+    assert numeric([*trades, 0.19, 0.21, 0.23]).step == 0.01  # more than one in a hundred, and than two values
     feasible = FeasibleSet.of(Encoder.fit(pd.DataFrame({"x": trades})), pd.DataFrame({"x": [0.19, 3.0]}))
     wanted = torch.tensor([[-0.2], [0.4]])
     assert (feasible.snap(wanted) % 1 == 0).all()

@@ -22,6 +22,7 @@ from tdce._core.errors import InputError as InputError
 from tdce._core.errors import NotFittedError as NotFittedError
 from tdce._core.errors import closest as closest
 from tdce._core.errors import listing as listing
+from tdce._core.errors import plain as plain
 from tdce._core.errors import show as show
 from tdce._core.errors import suggest as suggest
 from tdce._core.extras import require_extra as require_extra
@@ -79,10 +80,10 @@ from tdce._core.values import check_finite as check_finite
 from tdce._core.values import check_table as check_table
 from tdce._core.values import first_row as first_row
 from tdce._core.values import holds_numbers as holds_numbers
+from tdce._core.values import is_blank as is_blank
 from tdce._core.values import is_number as is_number
 from tdce._core.values import is_plain_number as is_plain_number
 from tdce._core.values import is_value as is_value
 from tdce._core.values import normalise_column as normalise_column
-from tdce._core.values import plain as plain
 from tdce._core.values import same as same
 from tdce._core.values import sort_values as sort_values

@@ -20,13 +20,20 @@ class NotFittedError(InputError, AttributeError):
 
 def show(value: Any, most: int = 80, spell: Callable[[Any], str] = repr) -> str:
     """Any value for a message, on one line of at most `most` characters."""
-    import numpy as np  # here: whoever only catches errors need not wait for it
-
     try:
-        text = " ".join(spell(value.item() if isinstance(value, np.generic) else value).splitlines())
+        text = " ".join(spell(plain(value)).splitlines())
     except Exception:  # a number of 5,000 digits, lists nested too deep, a user's class
         text = f"<{type(value).__name__}>"
     return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def plain(value: Any) -> Any:
+    """A cell as a plain Python value: NumPy scalars are unwrapped, narrow floats by their shortest decimal text."""
+    import numpy as np  # here: whoever only catches errors need not wait for it
+
+    if isinstance(value, np.floating) and value.itemsize < 8:
+        return float(str(value))  # a float32 of 0.1 is 0.1, not 0.10000000149011612
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def closest(value: Any, known: Iterable[Any], cutoff: float = 0.6) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Container, Hashable, Iterable
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core.errors import InputError, show
+from tdce._core.errors import InputError, plain, show
 
 Name = Hashable  # of a column; in practice str or int
 Value = str | bool | int | float
@@ -38,8 +38,9 @@ def check_table(frame: Any) -> None:
         )
 
 
-def normalise_column(series: pd.Series[Any]) -> pd.Series[Any]:
-    """The column in a dtype whose cells pandas can compare: dense, numbers of 64 bits at most; else an error."""
+def normalise_column(series: pd.Series[Any], known: Container[Any] = ()) -> pd.Series[Any]:
+    """The column in a dtype whose cells pandas can compare: dense, numbers of 64 bits at most; else an error. Cells of
+    nothing but spaces are missing, unless they are among the `known` categories."""
     dtype = series.dtype
     if isinstance(dtype, pd.SparseDtype):
         return series.astype(dtype.subtype)
@@ -56,7 +57,23 @@ def normalise_column(series: pd.Series[Any]) -> pd.Series[Any]:
         if any(signalling):
             raise InputError(f"{series.name!r} has Decimal('sNaN') in row {first_row(series, signalling)}; "
                              "give a number, or leave the cell empty if the value is not known")  # fmt: skip
+        blank = np.array([is_blank(cell) and cell not in known for cell in series], dtype=bool)
+        return series.mask(blank) if blank.any() else series
+    if isinstance(dtype, pd.CategoricalDtype):
+        blanks = [cell for cell in dtype.categories if is_blank(cell) and cell not in known]
+        series = series.cat.remove_categories(blanks) if blanks else series
+        values = dtype.categories.to_series()
+        narrow = pd.api.types.is_float_dtype(values.dtype) and getattr(values.dtype, "itemsize", 8) < 8
+        return series.cat.rename_categories(as_numbers(values).tolist()) if narrow else series
+    if pd.api.types.is_string_dtype(dtype):
+        blanks = [cell for cell in series.unique() if is_blank(cell) and cell not in known]
+        return series.mask(series.isin(blanks)) if blanks else series
     return series
+
+
+def is_blank(cell: Any) -> bool:
+    """Whether a cell is text of nothing but spaces."""
+    return isinstance(cell, str) and not cell.strip()
 
 
 def first_row(series: pd.Series[Any], flags: Any) -> str:
@@ -142,18 +159,13 @@ def sort_values(values: Iterable[Value]) -> tuple[Value, ...]:
     return tuple(sorted(values, key=lambda v: (isinstance(v, str), v)))
 
 
-def plain(value: Any) -> Value:
-    """A cell as a plain Python value: NumPy scalars are unwrapped."""
-    return value.item() if isinstance(value, np.generic) else value  # type: ignore[no-any-return]
-
-
 def _is_dictionary(dtype: pd.ArrowDtype) -> bool:
     return str(dtype.pyarrow_dtype).startswith("dictionary")
 
 
 def _float(cell: Any) -> float:
     try:
-        return float(cell)
+        return float(plain(cell))
     except OverflowError:  # a whole number of more than 308 digits
         return math.inf if cell > 0 else -math.inf
 

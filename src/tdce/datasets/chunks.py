@@ -79,7 +79,7 @@ class ChunkedTable:
         """Read everything once, some chunks at a time, and `check` what is read."""
         for source in () if self.parquet else self.sources:
             with reading(source.path):
-                check_csv(source, self.dialect)
+                check_csv(source, self.dialect, set(map(str, self.features)))
         for frame in self._all_raw():
             check(self._note_types(frame))
             self.rows += len(frame)

@@ -11,9 +11,10 @@ import os
 import secrets
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO
 
@@ -22,9 +23,9 @@ import pandas as pd
 from pandas.api.types import is_float_dtype
 
 from tdce._core import InputError, as_numbers, listing, plain, show
-from tdce.datasets.csv_types import CsvColumn
+from tdce.datasets.csv_types import COMMA_FOR_POINT, CsvColumn
 from tdce.datasets.source_file import SourceFile
-from tdce.schema import Column, Numeric, Schema
+from tdce.schema import HEADER_ROWS, Column, Numeric, Schema, find_headerless
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
@@ -63,7 +64,10 @@ def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
     with reading(path):
-        frame = _read_parquet(SourceFile(path)) if suffix == ".parquet" else _read_csv(SourceFile(path), dialect)
+        if suffix == ".parquet":
+            frame = _read_parquet(SourceFile(path))
+        else:
+            frame = _read_csv(SourceFile(path), dialect, {str(name) for name in schema.names} if schema else ())
     if len(frame) == 0:
         raise InputError(f"{path} has no rows")
     features = {f.name: f for f in schema or ()}
@@ -78,8 +82,8 @@ def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None
     return frame
 
 
-def _read_csv(source: SourceFile, dialect: Dialect) -> pd.DataFrame:
-    check_csv(source, dialect)
+def _read_csv(source: SourceFile, dialect: Dialect, known: Container[str]) -> pd.DataFrame:
+    check_csv(source, dialect, known)
     with source.open_unpacked() as file:
         frame: pd.DataFrame = pd.read_csv(file, **csv_settings(dialect))
     return frame
@@ -229,9 +233,9 @@ def suffix_of(path: Path, known: tuple[str, ...]) -> str:
     raise InputError(f"{path}: the ending must be one of {listing(known)}")
 
 
-def check_csv(source: SourceFile, dialect: Dialect) -> None:
-    """Check that every line has as many cells as the header and that no name appears twice: pandas would shift cells,
-    fill them or rename columns."""
+def check_csv(source: SourceFile, dialect: Dialect, known: Container[str] = ()) -> None:
+    """Check that there is a header, that every line has as many cells and that no name appears twice: pandas would
+    shift cells, fill them or rename columns. A header with one of the `known` names is one."""
     with source.open_text() as file:
         lines = csv.reader(file, strict=True, delimiter=dialect.sep)
         header = next(lines, [])
@@ -240,12 +244,23 @@ def check_csv(source: SourceFile, dialect: Dialect) -> None:
             if other is not None:
                 raise ValueError(f"its cells seem to be separated by {SEPARATORS[other]}, not by {dialect.sep!r}; "
                                  f"use --sep {'tab' if other == TAB else repr(other)}")  # fmt: skip
+        first = [(lines.line_num, cells) for cells in islice(lines, HEADER_ROWS) if cells]
+        if not any(name in known for name in header) and all(len(cells) == len(header) for _, cells in first):
+            numerals = [[_point(row[i], dialect) for _, row in first] for i in range(len(header))]
+            if evidence := find_headerless([_point(name, dialect) for name in header], numerals):
+                raise ValueError(f"it seems to have no header: {evidence}; add a line with a name for each column, or, "
+                                 "if these are their names, rename them")  # fmt: skip
         twice = [name for i, name in enumerate(header) if name in header[:i]]
         if twice:
             raise ValueError(f"column {twice[0]!r} appears twice; rename or drop one of them")
-        for cells in lines:
+        for number, cells in chain(first, ((lines.line_num, cells) for cells in lines)):
             if cells and len(cells) != len(header):
-                raise ValueError(f"line {lines.line_num} has {len(cells)} cells, but the header has {len(header)}")
+                raise ValueError(f"line {number} has {len(cells)} cells, but the header has {len(header)}")
+
+
+def _point(cell: str, dialect: Dialect) -> str:
+    """A cell with a decimal point."""
+    return cell.translate(COMMA_FOR_POINT) if dialect.decimal == "," else cell
 
 
 def widen(column: pd.Series[Any], feature: Column | None) -> pd.Series[Any]:
@@ -309,7 +324,10 @@ def _close_on_windows(file: BinaryIO) -> None:
 
 def _csv(frame: pd.DataFrame, dialect: Dialect, header: bool, quoted: bool) -> str:
     if dialect.decimal != ".":  # which pandas applies only to its plain floats
-        frame = frame.astype({name: "float64" for name, dtype in frame.dtypes.items() if is_float_dtype(dtype)})
+        frame = frame.copy()
+        for i, dtype in enumerate(frame.dtypes):
+            if is_float_dtype(dtype):
+                frame.isetitem(i, as_numbers(frame.iloc[:, i]))
     settings: dict[str, Any] = {
         "sep": dialect.sep, "decimal": dialect.decimal, "index": False, "header": header, "lineterminator": "\n",
     }  # fmt: skip

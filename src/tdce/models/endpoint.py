@@ -21,8 +21,9 @@ from typing import Any
 from urllib.parse import SplitResult, parse_qsl, urlsplit
 
 import pandas as pd
+from pandas.api.types import is_float_dtype
 
-from tdce._core import InputError, check_integer, check_number, plain, require_extra, show
+from tdce._core import InputError, as_numbers, check_integer, check_number, plain, require_extra, show
 
 TOKEN_VARIABLE = "TDCE_ENDPOINT_TOKEN"
 HEADERS_WAY_OUT = f'set {TOKEN_VARIABLE}, or headers={{"NAME": "env:VARIABLE"}} (--header "NAME: env:VARIABLE")'
@@ -230,7 +231,9 @@ def _encode(records: list[dict[str, Any]]) -> bytes:
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """One object per row; a missing cell is None."""
-    columns = {str(name): [_cell(name, cell) for cell in frame[name].tolist()] for name in frame.columns}
+    cells = {name: frame[name] for name in frame.columns}
+    wide = {name: pd.Series(as_numbers(each)) if is_float_dtype(each.dtype) else each for name, each in cells.items()}
+    columns = {str(name): [_cell(name, cell) for cell in each.tolist()] for name, each in wide.items()}
     return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
 
 

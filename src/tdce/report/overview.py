@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce._core import Flags, Name
+from tdce._core import Flags, Name, as_numbers, is_blank
 from tdce.methods import Status
 from tdce.report.language.formats import write_number
 from tdce.report.language.speaker import Speaker, spoken_name
@@ -136,12 +136,12 @@ def _groups(view: View, name: Name, speaker: Speaker) -> list[tuple[str, Flags]]
     def text(cell: Any) -> str:
         return str(speaker.value(name, cell))
 
-    missing = column.isna().to_numpy(dtype=bool)
+    missing = column.isna().to_numpy(dtype=bool) | np.array([is_blank(cell) for cell in column], dtype=bool)
     groups: list[tuple[str, Flags]] = []
     known = column[~missing]
     numeric = pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype)
     if numeric and known.nunique() >= MIN_VALUES_FOR_QUARTERS:
-        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = as_numbers(column)
         edges = np.unique(np.quantile(numbers[~missing], [0, 0.25, 0.5, 0.75, 1], method="lower"))
         for k, (low, high) in enumerate(pairwise(edges)):
             who = (numbers <= high) & ((numbers >= low) if k == 0 else (numbers > low))

@@ -16,6 +16,8 @@ from tdce.schema.encoder import Encoder as Encoder
 from tdce.schema.encoder import write_values as write_values
 from tdce.schema.feasible import EncodedBounds as EncodedBounds
 from tdce.schema.feasible import FeasibleSet as FeasibleSet
+from tdce.schema.headers import HEADER_ROWS as HEADER_ROWS
+from tdce.schema.headers import find_headerless as find_headerless
 from tdce.schema.identifiers import find_pass_through as find_pass_through
 from tdce.schema.pooling import pool_schema as pool_schema
 from tdce.schema.profiling import profile_columns as profile_columns

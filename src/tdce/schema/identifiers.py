@@ -10,13 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce._core import NUMBER_TEXT, ZERO_PADDED, Name, as_numbers, holds_numbers, normalise_column, plain, show
+from tdce._core import NUMBER_TEXT, ZERO_PADDED, Floats, Name, as_numbers, holds_numbers, normalise_column, plain, show
 from tdce.schema.columns.categorical import MAX_CATEGORIES, NUMBER_WITH_COMMA
 from tdce.schema.roles import split_name
 
 MIN_ROWS_NAMED = 10  # from which on a column of distinct whole numbers is an id if its name says so,
 MIN_ROWS_CONSECUTIVE = 20  # if its numbers are consecutive in any order,
-MIN_ROWS_INCREASING = 200  # or if its numbers increase evenly
+MIN_ROWS_INCREASING = 200  # if its numbers increase evenly,
+MIN_ROWS_SPREAD = 500  # if they are evenly spread, or so dense that measurements would repeat,
+MIN_ROWS_DISTINCT = 1_000  # or whatever they are
+NEAR = 5  # steps: the pairs of numbers within this distance say how many repeats to expect,
+MIN_EXPECTED_REPEATS = 5  # of measurements: that there is none has a probability of less than 1 %
 MIN_ROWS_TEXT = 50  # from which on a text column is an id
 ID_SHARE = 0.95  # if the share of distinct texts is at least this
 MAX_CATEGORY_SHARE = 0.5  # of the rows: with more distinct dates or free texts they are not categories
@@ -95,21 +99,32 @@ def _reason_number(series: pd.Series[Any], present: pd.Series[Any]) -> str | Non
         return None
     if len(np.unique(values)) < len(values):
         return None
+    is_id = _is_id_name(series.name)
     if len(present) == len(series):
         if len(values) >= MIN_ROWS_CONSECUTIVE and np.ptp(values) == len(values) - 1:
             return "is a row number"
-        if len(values) >= MIN_ROWS_INCREASING and _increases_evenly(values):
+        ordered = np.sort(values)
+        evenly = _is_even(ordered)
+        if len(values) >= MIN_ROWS_INCREASING and evenly and (values == ordered).all():
             return "looks like an id: a whole number that increases from row to row"
-    return "looks like an id: a different whole number in every row" if _is_id_name(series.name) else None
+        is_id |= len(values) >= (MIN_ROWS_SPREAD if evenly or _is_dense(ordered) else MIN_ROWS_DISTINCT)
+    return "looks like an id: a different whole number in every row" if is_id else None
 
 
-def _increases_evenly(values: Any) -> bool:
-    """Whether the numbers increase like ids drawn from a longer list; a table sorted by a measurement has its gaps at
-    the ends. By the Kolmogorov-Smirnov distance from a straight line, at a level of about 2 %."""
-    if (np.diff(values) < 0).any():
-        return False
-    straight = np.linspace(values[0], values[-1], len(values))
-    return bool(np.abs(values - straight).max() <= 1.5 / np.sqrt(len(values)) * np.ptp(values))
+def _is_even(ordered: Floats) -> bool:
+    """Whether numbers lie evenly in their range, like ids drawn from a longer list; a measurement has its gaps at the
+    ends. By the Kolmogorov-Smirnov distance from a straight line, at a level of about 2 %."""
+    straight = np.linspace(ordered[0], ordered[-1], len(ordered))
+    return bool(np.abs(ordered - straight).max() <= 1.5 / np.sqrt(len(ordered)) * np.ptp(ordered))
+
+
+def _is_dense(ordered: Floats) -> bool:
+    """Whether different numbers lie so close, in steps of their own, that measurements would repeat: pairs 0 apart are
+    about half as many as those 1 apart, 2 apart, and so on."""
+    above = ordered - ordered[0]
+    steps = above / (np.gcd.reduce(above.astype(np.int64)) if above[-1] < 2.0**62 else 1)
+    near = sum(int((steps[k:] - steps[:-k] <= NEAR).sum()) for k in range(1, NEAR + 1))
+    return near / (2 * NEAR) >= MIN_EXPECTED_REPEATS
 
 
 def _is_id_name(name: Name) -> bool:

@@ -12,8 +12,10 @@ from scipy.special import chdtrc
 from tdce._core import Floats, Name, Positions, listing, normalise_column, same, show
 from tdce.schema.columns.base import Column
 from tdce.schema.columns.categorical import Categorical
+from tdce.schema.columns.grid import is_believable
 from tdce.schema.columns.numeric import Numeric
 from tdce.schema.constraints.grammar import quote_name
+from tdce.schema.headers import HEADER_ROWS, find_headerless
 from tdce.schema.identifiers import option_hint, text_kind
 from tdce.schema.roles import Role, is_attained, is_outcome, propose_role, split_name
 from tdce.schema.schema import Schema
@@ -55,7 +57,8 @@ def profile_columns(
     """
     raw = np.stack([column.read(frame[column.name]) for column in schema]).T  # contiguous by column
     y = None if label is None else _classes(frame[label])
-    findings = [*(pass_through or {}).values(), *_texts(schema), *_constants(schema, raw), *_duplicates(schema, raw)]
+    findings = [*_header(frame), *(pass_through or {}).values(), *_texts(schema), *_beyond_belief(schema, raw)]
+    findings += [*_constants(schema, raw), *_duplicates(schema, raw)]
     if label is not None and y is not None:
         columns = raw if (y >= 0).all() else raw[y >= 0]
         findings += [*_leaks(schema, columns, y[y >= 0], label), *_codes(schema, columns, y[y >= 0], label)]
@@ -84,6 +87,25 @@ def _texts(schema: Schema) -> Iterator[str]:
         elif kind == "free text":
             yield (f"{column.name!r} holds free text and is learned as {len(column.categories):,} categories; turn it "
                    "into fewer, or drop the column")  # fmt: skip
+
+
+def _header(frame: pd.DataFrame) -> Iterator[str]:
+    if not all(isinstance(name, str) for name in frame.columns):
+        return
+    cells = [frame.iloc[:HEADER_ROWS, i].dropna().astype(str).tolist() for i in range(frame.shape[1])]
+    if evidence := find_headerless(list(frame.columns), cells):
+        yield f"the table seems to have no header: {evidence}; read it again with names for its columns"
+
+
+def _beyond_belief(schema: Schema, raw: Floats) -> Iterator[str]:
+    for column, values in zip(schema, raw.T, strict=True):
+        if not isinstance(column, Numeric) or (believed := is_believable(values)).all():
+            continue
+        slips, median = values[~believed], np.nanmedian(values[~np.isin(values, column.marks)])
+        texts = [f"{value:,.15g}" if abs(value) < 1e9 else f"{value:.3g}" for value in np.unique(slips).tolist()]
+        rows = "1 row" if len(slips) == 1 else f"{len(slips):,} rows"
+        yield (f"{column.name!r} is beyond belief in {rows}: {listing(texts, most=3)}, beside a median of "
+               f"{median:,.15g}; such a value is never proposed: correct the cells, or leave them empty")  # fmt: skip
 
 
 def _constants(schema: Schema, raw: Floats) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self, get_args
 
 import pandas as pd
 
-from tdce._core import Name, check_choice, is_number
+from tdce._core import Name, check_choice, is_blank, is_number, plain
 from tdce.methods import MOST_REASONS, Line, Status
 from tdce.models import TargetPart
 from tdce.report.language.catalogue import Catalogue, load_catalogue
@@ -236,13 +236,13 @@ class Speaker:
         words = self._words(feature)
         if _is_missing(cell):
             return self.text("not_known"), ""
-        if (phrase := words.values.get(json_key(_plain(cell)))) is not None:
+        if (phrase := words.values.get(json_key(plain(cell)))) is not None:
             return self.translate(phrase), ""
         if (words.format == "date" or hasattr(cell, "isoformat")) and (
             day := write_date(self.messages, cell)
         ) is not None:
             return day, ""
-        cell = _plain(cell)
+        cell = plain(cell)
         if isinstance(cell, bool):
             return self.text("yes" if cell else "no"), ""
         if not is_number(cell):
@@ -332,11 +332,7 @@ def _prediction_pattern(number: float) -> str:
 
 
 def _is_missing(cell: Any) -> bool:
-    return bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
-
-
-def _plain(cell: Any) -> Any:
-    return cell.item() if hasattr(cell, "item") else cell
+    return is_blank(cell) or bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
 
 
 def _capitalise(text: str) -> str:

@@ -121,7 +121,8 @@ class Column(ABC):
         return -np.inf, np.inf
 
     def drop_off_grid(self, values: Floats) -> Floats:
-        """The values, with those off the grid as missing: they are mistakes that say nothing about other columns."""
+        """The values, with those off the grid or beyond belief as missing: they are mistakes that say nothing about
+        other columns."""
         return values
 
     def narrow(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
@@ -151,6 +152,8 @@ class Column(ABC):
         column = normalise_column(series) if sparse else series.copy()
         cells: list[Any] = self.cells(values[changed])
         if isinstance(column.dtype, pd.CategoricalDtype):
+            if pd.api.types.is_float_dtype(column.cat.categories.dtype):  # a float32 of 0.1 is not 0.1
+                cells = [c if c is None else column.cat.categories.dtype.type(c) for c in cells]
             new = [c for c in dict.fromkeys(cells) if c is not None and c not in column.cat.categories]
             column = column.cat.add_categories(new) if new else column
         elif pd.api.types.is_integer_dtype(column.dtype):

@@ -131,7 +131,7 @@ class Categorical(Column):
 
     def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
         """The position of each cell's category."""
-        series = normalise_column(series)
+        series = normalise_column(series, self.categories)
         if any(isinstance(c, float) for c in self.categories) and holds_numbers(series):
             series = pd.Series(as_numbers(series), series.index, name=series.name)  # so that a float32 0.1 is 0.1
         positions = {value: float(i) for i, value in enumerate(self.categories)}

@@ -9,9 +9,19 @@ import numpy as np
 
 from tdce._core import Flags, Floats, Positions
 
+NOISE = 1e-9  # of a number: what arithmetic with floats adds to it or takes from it,
+CANCELLATION = 1e-14  # or of the column's largest number, which leaves 5.55e-17 of 0.1 + 0.2 - 0.3,
+MAX_NOISE = 1e-4  # of a step: if it is this little, too
 MIN_ON_GRID = 0.99  # share of the cells that lie on the grid; the others may stay and are never proposed
+MAX_SPECIAL = 2  # special values off the grid, such as a limit, if they are few beside many on it:
+MIN_VALUES_BESIDE = 10  # distinct values on it for each of them,
+MAX_SPECIAL_SHARE = 0.1  # and the share of the cells, or of those beside the commonest value, that they may have
 MIN_VALUES_FOR_MULTIPLE = 20  # distinct values from which on a grid may be coarser than a power of ten
+ROUND_MULTIPLES = (1, 2, 5, 10, 20, 25, 50)  # times a power of 100: grids beside which there may be special values
 MAX_DECIMALS = 12
+MIN_VALUES_BELIEVED = 10  # distinct values and
+MIN_CELLS_BELIEVED = 0.95  # share of the cells that say what is believable
+BEYOND_BELIEF = 100  # times as far from the median as all of these: an alcohol of 9e14
 MAX_LEVELS = 256
 MIN_ROWS_PER_LEVEL = 50
 MAX_WHOLE_LEVELS = 40  # whole numbers with gaps between them: with so few, only those of the table are proposed
@@ -22,23 +32,109 @@ SPIKE_SHARE = 0.05  # of the rows: a single value at an end with so many may be 
 SPIKE_RATIO = 5  # if it also has this many times the rows of the median value
 MIN_MARK_GAP = 0.2  # of the whole range: the distance of a mark from all others, which lie closer together than that
 MAX_MARKS = 3  # at either end
+LARGEST_NARROW = 2.0**100  # of numbers that may have been float32 once
 MARK_TEXT = re.compile(r"-(1|8|9|99|999)|9[6-9]|99[6-9]|999[6-9]|9{5,}")  # codes for "no answer"
+
+
+def round_to_step(values: Floats, step: float) -> Floats:
+    """The nearest multiples of a step, each the float that prints as this decimal."""
+    numerator, denominator = map(float, Decimal(str(step)).as_integer_ratio())
+    with np.errstate(over="ignore"):  # the largest floats, which are off any grid
+        return np.asarray(np.rint(values * denominator / numerator) * numerator / denominator)
+
+
+def remove_noise(values: Floats, step: float | None, largest: float | None = None) -> tuple[Floats, Flags]:
+    """The numbers with those on the grid but for the noise of floats put exactly on it, and which these are:
+    1.7069999999999999 is 1.707, and so is its nearest float32. `largest`: the column's largest number, if the values
+    are not the whole column."""
+    if step is None:
+        return values, np.ones(len(values), dtype=bool)
+    nearest = round_to_step(values, step)
+    with np.errstate(over="ignore"):
+        narrow = nearest.astype(np.float32) == values
+    on = (np.abs(values - nearest) <= np.minimum(_noise(values, largest), MAX_NOISE * step)) | narrow
+    return np.where(on, nearest, values), on
+
+
+def _noise(values: Floats, largest: float | None = None) -> Floats:
+    size = np.abs(values)
+    largest = float(np.fmax.reduce(size, initial=0.0)) if largest is None else largest
+    return np.asarray(np.maximum(NOISE * size, CANCELLATION * largest))
 
 
 def infer_step(distinct: Floats, counts: Positions) -> tuple[float | None, Flags]:
     """The step of the coarsest decimal grid that nearly all cells lie on, a multiple (5, 25, …) if there are many
     values, and which values lie on it."""
+    step, on = _infer_step(distinct, counts)
+    if step is None and (np.abs(distinct) < LARGEST_NARROW).all() and (distinct.astype(np.float32) == distinct).all():
+        shown = distinct.astype(np.float32).astype(str).astype(np.float64)  # 0.10000000149011612 was 0.1 once
+        return _infer_step(shown, counts)
+    return step, on
+
+
+def _infer_step(distinct: Floats, counts: Positions) -> tuple[float | None, Flags]:
     everything = np.ones(len(distinct), dtype=bool)
     for decimals in range(MAX_DECIMALS + 1):
         units = distinct * 10.0**decimals
         if np.abs(units).max() > 2.0**52:
             return 1.0 if (np.rint(distinct) == distinct).all() else None, everything
-        on = np.rint(units) / 10.0**decimals == distinct
-        if counts[on].sum() >= MIN_ON_GRID * counts.sum():
-            many = on.sum() >= MIN_VALUES_FOR_MULTIPLE
-            multiple = int(np.gcd.reduce(np.rint(units[on]).astype(np.int64))) if many else 1
+        nearest = np.rint(units)
+        noise = np.minimum(_noise(units), MAX_NOISE)
+        on = (nearest / 10.0**decimals == distinct) | (np.abs(units - nearest) <= noise)
+        if _is_grid(on, counts):
+            multiple, on[on] = _infer_multiple(nearest[on].astype(np.int64), counts[on])
             return float(Decimal(multiple).scaleb(-decimals)), on
     return None, everything
+
+
+def _is_grid(on: Flags, counts: Positions) -> bool:
+    """Whether nearly all cells are on the grid, or all but one or two special values among many; the commonest value,
+    perhaps 0, is on any grid and proves nothing."""
+    off, beside = int(counts[~on].sum()), int(counts.sum() - counts.max())
+    if off > MAX_SPECIAL_SHARE * beside:
+        return off == 0
+    special = int((~on).sum())
+    few = special <= MAX_SPECIAL and on.sum() >= MIN_VALUES_BESIDE * special
+    return bool(few or off <= (1 - MIN_ON_GRID) * counts.sum())
+
+
+def _infer_multiple(whole: Positions, counts: Positions) -> tuple[int, Flags]:
+    """The largest number of which all are multiples, or a larger round one if all but one or two special values are;
+    and which of them are."""
+    everything = np.ones(len(whole), dtype=bool)
+    if len(whole) < MIN_VALUES_FOR_MULTIPLE:
+        return 1, everything
+    largest = int(np.gcd.reduce(whole))
+    for power in range(16, -1, -2):
+        for factor in reversed(ROUND_MULTIPLES):
+            multiple = factor * 10**power
+            if multiple <= largest:
+                return largest, everything
+            on = whole % multiple == 0
+            if 0 < (~on).sum() <= MAX_SPECIAL and on.sum() >= MIN_VALUES_FOR_MULTIPLE and _is_grid(on, counts):
+                return multiple, on
+    return largest, everything
+
+
+def is_believable(values: Floats) -> Flags:
+    """Which cells of a column are not slips far beyond all others, such as a density of 100,369. What many rows have
+    is a limit or a code; missing is no slip."""
+    distinct, place, counts = np.unique(values[~np.isnan(values)], return_inverse=True, return_counts=True)
+    believable = np.ones(len(values), dtype=bool)
+    if len(distinct) <= MIN_VALUES_BELIEVED:
+        return believable
+    total = int(counts.sum())
+    distance = np.abs(distinct - distinct[np.searchsorted(np.cumsum(counts), total / 2)])  # from the median
+    order = np.argsort(distance, kind="stable")
+    ordered, cells = distance[order], np.cumsum(counts[order])
+    gap = (ordered[1:] > BEYOND_BELIEF * ordered[:-1]) & (ordered[:-1] > 0)
+    gap &= (cells[:-1] >= MIN_CELLS_BELIEVED * total) & (np.arange(1, len(ordered)) >= MIN_VALUES_BELIEVED)
+    if gap.any():
+        slips = np.zeros(len(distinct), dtype=bool)
+        slips[order[int(gap.argmax()) + 1 :]] = True
+        slips &= counts < max(MIN_MARK_SHARE * total, MIN_MARK_ROWS)
+        believable[~np.isnan(values)] = ~slips[place]
+    return believable
 
 
 def infer_levels(distinct: Floats, step: float | None, rows: int) -> tuple[float, ...] | None:

@@ -32,7 +32,7 @@ from tdce._core import (
     show,
 )
 from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn, Sizes
-from tdce.schema.columns.grid import infer_levels, infer_marks, infer_step
+from tdce.schema.columns.grid import infer_levels, infer_marks, infer_step, is_believable, remove_noise
 from tdce.schema.columns.pooling import is_personal, people_with, pool_ends
 from tdce.schema.columns.scale import Scale
 from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
@@ -103,11 +103,11 @@ class Numeric(Column):
         present = series.dropna()
         values = as_numbers(present)
         check_finite(present, values, LARGEST_VALUE)
-        distinct, counts = np.unique(values, return_counts=True)
+        distinct, counts = np.unique(values[is_believable(values)], return_counts=True)
         if distinct.tolist() == [0.0, 1.0]:
             return None
         (step, on_grid), marks = infer_step(distinct, counts), infer_marks(distinct, counts)
-        numbers = distinct[on_grid & ~np.isin(distinct, marks)]
+        numbers = np.unique(remove_noise(distinct[on_grid & ~np.isin(distinct, marks)], step)[0])
         levels = infer_levels(numbers, step, len(values))
         odd, missing = int(counts[~on_grid].sum()), len(present) < len(series)
         low, high = float(numbers[0]), float(numbers[-1])
@@ -172,10 +172,8 @@ class Numeric(Column):
         return replace(self, low=low, high=high, step=step, levels=levels, proposed=proposed)
 
     def drop_off_grid(self, values: Floats) -> Floats:
-        if not self.odd:
-            return values
-        grid = replace(self, levels=None)
-        return np.where((grid.round(values) == values) | np.isin(values, self.marks), values, np.nan)
+        on_grid = remove_noise(values, self.step)[1] | np.isin(values, self.marks)
+        return np.where(on_grid & is_believable(values), values, np.nan)
 
     def unrestricted(self) -> Self:
         values = self.low, self.high, *self.marks
@@ -232,8 +230,8 @@ class Numeric(Column):
         return FittedNumeric(self, Scale.fit_pooled(numbers, self.pooled_ends(numbers)))
 
     def _numbers(self, values: Floats) -> Floats:
-        """The values that are no marks; the range if there are none."""
-        numbers = values[~np.isin(values, self.marks)]
+        """The believable values that are no marks, without noise; the range if there are none."""
+        numbers = remove_noise(values[is_believable(values) & ~np.isin(values, self.marks)], self.step)[0]
         return numbers if len(numbers) else np.array([self.low, self.high])
 
     def pooled_ends(self, numbers: Floats) -> tuple[float, float]:
@@ -381,6 +379,12 @@ class AllowedInterval(AllowedValues):
         """(n,) the rows' own numbers on the grid."""
         return self.fitted.column.round(self.number)
 
+    @cached_property
+    def denoised(self) -> Floats:
+        """(n,) the rows' own numbers without the noise of floats, which is no change."""
+        column = self.fitted.column
+        return remove_noise(self.number, column.step, max(abs(column.low), abs(column.high)))[0]
+
     def take(self, at: Flags | Positions) -> Self:
         part, (low, high) = super().take(at), self.range
         vars(part).update(number=self.number[at], range=(low[at], high[at]), rounded=self.rounded[at])
@@ -389,13 +393,14 @@ class AllowedInterval(AllowedValues):
     def can_change(self) -> Flags:
         low, high = self.range
         another = (self.own[:, None] != np.array(self.fitted.column.proposed)).any(axis=1)
-        return np.asarray(another | ((low <= high) & ~((low == high) & (low == self.own))))
+        return np.asarray(another | ((low <= high) & ~((low == high) & ((low == self.own) | (low == self.denoised)))))
 
     def allows(self, values: Floats) -> Flags:
         (low, high), column = self.range, self.fitted.column
         proposed = (values >= low) & (values <= high) & (column.round(values) == values)
         proposed = np.where(np.isin(values, column.marks), np.isin(values, column.proposed), proposed)
-        return np.asarray(proposed & (self.fitted.round_trip(values) == values))
+        another = (values != self.denoised) | (values == self.own)
+        return np.asarray(proposed & another & (self.fitted.round_trip(values) == values))
 
     def towards_own(self, values: Floats) -> Floats:
         """A number on the grid. Nothing lies between a number and a mark or a missing value."""
