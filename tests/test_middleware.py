@@ -171,6 +171,20 @@ def test_a_length_beyond_the_limit_is_refused_before_the_app_is_asked(method):
     assert studio.ask(method, "/x", JSON | {"content-length": "1e9"}, body=[b"x"]).status == 200  # no number: counted
 
 
+@pytest.mark.parametrize("method", ["POST", "DELETE", "PUT", "PATCH"])
+def test_any_length_is_answered_and_only_a_number_above_the_limit_is_refused(method):
+    """Whatever a client writes there: digits of no number, numbers of thousands of digits, nothing."""
+    above = ["11", "100", "0011", "9" * 5000, "0" * 5000 + "11"]
+    others = ["", "0", "1", "9", "10", "010", "0" * 5000, "0" * 5000 + "9", "²", "1²", "11²", "³" * 20, "¹", "¼", "-11"]
+    others += ["+11", "1_1", "11.0", "1e9", "0x1f", "11,11", "11 ", " ", "\xa011", "\x00", "inf"]
+    others += [chr(code) for code in range(256) if chr(code) not in "0123456789"]
+    for length in (*above, *others):
+        studio = Studio(body_bytes=10, file_bytes=10, burst=1e6)
+        found = studio.ask(method, "/x", JSON | {"content-length": length}, body=[b"x"])
+        expected = (413, 0) if length in above else (200, 1)
+        assert (found.status, len(studio.asked)) == expected, length[:20]
+
+
 def test_a_file_is_given_on_part_by_part():
     seen = []
 

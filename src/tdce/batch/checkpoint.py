@@ -8,7 +8,7 @@ import shutil
 import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from hashlib import pbkdf2_hmac, sha256
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ from tdce.datasets import lock_file, make_folder, sync_folder, whole_file, write
 FOLDER_SUFFIX = ".tdce-part"  # after the name of the output
 SETTINGS_FILE, FINISHED_FILE, LOCK_FILE = "about.json", "finished.jsonl", "lock"
 SALT_BYTES, KEY_ROUNDS = 16, 200_000  # of the secret's digest
+NOT_AS_WRITTEN = ValueError, TypeError, LookupError, AttributeError, RecursionError  # of damaged JSON
 MARKER_FILE = "_tdce.json"  # in a folder of parts: a run has written it, and another may replace it
 
 
@@ -50,20 +51,24 @@ class Checkpoint:
         check_checkpoint(self.out)
         new = not self.folder.exists()
         make_folder(self.folder)
-        self._lock = self._take_lock()
+        self._lock, resumed = self._take_lock(), not new
         try:
-            if not new:
-                self._resume(settings, secret)
-            if not (self.folder / SETTINGS_FILE).exists():
-                whole = {**settings, "secret": _keyed_digest(secret, os.urandom(SALT_BYTES))}
-                _store(self.folder / SETTINGS_FILE, json.dumps(whole, indent=1).encode())
-            self._finished = open(self.folder / FINISHED_FILE, "ab")  # noqa: SIM115
-            self.sync(*self.done.values())
-            sync_folder(self.folder.parent)
-        except OSError as error:
-            self._lock.close()  # first: some systems remove no open file
-            if not self.done:
+            with ExitStack() as files:  # closed if this fails, and before the folder goes: some systems need that
+                files.enter_context(self._lock)
+                resumed = resumed and self._has_settings(settings, secret)
+                if resumed:
+                    self._read_finished()
+                else:
+                    self._begin(settings, secret)
+                self._finished = files.enter_context(open(self.folder / FINISHED_FILE, "ab"))
+                self.sync(*self.done.values())
+                sync_folder(self.folder.parent)
+                files.pop_all()
+        except (OSError, InputError) as error:
+            if not resumed:
                 shutil.rmtree(self.folder, ignore_errors=True)
+            if isinstance(error, InputError):
+                raise
             raise write_error(self.out, error) from None
 
     def add(self, entry: BlockRecord, content: bytes, evidence: bytes = b"") -> None:
@@ -121,7 +126,8 @@ class Checkpoint:
     def remove(self) -> None:
         """Remove the checkpoint, once its output is there."""
         self.close()
-        shutil.rmtree(self.folder)
+        with suppress(FileNotFoundError):  # no block: `close` has removed it
+            shutil.rmtree(self.folder)
 
     def close(self) -> None:
         """Keep what is finished for a later run; remove the folder if no block is."""
@@ -175,21 +181,27 @@ class Checkpoint:
         os.replace(new, self.out)
         sync_folder(self.out.parent)
 
-    def _resume(self, settings: Mapping[str, Any], secret: bytes | None) -> None:
-        """Take over what an earlier run has finished, if its settings were the same; else remove it."""
-        with suppress(OSError, ValueError, TypeError, LookupError, AttributeError):  # not as it was written
+    def _has_settings(self, settings: Mapping[str, Any], secret: bytes | None) -> bool:
+        """Whether an earlier run had the same settings; if not, `message` names those that differ. A file that the
+        system cannot read now is an OSError: it may be the right one."""
+        with suppress(FileNotFoundError, *NOT_AS_WRITTEN):
             before = json.loads((self.folder / SETTINGS_FILE).read_bytes())
             salt = bytes.fromhex((before["secret"] or {"salt": ""})["salt"])
             now = json.loads(json.dumps({**settings, "secret": _keyed_digest(secret, salt)}))
             different = sorted(key for key in {*now, *before} if now.get(key) != before.get(key))
             if not different:
-                self._read_finished()
-                return
+                return True
             names = ", ".join(key.removeprefix("question.") for key in different)
             self.message = f"{self.folder} belongs to a run with different {names}: starting over"
+        return False
+
+    def _begin(self, settings: Mapping[str, Any], secret: bytes | None) -> None:
+        """Remove what an earlier run has left, and write the settings."""
         for path in self.folder.iterdir():
             if path.name != LOCK_FILE:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+        whole = {**settings, "secret": _keyed_digest(secret, os.urandom(SALT_BYTES))}
+        _store(self.folder / SETTINGS_FILE, json.dumps(whole, indent=1).encode())
 
     def _read_finished(self) -> None:
         """Fill `done` with the blocks whose line and shards are intact."""
@@ -198,7 +210,7 @@ class Checkpoint:
             content = (self.folder / FINISHED_FILE).read_bytes()
         lines = content.split(b"\n")[:-1]  # what follows the last line end was cut short
         for line in lines:
-            with suppress(ValueError, TypeError, OSError):  # not as it was written: its block is answered again
+            with suppress(*NOT_AS_WRITTEN):  # its block is answered again
                 entry = BlockRecord(*json.loads(line))
                 self._read(self.shard_path(entry.block), entry.digest)
                 if entry.evidence_digest:

@@ -110,8 +110,7 @@ class SecurityMiddleware:
         size, seconds = (
             (limits.file_bytes, limits.answer_seconds) if is_file else (limits.body_bytes, limits.body_seconds)
         )
-        length = headers.get("content-length")
-        if length is not None and length.isdigit() and int(length) > size:
+        if _exceeds(headers.get("content-length", ""), size):
             raise _too_large(size)
         if is_file:
             return _limit_body(receive, size, seconds)
@@ -198,6 +197,13 @@ def _limit_body(receive: Receive, limit: int, seconds: float) -> Receive:
         return message
 
     return part
+
+
+def _exceeds(length: str, limit: int) -> bool:
+    """Whether a `Content-Length` is a number above the limit; of anything else the body is counted. As text, because
+    `int` refuses thousands of digits."""
+    digits = length.lstrip("0")
+    return digits.isascii() and digits.isdecimal() and (len(digits), digits) > (len(str(limit)), str(limit))
 
 
 def _too_large(limit: int) -> HttpError:
