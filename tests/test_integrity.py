@@ -114,6 +114,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # by parameter: other words of the comma
     "threshold": {"--threshold": 0.6},
     "max_model_rows": {"--max-model-rows": 5000},
     "model": {},  # see the test of a model at an address
+    "header": {},  # the same
     "robust": {"--robust": 1, "--table": "table.csv"},
     "table": {"--robust": 1, "--table": "table2.csv"},
     "evidence": {"--evidence": None, "--secret": None},
@@ -156,7 +157,7 @@ def test_every_flag_changes_the_fingerprint_or_cannot_change_the_output(folder, 
         assert settings_of(folder, COMMAND | words) == known, name
 
 
-def test_another_model_at_the_same_address_starts_over(tmp_path):
+def test_another_model_at_the_same_address_starts_over(tmp_path, monkeypatch):
     """It gives the same scores for the synthetic rows by which it is recognised, and others for the rows."""
     patient = [1.0]
     with served(lambda frame: np.where(frame["age"] > 200, patient[0], 1.0) * rule(frame)) as (address, _):
@@ -166,8 +167,12 @@ def test_another_model_at_the_same_address_starts_over(tmp_path):
         words = {"NAME": "a.tdce", "ROWS": "few.csv", "--out": "o.csv", "--model": address}
         known = settings_of(tmp_path, words)
         assert settings_of(tmp_path, words) == known
+        monkeypatch.setenv("TENANT", "north")
+        headed = settings_of(tmp_path, words | {"--header": "X-Tenant: env:TENANT"})
+        assert headed != known
         patient[0] = 0.5
         assert settings_of(tmp_path, words) != known
+        assert settings_of(tmp_path, words | {"--header": "X-Tenant: env:TENANT"}) != headed
 
 
 FIELDS: dict[str, Any] = {  # another value of each option
