@@ -201,7 +201,7 @@ def fingerprint(run: RunOptions, table: ChunkedTable, model: str) -> dict[str, A
     contents = {
         "artefact": sha256(run.artefact.read_bytes()).hexdigest(),
         "out": run.out.name,
-        "model": [_model_name(run.model), model],
+        "model": [_model_name(run.model), getattr(run.model, "headers", ()), model],
     }
     if (signer := evidence_signer(run)) is not None:
         contents["evidence.sign"] = signer.public

@@ -5,6 +5,7 @@ A first pass over the files decides what each column holds and checks every cell
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from glob import glob
@@ -24,7 +25,6 @@ from tdce.datasets.files import (
     Dialect,
     check_csv,
     csv_settings,
-    readable_path,
     reading,
     suffix_of,
     widen,
@@ -39,7 +39,7 @@ PARQUET = ".parquet"
 
 def find_tables(rows: Path) -> tuple[Path, ...]:
     """The files of a table, by name: one file, those in a folder, or the matches of a pattern such as `2024/*.csv`."""
-    readable_path(rows)
+    _check_name(rows)
     if rows.is_dir():
         paths = [path for path in sorted(rows.iterdir()) if path.name.lower().endswith(READABLE) and _is_data(path)]
         if not paths:
@@ -219,6 +219,16 @@ class ChunkedTable:
                 column = column.astype(self._categories[name])
             typed[name] = widen(column, self.features.get(name))
         return pd.DataFrame(typed, index=frame.index)
+
+
+def _check_name(rows: Path) -> None:
+    """Check that the system can look for a file of this name, which may be too long."""
+    try:
+        os.stat(rows)
+    except (FileNotFoundError, NotADirectoryError):
+        return  # the caller says so
+    except OSError as error:
+        raise InputError(f"{rows} cannot be read: {error.strerror}; name another file") from None
 
 
 def _parquet_frames(source: SourceFile) -> Iterator[pd.DataFrame]:

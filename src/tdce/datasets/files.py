@@ -60,7 +60,6 @@ def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None
     precedence."""
     dialect = dialect or Dialect()
     suffix = suffix_of(path, READABLE)
-    readable_path(path)
     if not os.path.isfile(path):
         raise InputError(f"there is no file {path}")
     with reading(path):
@@ -213,16 +212,6 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def readable_path(path: Path) -> None:
-    """Check that the system can look for a file of this name, which may be too long."""
-    try:
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return  # whoever reads it says so
-    except OSError as error:
-        raise InputError(f"{show(path, 200, str)} cannot be read: {error.strerror}; name another file") from None
 
 
 def suffix_of(path: Path, known: tuple[str, ...]) -> str:
