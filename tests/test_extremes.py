@@ -16,7 +16,7 @@ import tdce
 from tdce import Population, Schema
 from tdce.diffusion import SamplingPlan
 from tdce.schema import Encoder, FeasibleSet, profile_columns
-from tdce.schema.constraints.laws import Linear, Order
+from tdce.schema.constraints.laws import Follows, Order
 
 TINY = replace(
     SHORT,
@@ -167,9 +167,9 @@ def test_a_table_of_extreme_numbers_is_learned_and_explained_or_refused(frame):
 def lender() -> tdce.Explainer:
     frame = lending.table(ROWS).assign(fee=lambda each: 2 * each["debt"], decision=ROWS // 2 * ["yes", "no"])
     laws = (
-        Linear("fee", ("debt",), (2.0,), ROWS),
-        Order("age", "income", ROWS),
-        Linear("income", ("age",), (3.5,), 50, 1),
+        Follows("fee", ("debt",), (2.0,), support=ROWS),
+        Order("age", "income", support=ROWS),
+        Follows("income", ("age",), (3.5,), band=1.0, support=50, exceptions=1),
     )
     return learned(frame, replace(Schema.infer(frame, "decision"), laws=laws))
 
@@ -218,5 +218,5 @@ def test_a_step_that_no_number_can_be_divided_by_is_refused(lender, step):
 
 
 def test_a_factor_that_no_number_can_be_divided_by_is_refused():
-    with pytest.raises(tdce.InputError, match=r"'fee': factors \(1e-320,\) must be numbers other than 0, not beyond"):
-        Linear("fee", ("debt",), (1e-320,))
+    with pytest.raises(tdce.InputError, match=r"'fee': the term of 'debt' is 1e-320; it must be a number other than 0"):
+        Follows("fee", ("debt",), (1e-320,))

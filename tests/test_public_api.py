@@ -224,6 +224,8 @@ def good(call: str, name: str, folder: Path) -> Any:
         "text": lambda: found["Schema"].to_json(),
         "values": lambda: found["Question"].to_json(),
         "costs": lambda: {"income": 2.0},
+        "address": lambda: "http://localhost:1/score",
+        "causes": lambda: {"debt": ["income"]},
         "names": lambda: ["income"],
         "rules": lambda: ["income >= 1000"],
         "of": lambda: "yes",
@@ -348,20 +350,20 @@ def test_a_schema_with_a_column_that_the_table_lacks_is_refused_by_its_name():
         tdce.Explainer(hidden=4, steps=2).fit(table, label="decision", schema=schema)
 
 
-LAW = {"law": "linear", "total": "debt", "parts": ["income"], "factors": [1]}
+LAW = {"law": "follows", "column": "debt", "sources": ["income"], "terms": [1]}
 
 
 @pytest.mark.parametrize(
     ("part", "message"),
     [
-        ({"laws": [LAW | {"parts": 5}]}, "the law about 'debt': parts 5 must be a list"),
-        ({"laws": [LAW | {"factors": "1"}]}, "the law about 'debt': factors '1' must be a list"),
-        ({"laws": [LAW | {"parts": [["income"]]}]}, "names ['income'], which is not the name of a feature"),
+        ({"laws": [LAW | {"sources": 5}]}, "the law about 'debt': sources 5 must be a list"),
+        ({"laws": [LAW | {"terms": "1"}]}, "the law about 'debt': terms '1' must be a list"),
+        ({"laws": [LAW | {"sources": [["income"]]}]}, "names ['income'], which is not the name of a feature"),
         ({"costs": [{"name": ["debt"], "cost": 1}]}, "a cost in the schema has the name ['debt']"),
         ({"laws": "[[" * 40_000}, "nested too deeply"),
         ({"rules": "9" * 5000}, "not valid JSON"),
     ],
-    ids=["parts", "factors", "names", "cost", "nested", "digits"],
+    ids=["sources", "terms", "names", "cost", "nested", "digits"],
 )
 def test_an_edited_schema_is_refused_by_what_is_wrong(part, message):
     content = json.loads(things()["Schema"].to_json()) | part

@@ -267,7 +267,7 @@ def test_the_metrics_are_shown_with_how_to_read_them(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [({"metrics": {"charm": 1.0}}, "metric is 'charm'; it must be one of l2, "),
-     ({"metrics": {"gower": "low"}}, "the metric gower is 'low'; it must be a number"),
+     ({"metrics": {"gower": "low"}}, "the metric gower is 'low'; it must be a finite number"),
      ({"metrics": 3}, "metrics is 3; it must be what tdce.evaluate returned"),
      ({"population": 3}, "population is 3; give what Explainer.population"),
      ({"audience": "friends"}, "audience is 'friends'"), ({"language": "xx"}, "language is 'xx'")],

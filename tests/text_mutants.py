@@ -13,7 +13,7 @@ import numpy as np
 
 import tdce
 from tdce.report.language.catalogue import FOLDER, Catalogue
-from tdce.schema.constraints.laws import Determines, Given, Linear, Order
+from tdce.schema.constraints.laws import Chosen, Determines, Equivalent, Follows, Given, Order, Within
 
 Use = Callable[[str], object]
 
@@ -27,8 +27,11 @@ def schema_json() -> str:
     schema = schema.change("income", words={"label": {"en": "pay", "de": "Lohn"}, "unit": "EUR", "format": "money"})
     schema = schema.change("housing", words={"values": {"own": "owned"}, "named": False}, order=["rent", "own"])
     laws = (
-        Linear("total", ("part", "rest"), (1, 1.5), 80, 2), Order("part", "total", 80),
-        Determines("housing", "phone", (("rent", 0), ("own", 1)), 70, 1),
+        Follows("total", ("part", "rest"), (1, ((1, 2.0), (50, 70.0))), support=80, exceptions=2),
+        Order("part", "total", support=80), Within({"column": "housing", "values": ["own"]}, "income", 1, 99),
+        Equivalent([{"column": "phone", "values": [1]}, {"column": "housing", "values": ["own"]}]),
+        Chosen("housing", ("rest",), ("own", "rent"), ((0.1, 0.2),), (0.0, 1.0)),
+        Determines("part", "phone", ((1, 0), (2, 1)), 70, 1),
         Given({"column": "housing", "values": ["rent"]}, {"column": "phone", "values": [0], "but": True}, 0, "own", 70),
     )  # fmt: skip
     schema = schema.with_rules("debt <= 2 * income", "at most 3 changes", laws=laws, costs={"debt": 2, "phone": 0.5})

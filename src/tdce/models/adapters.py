@@ -128,8 +128,8 @@ def _from_text(where: str) -> ModelAdapter:
         return adapt(Endpoint(where))
     path = Path(where)
     if path.suffix.lower() != ".onnx":
-        what = f"model {show(hide_secrets(where))} is neither an ONNX file (.onnx) nor an address (http://…)"
-        raise InputError(f"{what}; pass other models as Python objects: Explainer(model=…)")
+        raise InputError(f"model {show(hide_secrets(where))} is neither an ONNX file (.onnx) nor an address "
+                         "(http://…); pass other models as Python objects: Explainer(model=…)")  # fmt: skip
     if not path.is_file():
         raise InputError(f"there is no model file {hide_secrets(where)}")
     from tdce.models.onnx import OnnxModel

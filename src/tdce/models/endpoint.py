@@ -12,7 +12,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import ItemsView, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from ipaddress import ip_address
@@ -73,8 +73,7 @@ class Endpoint:
     def __post_init__(self) -> None:
         require_extra("a model behind an address", "endpoint", "httpx")
         _check_address(self.address)
-        pairs = self.headers.items() if isinstance(self.headers, Mapping) else self.headers
-        object.__setattr__(self, "headers", tuple(sorted(_check_header(*pair) for pair in pairs)))
+        object.__setattr__(self, "headers", tuple(sorted(_check_header(*pair) for pair in _pairs(self.headers))))
         check_integer("batch", self.batch, 1)
         check_number("timeout", self.timeout, 0, 86_400, above=True)
         check_integer("tries", self.tries, 1, 100)
@@ -180,9 +179,9 @@ def _check_address(address: str) -> None:
         usable = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except (ValueError, TypeError, AttributeError):
         usable = False
-    if not usable or not address.isprintable() or re.search(r"\s|\\", address):
-        raise InputError(f"{show(hide_secrets(str(address)))} is not the address of an endpoint; write "
-                         "http://HOST/PATH or https://HOST/PATH")  # fmt: skip
+    if not isinstance(address, str) or not usable or not address.isprintable() or re.search(r"\s|\\", address):
+        shown = show(hide_secrets(address)) if isinstance(address, str) else show(address)
+        raise InputError(f"{shown} is not the address of an endpoint; write http://HOST/PATH or https://HOST/PATH")
     if "@" in parts.netloc:
         raise InputError(f"the address {hide_secrets(address)} has a user name or a password in it, which files and "
                          f"logs would keep; leave it out, and {HEADERS_WAY_OUT}")  # fmt: skip
@@ -190,6 +189,15 @@ def _check_address(address: str) -> None:
         if SECRET_NAME.search(name) or SECRET_VALUE.search(value) or SECRET_VALUE.search(name):
             raise InputError(f"the query of {hide_secrets(address)} has {show(name, 20)}, which looks like a secret; "
                              f"leave it out, and {HEADERS_WAY_OUT}")  # fmt: skip
+
+
+def _pairs(headers: Any) -> list[tuple[Any, Any]]:
+    """Names and values; an error shows neither, because it may be a secret."""
+    given = headers.items() if isinstance(headers, Mapping) else headers
+    pairs = list(given) if isinstance(given, list | tuple | ItemsView) else [None]
+    if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
+        raise InputError('headers must be a mapping from names to values: {"X-Api-Key": "env:SCORE_KEY"}')
+    return [(name, value) for name, value in pairs]
 
 
 def _check_header(name: Any, value: Any) -> tuple[str, str]:

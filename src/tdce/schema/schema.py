@@ -14,6 +14,7 @@ from tdce._core import (
     Floats,
     InputError,
     Name,
+    check_flag,
     check_mapping,
     check_names,
     check_number,
@@ -97,7 +98,7 @@ class Schema:
         schema = cls(tuple(infer_column(frame[name], name in codes) for name in names))
         raw = np.stack([column.drop_off_grid(column.read(frame[column.name])) for column in schema], axis=1)
         schema = replace(schema, laws=tuple(discover_laws(schema.features, raw)))
-        return schema.with_proposed_roles() if roles else schema
+        return schema.with_proposed_roles() if check_flag("roles", roles) else schema
 
     def __iter__(self) -> Iterator[Column]:
         return iter(self.features)
@@ -244,7 +245,7 @@ class Schema:
 
     def check_immutable(self, names: Iterable[Name], what: str = "immutable") -> None:
         """Raise an error that names the first of these that is not a feature."""
-        for name in check_names(what, names):
+        for name in check_names("immutable", names):
             if name not in self.names:
                 hint = suggest(name, self.names)
                 raise InputError(f"{what}: there is no feature {show(name)}; {hint}known: {listing(self.names)}")

@@ -70,18 +70,21 @@ class Law(ABC):
         for key in settings:
             if key not in known:
                 hint = suggest(key, known)
-                known_names = f"{hint}known: {listing(known)}"
-                raise InputError(f"a law of kind {cls.kind!r} has no setting {show(key)}; {known_names}")
+                raise InputError(
+                    f"a law of kind {cls.kind!r} has no setting {show(key)}; {hint}known: {listing(known)}"
+                )
         for key, needed in known.items():
             if needed and key not in settings:
-                raise InputError(f"a law of kind {cls.kind!r} needs the setting {show(key)}")
+                raise InputError(f"a law of kind {cls.kind!r} needs the setting {key!r}")
         return cls(**settings)
 
-    def _check(self) -> None:
-        """Check the names and the counts; a law from a schema that somebody edited may have any."""
+    def _check_names(self) -> None:
+        """Check the names before anything shows or compares them: a schema that somebody edited may have any."""
         for name in self.columns:
             if not isinstance(name, str | int) or isinstance(name, bool):
                 raise InputError(f"a law of kind {self.kind!r} names {show(name)}, which is not the name of a feature")
+
+    def _check_counts(self) -> None:
         if not (is_integer(self.support) and is_integer(self.exceptions) and 0 <= self.exceptions <= self.support):
             raise InputError(f"law {self}: exceptions {show(self.exceptions)} of support {show(self.support)} must "
                              "be whole numbers, the first at most the second")  # fmt: skip
@@ -140,14 +143,14 @@ def feature_position(features: Sequence[Column], name: Name) -> int:
     names = [column.name for column in features]
     if name not in names:
         known = f"{suggest(name, names)}known: {listing(names)}"
-        raise InputError(f"a law refers to {show(name)}, but there is no such feature; {known}")
+        raise InputError(f"a law refers to {name!r}, but there is no such feature; {known}")
     return names.index(name)
 
 
 def number_position(features: Sequence[Column], name: Name) -> int:
     position = feature_position(features, name)
     if features[position].numbers == 0:
-        raise InputError(f"a law compares {show(name)} as a number, but its kind is {features[position].kind}")
+        raise InputError(f"a law compares {name!r} as a number, but its kind is {features[position].kind}")
     return position
 
 

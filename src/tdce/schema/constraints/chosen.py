@@ -43,6 +43,7 @@ class Chosen(Law):
             if not isinstance(getattr(self, key), list | tuple):
                 raise InputError(f"the law about {show(self.column)}: {key} {show(getattr(self, key))} must be a list")
             object.__setattr__(self, key, tuple(getattr(self, key)))
+        self._check_names()
         if not self.sources or len(self.sources) != len(self.terms) or self.column in self.sources:
             raise InputError(f"the law about {show(self.column)} needs one term for each column that it follows, and "
                              "it cannot follow itself")  # fmt: skip
@@ -50,7 +51,7 @@ class Chosen(Law):
             raise InputError(f"the law about {show(self.column)}: categories {show(self.categories)} must be values")
         object.__setattr__(self, "constant", self._logits(self.constant))
         object.__setattr__(self, "terms", tuple(map(self._term, self.terms)))
-        self._check()
+        self._check_counts()
 
     def _term(self, term: Any) -> Any:
         if isinstance(term, list | tuple) and term and all(isinstance(p, list | tuple) and len(p) == 2 for p in term):
@@ -63,7 +64,7 @@ class Chosen(Law):
 
     def _logits(self, logits: Any) -> Logits:
         numbers = isinstance(logits, list | tuple) and len(logits) == len(self.categories)
-        if numbers and all(isinstance(v, int | float) and not isinstance(v, bool) and np.isfinite(v) for v in logits):
+        if numbers and all(is_value(v) and not isinstance(v, str | bool) for v in logits):
             return tuple(map(float, logits))
         raise InputError(f"the law about {show(self.column)}: {show(logits)} must have a number for each of "
                          f"{listing(self.categories)}")  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from tdce._core import Flags, Floats, InputError, Name, Value, same, show
+from tdce._core import Flags, Floats, InputError, Name, Value, same
 from tdce.schema.columns.base import Column
 from tdce.schema.constraints.base import Constraint, Law, feature_position, raw_values
 
@@ -26,13 +26,13 @@ class Determines(Law):
     on: bool = True
 
     def __post_init__(self) -> None:
+        self._check_names()
         if not isinstance(self.values, list | tuple) or not all(
             isinstance(pair, list | tuple) and len(pair) == 2 for pair in self.values
         ):
-            about = f"{show(self.column)} determines {show(self.other)}"
-            raise InputError(f"the law that {about} needs a list of pairs of values")
+            raise InputError(f"the law that {self.column!r} determines {self.other!r} needs a list of pairs of values")
         object.__setattr__(self, "values", tuple(tuple(pair) for pair in self.values))
-        self._check()
+        self._check_counts()
 
     def __str__(self) -> str:
         return f"{self.column} determines {self.other}"

@@ -40,7 +40,7 @@ EDGE_WIDTH = 0.1  # of a standard deviation: some rows must be this close to equ
 COUNT_ROWS = 4_096  # rows whose states are counted at a time
 
 
-@np.errstate(over="ignore", invalid="ignore")  # what overflows is no law
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what overflows is no law
 def discover_laws(features: Sequence[Column], raw: Floats) -> list[Law]:
     """The laws of a table (rows, features): columns that follow others, orders, implications, ranges within categories.
 

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from tdce._core import LARGEST_VALUE, Flags, Floats, Name, Positions
+from tdce._core import Flags, Floats, Name, Positions
 from tdce.schema.columns.numeric import Numeric
 from tdce.schema.constraints.base import Law
 from tdce.schema.constraints.follows import ROUNDING, Follows, Points, Term
@@ -416,7 +416,7 @@ def _verify_ratio(table: Table, whole: Floats, a: int, b: int) -> Follows | None
     if (second[~known] != 0).any() or not known.any():
         return None
     factor = float(second[known][0] / first[known][0])
-    return _verify_sum(table, whole, b, (a,), (factor,))
+    return _verify_sum(table, whole, b, (a,), (factor,)) if factor else None
 
 
 def _candidate_sums(whole: Floats, numbers: list[int]) -> Iterator[tuple[int, tuple[int, int]]]:
@@ -438,8 +438,6 @@ def _verify_sum(
     table: Table, whole: Floats, total: int, parts: tuple[int, ...], factors: tuple[float, ...]
 ) -> Follows | None:
     """The law, if all rows keep it and enough of them support it: in each part many differ from 0."""
-    if not all(1 / LARGEST_VALUE <= abs(factor) <= LARGEST_VALUE for factor in factors):
-        return None
     names = [column.name for column in table.features]
     law = Follows(names[total], tuple(names[i] for i in parts), factors, support=len(whole))
     supported = (whole[:, list(parts)] != 0).sum(axis=0).min() >= PROBE_ROWS and len(np.unique(whole[:, total])) > 2

@@ -58,6 +58,7 @@ class Follows(Law):
             if not isinstance(getattr(self, key), list | tuple):
                 raise InputError(f"the law about {show(self.column)}: {key} {show(getattr(self, key))} must be a list")
         object.__setattr__(self, "sources", tuple(self.sources))
+        self._check_names()
         if not self.sources or len(self.sources) != len(self.terms):
             raise InputError(f"the law about {show(self.column)} needs one term for each column that it follows")
         if self.column in self.sources or len(set(map(repr, self.sources))) < len(self.sources):
@@ -77,20 +78,21 @@ class Follows(Law):
                 raise InputError(
                     f"the law about {show(self.column)}: {key} {show(getattr(self, key))} must be true or false"
                 )
-        if self.product and not self.constant:
+        if self.product and abs(self.constant) < 1 / LARGEST_VALUE:
             raise InputError(f"the law about {show(self.column)}: the constant of a product must not be 0")
-        self._check()
+        self._check_counts()
 
     def _check_term(self, source: Name, term: Any) -> Term:
-        if _is_number(term) and 1 / LARGEST_VALUE <= abs(term) <= LARGEST_VALUE:
+        if _is_number(term) and abs(term) >= 1 / LARGEST_VALUE:
             return float(term)
         pairs = (
             isinstance(term, list | tuple) and term and all(isinstance(p, list | tuple) and len(p) == 2 for p in term)
         )
         if pairs and all((v is None or is_value(v)) and _is_number(c) for v, c in term):
             return tuple((value, float(contribution)) for value, contribution in term)
-        raise InputError(f"the law about {show(self.column)}: the term of {show(source)} is {show(term)}; it must be a "
-                         "number other than 0, or a list of pairs of a value and its contribution")  # fmt: skip
+        raise InputError(f"the law about {show(self.column)}: the term of {show(source)} is {show(term)}; it must be "
+                         "a number other than 0, nor nearly 0, or a list of pairs of a value and its contribution"
+                         )  # fmt: skip
 
     def __str__(self) -> str:
         if self.cause:
@@ -283,7 +285,7 @@ def _contribution(values: Floats, at: Floats, contributions: Floats) -> Floats:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST_VALUE
+    return is_value(value) and not isinstance(value, str | bool)
 
 
 def _power_text(source: Name, power: Any) -> str:

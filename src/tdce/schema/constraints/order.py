@@ -25,9 +25,10 @@ class Order(Law):
     on: bool = True
 
     def __post_init__(self) -> None:
+        self._check_names()
         if not is_number(self.slack) or not 0 <= self.slack < np.inf:
-            raise InputError(f"law {self}: slack {show(self.slack)} must be a number, at least 0")
-        self._check()
+            raise InputError(f"the law about {show(self.low)}: slack {show(self.slack)} must be a number, at least 0")
+        self._check_counts()
 
     def __str__(self) -> str:
         return f"{self.low} is at most {self.high}" + (f" (to within {self.slack:.10g})" if self.slack else "")

@@ -45,14 +45,14 @@ class ConstraintSet:
         """The laws with a few exceptions in the table."""
         return cls(_parts(law.bind(features) for law in laws if law.on and not law.hard))
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def contradicted(self, raw: Floats) -> Flags:
         """(n, constraints) which constraints rows (n, features) break as they are."""
         return np.stack([np.zeros(len(raw), dtype=bool), *(c.contradicted(raw) for c in self.constraints)], axis=1)[
             :, 1:
         ]
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def broken(self, raw: Floats, own: Floats) -> Flags:
         """(n, constraints) which constraints the rows (n, features) break by a change; violations already present in
         the rows' own values are ignored."""
@@ -66,7 +66,7 @@ class ConstraintSet:
         """The columns that are computed from others, in any order."""
         return sorted({c.follower for c in self.constraints if c.follower is not None})
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def follow(self, raw: Floats, own: Floats) -> Floats:
         """The rows (n, features) with every column that follows others computed anew, whatever may be proposed."""
         following = [(c, c.follower) for c in self.constraints if c.follower is not None]
@@ -80,7 +80,7 @@ class ConstraintSet:
                 break
         return raw
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def repair(self, raw: Floats, own: Floats, feasible: Feasible) -> Floats:
         """The rows with every constraint kept: features tied to a change follow it if they may; else a changed number
         moves back as far as it must; else the change is reverted."""
@@ -95,12 +95,12 @@ class ConstraintSet:
         out[at] = self._revert(rows, rows_own)
         return out
 
-    @np.errstate(over="ignore", invalid="ignore")
     def repair_synthetic(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> Floats:
         """Synthetic rows with values changed so that they keep every constraint, without those that cannot be fixed."""
         fixed, keeps = self.fix_synthetic(raw, knows)
         return fixed[keeps]
 
+    @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def fix_synthetic(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> tuple[Floats, Flags]:
         """The same with all rows, and which of them keep every constraint."""
         own = np.full_like(raw, np.inf)  # nobody's: every value counts as a change

@@ -61,7 +61,8 @@ class Given(Law):
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", State.of(self.when))
         object.__setattr__(self, "then", State.of(self.then))
-        self._check()
+        self._check_names()
+        self._check_counts()
 
     def __str__(self) -> str:
         return f"if {self.when}, then {self.then}"
@@ -129,7 +130,8 @@ class Equivalent(Law):
             )
         if not all(v is None or is_value(v) for v in otherwise):
             raise InputError(f"a law's otherwise {show(otherwise)} must be words, numbers or null")
-        self._check()
+        self._check_names()
+        self._check_counts()
 
     def __str__(self) -> str:
         first, *others = map(str, self.states)

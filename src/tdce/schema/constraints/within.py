@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tdce._core import Flags, Floats, InputError, Name, is_number, same, show
+from tdce._core import LARGEST_VALUE, Flags, Floats, InputError, Name, is_number, same, show
 from tdce.schema.columns.base import Column
 from tdce.schema.constraints.base import (
     Constraint,
@@ -36,13 +36,14 @@ class Within(Law):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", State.of(self.when))
+        self._check_names()
         for key in ("low", "high"):
             bound = getattr(self, key)
-            if bound is not None and (not is_number(bound) or not np.isfinite(bound)):
+            if bound is not None and (not is_number(bound) or not abs(bound) <= LARGEST_VALUE):
                 raise InputError(f"the law about {show(self.column)}: {key} {show(bound)} must be a number or null")
         if self.low is None and self.high is None:
             raise InputError(f"the law about {show(self.column)} needs low or high")
-        self._check()
+        self._check_counts()
 
     def __str__(self) -> str:
         ends = (("at least", self.low), ("at most", self.high))
