@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tdce._core import InputError, check_number
+from tdce._core import InputError
 from tdce.cli.shared import say
 
 if TYPE_CHECKING:
@@ -84,6 +84,7 @@ def _ask_cost(default: float) -> float:
 
 def _read(prompt: str) -> str:
     """A line from the terminal; q and the end of the input stop the command."""
+
     print(prompt, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
     if not line or line.strip().lower() in STOP:

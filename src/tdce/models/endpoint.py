@@ -194,7 +194,7 @@ def _check_address(address: str) -> None:
 def _pairs(headers: Any) -> list[tuple[Any, Any]]:
     """Names and values; an error shows neither, because it may be a secret."""
     given = headers.items() if isinstance(headers, Mapping) else headers
-    pairs = list(given) if isinstance(given, list | tuple | ItemsView) else [None]
+    pairs: list[Any] = list(given) if isinstance(given, list | tuple | ItemsView) else [None]
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):
         raise InputError('headers must be a mapping from names to values: {"X-Api-Key": "env:SCORE_KEY"}')
     return [(name, value) for name, value in pairs]
