@@ -74,6 +74,8 @@ def _choose(what: str, default: str, choices: Mapping[str, str]) -> str:
 
 
 def _ask_cost(default: float) -> float:
+    from tdce._core import check_number  # slow to import: it needs numpy
+
     while True:
         text = _read(f"  cost of a change [{default:g}]: ")
         try:
