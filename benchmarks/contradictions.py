@@ -43,7 +43,7 @@ REAL = ("adult", "german", "gmc", "lcd")
 SUMMARY = ("table", "method", "contradictions", "validity", "features", "Gower", "time with / without laws")
 START, END = "<!-- contradictions -->", "<!-- /contradictions -->"
 LEARNED_ROWS = 4_000
-NEAREST = 20  # accepted training rows that the neighbour search tries
+NEAREST = 5  # accepted training rows that the neighbour search tries
 TURNS = 2
 HEAD = (
     "table",

@@ -179,19 +179,17 @@ def find_ranges(table: Table, known: Sequence[Law]) -> Iterator[Within]:
     same_state = {state for law in known if isinstance(law, Equivalent) for state in law.states[1:]}
     candidates = 2 * len(table.numbers) * sum(len(table.codes[i][1]) for i in words)
     found = list[tuple[float, Within]]()
-    for i in words:
-        code, values = table.codes[i]
-        for j in table.numbers:
+    for j in table.numbers:
+        number = table.numeric[:, j]
+        order = np.argsort(number, kind="stable")[: int((~np.isnan(number)).sum())]  # missing ones are last
+        everyone = number[order]
+        for i in words:
             if any({table.features[i].name, table.features[j].name} <= columns for columns in bound):
                 continue
-            number = table.numeric[:, j]
-            everyone = np.sort(number[~np.isnan(number)])
-            for k in np.flatnonzero(~np.isnan(values)):
+            code, values = table.codes[i]
+            for k, group in _sorted_groups(everyone, code[order], values):
                 when = State(table.features[i].name, table.cells(i, values[[k]]))
-                if when in same_state:
-                    continue
-                group = np.sort(number[(code == k) & ~np.isnan(number)])
-                for sign in (1, -1):
+                for sign in (1, -1) if when not in same_state else ():
                     edge = _sharp_end(sign * group[::sign], sign * everyone[::sign], candidates)
                     if edge is not None:
                         excluded, end = edge
@@ -207,6 +205,14 @@ def find_ranges(table: Table, known: Sequence[Law]) -> Iterator[Within]:
     yield from merged.values()
 
 
+def _sorted_groups(numbers: Floats, code: Positions, values: Floats) -> Iterator[tuple[int, Floats]]:
+    """The code of each value that is not missing, and the numbers (sorted) of the rows that have it."""
+    by_code = np.argsort(code, kind="stable")
+    ends = np.searchsorted(code[by_code], np.arange(len(values) + 1))
+    for k in np.flatnonzero(~np.isnan(values)).tolist():
+        yield k, numbers[by_code[ends[k] : ends[k + 1]]]
+
+
 def _sharp_end(group: Floats, everyone: Floats, candidates: int) -> tuple[float, float] | None:
     """The share of all rows below the lowest of a group (sorted), and that lowest value rounded down; None if it may be
     chance, or if the group thins out towards it."""
@@ -214,10 +220,12 @@ def _sharp_end(group: Floats, everyone: Floats, candidates: int) -> tuple[float,
     if len(group) < needed or group[-1] == group[0]:
         return None
     below = int(np.searchsorted(everyone, group[0])) / len(everyone)
+    if below < MIN_RANGE_EXCLUDED or -len(group) * math.log1p(-below) < needed:
+        return None
     width = max(RANGE_EDGE * float(group.std()), float(np.diff(np.unique(group)).min()))
     near = int(np.searchsorted(group, group[0] + width, side="right"))
     evenly = len(group) * width / float(group[-1] - group[0])  # rows near the end if the group were spread evenly
-    if below < MIN_RANGE_EXCLUDED or -len(group) * math.log1p(-below) < needed or near < max(needed, evenly / 2):
+    if near < max(needed, evenly / 2):
         return None
     unit = 10.0 ** math.floor(math.log10(width))
     return below, float(f"{math.floor(group[0] / unit) * unit:.12g}")
