@@ -33,7 +33,7 @@ from tdce._core import (
 )
 from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn, Sizes
 from tdce.schema.columns.grid import infer_levels, infer_marks, infer_step, is_believable, remove_noise
-from tdce.schema.columns.pooling import is_personal, people_with, pool_ends
+from tdce.schema.columns.pooling import MIN_PEOPLE, MIN_ROWS_TRIMMED, is_personal, people_with, pool_ends
 from tdce.schema.columns.scale import Scale
 from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
 from tdce.schema.roles import ONLY_UP, Role
@@ -109,7 +109,7 @@ class Numeric(Column):
         (step, on_grid), marks = infer_step(distinct, counts), infer_marks(distinct, counts)
         numbers = np.unique(remove_noise(distinct[on_grid & ~np.isin(distinct, marks)], step)[0])
         levels = infer_levels(numbers, step, len(values))
-        odd, missing = int(counts[~on_grid].sum()), len(present) < len(series)
+        odd, missing = int(counts[~on_grid & ~np.isin(distinct, marks)].sum()), len(present) < len(series)
         low, high = float(numbers[0]), float(numbers[-1])
         return cls(plain(series.name), low, high, step, levels, missing=missing, marks=marks, odd=odd)
 
@@ -226,12 +226,16 @@ class Numeric(Column):
         return FittedNumeric(self, Scale.fit(self._numbers(values)))
 
     def fit_pooled(self, values: Floats) -> FittedNumeric:
-        numbers = self._numbers(values)
+        numbers = self._numbers(values, pooled=True)
         return FittedNumeric(self, Scale.fit_pooled(numbers, self.pooled_ends(numbers)))
 
-    def _numbers(self, values: Floats) -> Floats:
-        """The believable values that are no marks, without noise; the range if there are none."""
-        numbers = remove_noise(values[is_believable(values) & ~np.isin(values, self.marks)], self.step)[0]
+    def _numbers(self, values: Floats, pooled: bool = False) -> Floats:
+        """The believable values that are no marks, without noise; the range if there are none. If they are `pooled`, a
+        few slips at the ends take no part anyway, and must not change who else does."""
+        believable = is_believable(values)
+        if pooled and (~believable).sum() < MIN_PEOPLE and len(values) >= MIN_ROWS_TRIMMED:
+            believable[:] = True
+        numbers = remove_noise(values[believable & ~np.isin(values, self.marks)], self.step)[0]
         return numbers if len(numbers) else np.array([self.low, self.high])
 
     def pooled_ends(self, numbers: Floats) -> tuple[float, float]:
@@ -246,7 +250,7 @@ class Numeric(Column):
     def pooled(self, values: Floats, keep: Set[Value] = frozenset()) -> Self:
         """Levels that fewer than five people have are left out, and an end that they have is moved inwards; an end that
         nobody has, or many, was set by the user or says nothing about one person."""
-        numbers = self._numbers(values)
+        numbers = self._numbers(values, pooled=True)
         levels = np.array(self.levels or (), dtype=np.float64)
         shared = tuple(levels[~is_personal(people_with(levels, numbers))].tolist())
         column = replace(self, levels=shared or None)
