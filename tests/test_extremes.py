@@ -169,7 +169,6 @@ def lender() -> tdce.Explainer:
     laws = (
         Follows("fee", ("debt",), (2.0,), support=ROWS),
         Order("age", "income", support=ROWS),
-        Follows("income", ("age",), (3.5,), band=1.0, support=50, exceptions=1),
     )
     return learned(frame, replace(Schema.infer(frame, "decision"), laws=laws))
 
@@ -220,3 +219,10 @@ def test_a_step_that_no_number_can_be_divided_by_is_refused(lender, step):
 def test_a_factor_that_no_number_can_be_divided_by_is_refused():
     with pytest.raises(tdce.InputError, match=r"'fee': the term of 'debt' is 1e-320; it must be a number other than 0"):
         Follows("fee", ("debt",), (1e-320,))
+
+
+def test_laws_that_nothing_can_keep_are_refused():
+    frame = lending.table(ROWS).assign(decision=ROWS // 2 * ["yes", "no"])
+    laws = Follows("income", ("age",), (3.5,)), Order("income", "age"), Order("debt", "age")
+    with pytest.raises(tdce.InputError, match=r"no synthetic row keeps all laws of the schema \(income = 3.5 x age, "):
+        learned(frame, replace(Schema.infer(frame, "decision"), laws=laws))

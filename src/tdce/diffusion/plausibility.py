@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce._core import Floats, Noise, Progress, pad_rows, round_scores
+from tdce._core import Floats, InputError, Noise, Progress, listing, pad_rows, round_scores
 from tdce.diffusion.model import TabularDiffusion
 from tdce.diffusion.synthetic import draw_synthetic
 from tdce.schema import Encoder, pool_sorted
@@ -72,6 +72,10 @@ def measure_energy_quantiles(
         reference = raw[(y == k).numpy()]
         if len(reference) < MIN_REFERENCE_ROWS:
             reference = draw_synthetic(encoder, diffusion, torch.full((SYNTHETIC_REFERENCE_ROWS,), k), seed, progress)
+        if len(reference) == 0:
+            laws = listing(str(law) for law in encoder.schema.laws if law.on and law.hard)
+            raise InputError(f"no synthetic row keeps all laws of the schema ({laws}); switch off those that do not "
+                             "hold in the table: schema.without_laws(number)")  # fmt: skip
         energy = energies(encoder, diffusion, reference, torch.full((len(reference),), k))
         quantiles.append(_quantiles(energy.numpy(), pooled))
     return torch.from_numpy(np.maximum.accumulate(np.stack(quantiles), axis=1))

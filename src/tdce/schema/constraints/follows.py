@@ -223,6 +223,7 @@ class BoundFollows(Constraint):
             return np.where(nobody, self.contradicted(raw), False)
         return ~same(raw[:, self.follower], self.expected(raw, own))
 
+    @np.errstate(over="ignore")  # an own number may be as large as a float can be
     def contradicted(self, raw: Floats) -> Flags:
         if self.cause:
             return np.zeros(len(raw), dtype=bool)
