@@ -434,7 +434,7 @@ def test_notes_name_nothing_that_is_barred():
     )
     german = speaker("de").note(line)
     assert german.startswith("kein anderer zulässiger Wert für Laufzeit, Betrag; unveränderlich: Betrag")
-    assert "Betrag 99.999 € liegt weit außerhalb der Trainingsdaten, 0 € bis 5.000 €" in german
+    assert "Betrag 99.999 € liegt weit außerhalb des gelernten Bereichs, 0 € bis 5.000 €" in german
     alone = said(status="infeasible", notes=(Note("stuck", ("amount",)),))
     assert speaker(schema=barred(named=False)).note(alone) == "no other allowed value for what may change"
 

@@ -299,7 +299,7 @@ class Listed:
     """An objective that is what a candidate says in its first column."""
 
     def __init__(self, task: Task) -> None:
-        self.space = task.space
+        self.space, self.follows = task.space, task.follows
 
     def cost(self, x: Tensor, at: Tensor) -> Tensor:
         return x[:, 1]

@@ -101,8 +101,7 @@ def told(explainer, people) -> pd.DataFrame:
 def test_the_table_shows_what_it_has_to(explainer):
     said = set(map(str, explainer.schema.laws))
     assert {
-        "if calls is 0, then days_since_call is -1",
-        "if calls is 0, then outcome is unknown",
+        "days_since_call is -1 exactly where calls is 0 and outcome is unknown",
         "if month is feb, then day is none of 29, 30, 31",
         "satisfactory is at most trades",
     } <= said

@@ -175,7 +175,7 @@ def find_ranges(table: Table, known: Sequence[Law]) -> Iterator[Within]:
     """A number is at least or at most so much where a column has a category, with a sharp edge there. As many laws, the
     strongest first, as leave the probability that a further row breaks any of them at `MAX_RANGE_ERROR`."""
     words = [i for i, column in enumerate(table.features) if not column.numbers and len(table.codes[i][1]) > 1]
-    bound = [set(law.columns) for law in known if isinstance(law, Determines | Follows)]
+    bound = [set(law.columns) for law in known if isinstance(law, Determines | Follows | Equivalent)]
     same_state = {state for law in known if isinstance(law, Equivalent) for state in law.states[1:]}
     candidates = 2 * len(table.numbers) * sum(len(table.codes[i][1]) for i in words)
     found = list[tuple[float, Within]]()
