@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import lawful
 import lending
 import pandas as pd
 import uvicorn
+from fits import SMALL, kept
 
 import tdce
 from tdce.serving.app import make_app
@@ -48,6 +50,16 @@ def connect(
 def people(explainer: tdce.Explainer, count: int, seed: int = 1) -> list[dict[str, Any]]:
     """Refused ones, as JSON."""
     return json.loads(lending.refused(explainer, count, seed).to_json(orient="records"))
+
+
+def lawful_explainer() -> tdce.Explainer:
+    """Of a table in which total_paid follows months and price."""
+
+    def learned() -> tdce.Explainer:
+        made = tdce.Explainer(**SMALL, progress="silent")
+        return made.fit(lawful.months(rows=800).frame, label="label", favourable="yes")
+
+    return kept("months", learned)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ SETTINGS = settings(
 OPERATIONS = [
     "GET /health", "GET /words", "GET /metrics", "GET /schema", "GET /laws", "GET /report", "GET /people",
     "GET /people/{number}",
-    "POST /predict", "POST /explain", "POST /check", "POST /walk", "POST /jobs", "PUT /jobs/{id}/rows",
+    "POST /predict", "POST /explain", "POST /check", "POST /columns", "POST /walk", "POST /jobs", "PUT /jobs/{id}/rows",
     "GET /jobs/{id}", "DELETE /jobs/{id}", "GET /jobs/{id}/{name}",
 ]  # fmt: skip
 
@@ -77,7 +77,7 @@ def test_no_request_makes_the_server_fail(client, schema, label, mode):
     ids=range(10),
 )
 def test_a_hostile_body_is_answered(client, body):
-    for path in ("/explain", "/predict", "/check", "/walk"):
+    for path in ("/explain", "/predict", "/check", "/columns", "/walk"):
         found = client.post(path, content=body, headers={"content-type": "application/json"})
         assert found.status_code in (200, 413, 422), (path, found.text)
         found.json()

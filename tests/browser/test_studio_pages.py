@@ -310,9 +310,9 @@ def test_nothing_is_wider_than_a_phone_of_360_pixels(browser, address, scheme, t
     expect(page.locator("#forget")).to_be_visible(timeout=60_000)
     fits()
     page.locator("#forget").click()
-    for name in ("Model", "People"):
+    for name in ("Columns", "Model", "People"):
         page.get_by_role("button", name=name).click()
-        expect(page.locator("table")).to_be_visible()
+        expect(page.locator("table")).to_be_visible(timeout=30_000)
         fits()
     context.close()
 
@@ -322,7 +322,7 @@ def test_a_hostile_name_is_text_on_every_page(page, hostile):
     assert page.locator("label", has_text="<img src=x").first.is_visible()
     page.get_by_role("button", name="Try by hand").first.click()
     expect(page.locator(".decision-text")).to_contain_text("<img src=x")
-    for name in ("Walk", "Model", "People"):
+    for name in ("Walk", "Columns", "Model", "People"):
         page.get_by_role("button", name=name, exact=True).click()
         expect(page.locator("table.rows")).to_be_visible(timeout=30_000)
         assert "run" not in page.title()
@@ -355,6 +355,9 @@ def test_axe_finds_nothing_serious(browser, address, scheme):
     sound("walk")
     page.get_by_role("button", name="File").click()
     sound("file")
+    page.get_by_role("button", name="Columns").click()
+    expect(page.locator("#answers .sentence").first).to_be_visible(timeout=30_000)
+    sound("columns")
     page.get_by_role("button", name="Model").click()
     expect(page.locator(".tiles")).to_be_visible()
     sound("model")
@@ -389,7 +392,15 @@ def test_german_pages_have_no_english_on_them(german, address):
     opened(page, address)
     assert page.locator("html").get_attribute("lang") == "de"
     for i, heading in enumerate(
-        ["Was müsste anders sein?", "Person", "Warum nicht so?", "Der Weg zurück", "Eine ganze Datei", "Das Modell"]
+        [
+            "Was müsste anders sein?",
+            "Person",
+            "Warum nicht so?",
+            "Der Weg zurück",
+            "Eine ganze Datei",
+            "Was jede Spalte ist",
+            "Das Modell",
+        ]
     ):
         page.locator("#pages button").nth(i).click()
         expect(page.get_by_role("heading", level=1)).to_contain_text(heading)

@@ -27,6 +27,7 @@ from tdce.explainer import Explainer
 from tdce.methods import Question
 from tdce.report import Speaker, load_catalogue
 from tdce.serving import schemas
+from tdce.serving.columns import try_columns
 from tdce.serving.descriptions import column_wording, default_person, describe_column
 from tdce.serving.i18n import page_words, request_language
 from tdce.serving.jobs import RESULT_FILES, Jobs
@@ -302,6 +303,15 @@ def _add_row_routes(api: FastAPI) -> None:
         question = _read_question(request, body)
         wording = {"audience": body.audience, "language": body.language}
         return await _run_light(request, lambda: what_if(explainer, row, other, question, **wording))
+
+    @api.post("/columns", response_model=schemas.TriedBody, responses=_error_responses(408, 413, 415))
+    async def columns(request: Request, body: schemas.ColumnsBody) -> Any:
+        """The answers if some columns had other settings; nothing is changed on the server."""
+        state, question = request.app.state, _read_question(request, body)
+        make_speaker(state.explainer.schema, body.language, body.audience)  # an error before any work
+        lines = len(_read_rows(request, body.rows, question.n))
+        asked = body.columns, body.rows, question, body.audience, body.language
+        return await _await_result(request, state.queue.run(lambda: try_columns(state.explainer, *asked), lines))
 
     @api.post("/walk", response_model=schemas.WalkedBody, responses=_error_responses(408, 413, 415))
     async def walk(request: Request, body: schemas.WalkBody) -> Any:

@@ -38,12 +38,13 @@ class QueueItem:
     rows: pd.DataFrame | None
     question: Question | None
     work: Callable[[], Any] | None = None
+    work_rows: int = 1  # that the work is about
     result: Future[Any] = field(default_factory=Future)
     arrived: float = field(default_factory=time.monotonic)
 
     @property
     def size(self) -> int:
-        return 1 if self.rows is None else max(1, len(self.rows))
+        return max(1, self.work_rows if self.rows is None else len(self.rows))
 
     @cached_property
     def key(self) -> Any:
@@ -83,9 +84,9 @@ class ExplainQueue:
         """The same, when no request waits."""
         return self._enqueue(QueueItem(rows, replace(question, max_model_rows=None)), self._blocks)
 
-    def run(self, work: Callable[[], Any]) -> Future[Any]:
-        """Other work that takes a while."""
-        return self._enqueue(QueueItem(None, None, work), self._requests)
+    def run(self, work: Callable[[], Any], rows: int = 1) -> Future[Any]:
+        """Other work that takes a while, about so many rows."""
+        return self._enqueue(QueueItem(None, None, work, rows), self._requests)
 
     def close(self) -> None:
         """Stop after the current work; what still waits is cancelled."""

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
+from tdce.schema import SETTABLE
+
 Cell = Annotated[Any, WithJsonSchema({"type": ["string", "number", "boolean", "null"]})]
 Row = Annotated[
     Any,
@@ -92,6 +94,31 @@ class ExplainBody(QuestionBody):
     language: Language = "en"
 
 
+EDIT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["name"],
+    "additionalProperties": False,
+    "properties": {
+        "name": {"type": "string"},
+        "role": {"type": "string", "enum": list(SETTABLE)},
+        "immutable": {"type": "boolean"},
+        "direction": {"type": "string", "enum": ["any", "increase", "decrease"]},
+        "step": {"type": ["number", "null"], "exclusiveMinimum": 0},
+        "cost": {"type": ["number", "null"], "minimum": 0, "maximum": 1000},
+        "follows": {"type": "array", "items": {"type": "string"}},
+    },
+}
+
+
+class ColumnsBody(ExplainBody):
+    columns: Annotated[
+        Any,
+        WithJsonSchema({"type": "array", "items": EDIT_SCHEMA}),
+        Field(description="Settings of columns instead of those fitted, applied in this order, as `Schema.change` "
+                          "takes them; `step` null: any value, `cost` null: 1"),
+    ] = ()  # fmt: skip
+
+
 class NewJobBody(QuestionBody):
     sep: str = Field(",", description="The separator of cells in CSV files")
     decimal: str = Field(".", description="The decimal mark in CSV files")
@@ -154,6 +181,24 @@ class LineBody(BaseModel):
 
 class LinesBody(BaseModel):
     lines: list[LineBody]
+
+
+class ColumnBody(BaseModel):
+    name: str
+    described: str = Field(description="Its values, in words")
+    role: str
+    may_change: str = Field(description="yes, no, increase or decrease")
+    direction: str | None = Field(description="Of numbers: any, increase or decrease")
+    step: float | None
+    cost: float
+    follows: list[str] | None = Field(description="The columns that it follows by a law")
+    may_follow: list[list[str]] = Field(description="Groups of columns that it follows or could follow")
+
+
+class TriedBody(LinesBody):
+    columns: list[ColumnBody]
+    roles: list[str] = Field(description="Roles that a column can be given")
+    edited_schema: str = Field(description="The schema with these settings, a file for `tdce fit --schema`")
 
 
 class DecisionBody(BaseModel):

@@ -15,8 +15,9 @@ export const EMPTY = {
   directions: {}, // by column: "increase" or "decrease"
   costs: {},
   rules: [],
+  columns: [], // settings of columns that are tried: {name, role, direction, step, cost, follows}, those that differ
 };
-const SETTINGS = ["target", "n", "closeness", "threshold", "locks", "ranges", "directions", "costs", "rules"];
+const SETTINGS = ["target", "n", "closeness", "threshold", "locks", "ranges", "directions", "costs", "rules", "columns"];
 const MAX_UNDO = 200; // steps
 
 let now = structuredClone(EMPTY);
@@ -117,6 +118,7 @@ function fits(name, value) {
       && pair.every((end) => end === null || typeof end === "number"));
   if (name === "directions") return isObject && Object.values(value).every((v) => v === "increase" || v === "decrease");
   if (name === "costs") return isObject && Object.values(value).every((v) => typeof v === "number");
+  if (name === "columns") return Array.isArray(value) && value.every((v) => v !== null && typeof v === "object" && typeof v.name === "string");
   if (name === "n") return Number.isInteger(value) && value >= 1 && value <= 12;
   if (name === "target") return value === null || ["string", "number", "boolean"].includes(typeof value);
   return value === null || (typeof value === "number" && value >= 0 && value <= 1);

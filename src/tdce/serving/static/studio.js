@@ -1,5 +1,6 @@
 // The studio: navigation between its pages, and the tools that all pages share.
 import { get } from "./api.js";
+import { columns } from "./columns.js";
 import { announce, byId, fill, h } from "./dom.js";
 import { setSchema } from "./fields.js";
 import { file } from "./file.js";
@@ -11,7 +12,7 @@ import { trial } from "./trial.js";
 import { walk } from "./walk.js";
 import { language, languages, rememberLanguage, setWords, t } from "./words.js";
 
-const PAGES = { people, person, trial, walk, file, model };
+const PAGES = { people, person, trial, walk, file, columns, model };
 const PERSON_PAGES = ["person", "trial", "walk"];
 
 let page = "people";
