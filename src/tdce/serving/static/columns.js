@@ -91,7 +91,7 @@ function draw(here) {
   fill(here.box,
     h("div", { class: "two turned settings" },
       h("div", {},
-        h("div", { class: "card flush" }, h("table", { class: "rows edit" },
+        h("div", { class: "scroll card flush", tabindex: "0", role: "region", "aria-label": t("columns") }, h("table", { class: "rows edit" },
           h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)))),
           h("tbody", {}, here.rows.map((each) => each.element)))),
         h("p", { class: "small" }, t("columns_empty"), bound ? ` ${t("columns_follows_note")}` : ""),
