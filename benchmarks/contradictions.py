@@ -183,7 +183,7 @@ def measure(name: str, table: Lawful | None, frame: pd.DataFrame, label: str, fa
         name,
         "neighbours",
         seed,
-        *figures(explainer, own, raw, valid, wrong(raw)),
+        *figures(explainer, own, raw, valid, wrong(raw), False),
         time.process_time() - began,
         "",
         "",

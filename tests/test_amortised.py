@@ -247,7 +247,7 @@ def test_numbers_come_as_near_as_a_straight_line_says(fast):
         outputs = fast.fitted.outputs
 
         def score(self, raw):
-            odds = encoder.embed(raw)[:, column].numpy() * 3.0 - 9.0
+            odds = encoder.embed(raw)[:, column].numpy() * 3.0 - 4.5
             p = 1 / (1 + np.exp(-odds))
             return np.stack([1 - p, p], axis=1)
 
@@ -259,12 +259,12 @@ def test_numbers_come_as_near_as_a_straight_line_says(fast):
     goals = Goals.all(Class(1), len(x))
     feasible = feasible_set(task, x)
     end = encoder.embed(feasible.snap(end)).float()
-    before, after = (3.0 * each[:, column] - 9.0 for each in (x, end))
+    before, after = (3.0 * each[:, column] - 4.5 for each in (x, end))
     good = (before < 0) & (after > amortised.AIMED_MARGIN)
     assert good.sum() > 20
     talk = amortised.interpolate(task, make_query(task, x, goals), end, good, before, after)
     near = run_dialogue(talk, task, x, goals)
-    margin = 3.0 * near[good, column] - 9.0
+    margin = 3.0 * near[good, column] - 4.5
     assert (margin >= 0).all()
     assert (margin < after[good] + 1e-6).all()
     assert margin.median() < 0.2

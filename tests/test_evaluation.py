@@ -254,7 +254,7 @@ def test_the_table_that_was_learned_is_parted_again_as_it_was():
     np.testing.assert_array_equal(rows.raw, explainer.fitted.raw)
     np.testing.assert_array_equal(rows.y, explainer.fitted.y)
     assert len(rows.held) == len(rows.held_y) == 240  # a tenth for stopping and a tenth for the report
-    everybody = explainer.fitted.encoder.read(table)
+    everybody = explainer.fitted.encoder.nearest_known(explainer.fitted.encoder.read(table))
     both = np.concatenate([rows.raw, rows.held])
     assert sorted(map(tuple, both)) == sorted(map(tuple, everybody))
     debt = everybody[:, 1]

@@ -193,7 +193,8 @@ def asked(explainer: tdce.Explainer, name: str, proposed: tuple[float, ...] = ()
 def test_the_table_has_a_mark(explainer: tdce.Explainer):
     column = explainer.schema["days"]
     assert isinstance(column, Numeric)
-    assert (column.marks, column.low) == ((-1,), 1)
+    assert column.marks == (-1,)
+    assert 1 <= column.low <= 9  # the end is that of several people
     people = explainer.fitted.synthetic[:, 0]
     assert 0.3 < (people == -1).mean() < 0.5  # synthetic people have it as often as others
     assert ((people == -1) | (people >= 1)).all()

@@ -100,7 +100,7 @@ def test_a_module_on_encoded_rows_gets_them_as_it_was_trained_with():
     made = fitted(frame, model=module)
     assert torch.equal(made.fitted.encoder.encode(frame), encoder.encode(frame))
     assert made.fitted.exact
-    assert "learned exactly" in made.hints[-1]
+    assert any("learned exactly" in hint for hint in made.hints)
 
 
 # Numbers

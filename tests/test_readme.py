@@ -32,7 +32,7 @@ def test_the_blocks_of_the_readme_run_in_order(tmp_path, monkeypatch, capsys):
 
 
 def test_the_examples_of_the_rules_run(tmp_path, monkeypatch, capsys):
-    names = run(README.parent / "docs" / "rules.md", 5, tmp_path, monkeypatch)
+    names = run(README.parent / "docs" / "rules.md", 6, tmp_path, monkeypatch)
     assert capsys.readouterr().out.startswith("Education determines education_num (48,842 rows)\n")
     frame, before = names["answer"].to_frame(), names["refused"]
     touched = (frame[["credit_amount", "duration_months"]] != before[["credit_amount", "duration_months"]]).any(axis=1)

@@ -113,6 +113,7 @@ def _rows_of(explainer: Evaluated, table: pd.DataFrame | None) -> Rows:
         return Rows(raw, y, raw[:0], y[:0])
     raw = fitted.encoder.read(table)
     y = Oracle(fitted.model).predict(raw).numpy() if fitted.classifier is None else fitted.class_numbers(table)
+    raw = fitted.encoder.nearest_known(raw)  # as they were learned
     if len(raw) != fitted.report["rows"]:
         return Rows(raw, y, raw, y)
     learned, stopping, test = (part.numpy() for part in split_rows(len(raw), fitted.report["seed"]))

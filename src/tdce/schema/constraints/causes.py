@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from tdce._core import Floats, InputError, Name, Positions, check_names, listing, show, suggest
@@ -180,6 +179,8 @@ def _learn_category(
 
 def _logistic_regression(x: Floats, y: Positions, classes: int) -> tuple[Floats, Floats]:
     """(classes, columns) weights and (classes,) constants with the highest likelihood, with a unit ridge."""
+    from scipy.optimize import minimize  # slow to import, seldom needed
+
     observed = np.eye(classes)[y]
 
     def loss(flat: Floats) -> tuple[float, Floats]:
