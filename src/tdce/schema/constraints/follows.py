@@ -211,7 +211,7 @@ class BoundFollows(Constraint):
             deviates = residual > self.step * (1 - 1e-6) + ROUNDING * largest  # by more than rounding
             value = np.where(np.isfinite(kept) & deviates, kept, now)
             rounded = self.round(value)
-            near = np.abs(rounded - value) <= self._tolerance(value) + ROUNDING * size
+            near = np.abs(rounded - value) <= self._tolerance(value) - self.step / 2 + ROUNDING * size
         rounded = np.where(near | np.isnan(value) | self.cause, rounded, np.nan)
         marked = np.isin(current, self.marks.get(self.follower, ()))
         stays = same(raw[:, sources], own[:, sources]).all(axis=1) | np.isnan(now) | marked
