@@ -6,8 +6,8 @@
 
 Six tables are made from known equations (tests/lawful.py), so that a judge who knows them, not our own laws, counts the
 contradictions. In tables of real people the judge is a set of laws discovered in the half of the table that nobody here
-learned. Each table is learned once per seed, with a gradient-boosting model of scikit-learn that knows nothing of laws;
-nothing is immutable. The same refused rows are answered by `search` with laws, by `search` with all laws switched off,
+learned. Of the causal chain, the causes are given. Each table is learned once per seed, with a gradient-boosting model of
+scikit-learn that knows nothing of laws; nothing is immutable. The same refused rows are answered by `search` with laws, by `search` with all laws switched off,
 and by a simple neighbour search: from the nearest accepted training row, the feature that helps most is taken over,
 then the next, until the model accepts.
 
@@ -130,7 +130,8 @@ def measure(name: str, table: Lawful | None, frame: pd.DataFrame, label: str, fa
     model = boosting(learned, label)
     schema = Schema.infer(learned, label, roles=False)
     explainer = tdce.Explainer(model=model, seed=seed, keep_rows=True, progress="silent")
-    explainer.fit(learned, label=label, favourable=favourable, schema=schema)
+    causes = None if table is None else table.causes
+    explainer.fit(learned, label=label, favourable=favourable, schema=schema, causes=causes)
     refused = rest[model.predict(rest.drop(columns=label)) != favourable].drop(columns=label).head(rows)
     encoder = explainer.fitted.encoder
     own = encoder.read(refused)

@@ -17,7 +17,7 @@ class Lawful:
     laws: tuple[frozenset[str], ...]  # the columns that each of its equations binds
     deviation: Callable[[pd.DataFrame], np.ndarray]  # (n, equations) how far each row is from them
     tolerance: tuple[float, ...]  # the largest deviation of a row of the table
-    caused: tuple[str, ...] = ()
+    causes: dict[str, list[str]] | None = None  # that the user states
 
     def contradictions(self, rows: pd.DataFrame) -> np.ndarray:
         """(n,) which rows contradict the table's arithmetic."""
@@ -131,7 +131,8 @@ def causal_chain(seed: int = 0, rows: int = ROWS) -> Lawful:
         first = np.abs(f.income - 200 * f.education - 60 * f.hours)
         return np.column_stack([first, np.abs(f.savings - 0.8 * f.income)]).astype(float)
 
-    return Lawful(frame, (), deviation, (1_800.0, 1_400.0), ("income", "savings"))
+    causes = {"income": ["education", "hours"], "savings": ["income"]}
+    return Lawful(frame, (), deviation, (1_800.0, 1_400.0), causes)
 
 
 def lawless(seed: int = 0, rows: int = ROWS) -> Lawful:
