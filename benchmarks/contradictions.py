@@ -6,10 +6,10 @@
 
 Six tables are made from known equations (tests/lawful.py), so that a judge who knows them, not our own laws, counts the
 contradictions. In tables of real people the judge is a set of laws discovered in the half of the table that nobody here
-learned. Of the causal chain, the causes are given. Each table is learned once per seed, with a gradient-boosting model of
-scikit-learn that knows nothing of laws; nothing is immutable. The same refused rows are answered by `search` with laws, by `search` with all laws switched off,
-and by a simple neighbour search: from the nearest accepted training row, the feature that helps most is taken over,
-then the next, until the model accepts.
+learned. Of the causal chain, the causes are given. Each table is learned once per seed, with a gradient-boosting model
+of scikit-learn that knows nothing of laws; nothing is immutable. The same refused rows are answered by `search` with
+laws, by `search` with all laws switched off, and by a simple neighbour search: from the nearest accepted training row,
+the feature that helps most is taken over, then the next, until the model accepts.
 
 Columns: contradictions and validity as shares, features changed (followers are not counted), Gower distance, and
 seconds with laws divided by seconds without, in turns in the same process.
