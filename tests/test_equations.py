@@ -59,6 +59,13 @@ def test_a_product_by_a_second_route():
     assert law.constant == 1.0
 
 
+def test_a_law_states_its_rows_its_exceptions_and_its_strength():
+    assert (
+        "Total_paid = about months x price (2,000 rows; explains 99.8 %)"
+        in Schema.infer(months().frame, "label").sentences()
+    )
+
+
 def test_a_price_list_is_the_one_it_was_made_from():
     law = next(law for law in Schema.infer(price_list().frame, "label").laws if isinstance(law, Follows))
     terms = {name: dict(term) for name, term in zip(law.sources, law.terms, strict=True)}

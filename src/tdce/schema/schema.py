@@ -401,5 +401,7 @@ def _lines(entries: Iterable[Any]) -> str:
 def _sentence(law: Law) -> str:
     text = str(law)
     exceptions = f", but for {law.exceptions:,}" if law.exceptions else ""
+    strength = getattr(law, "strength", 1.0)
+    explained = f"; explains {100 * strength:.1f} %" if strength < 0.9995 else ""
     off = "" if law.on else "; switched off"
-    return f"{text[:1].upper()}{text[1:]} ({law.support:,} rows{exceptions}{off})"
+    return f"{text[:1].upper()}{text[1:]} ({law.support:,} rows{exceptions}{explained}{off})"
