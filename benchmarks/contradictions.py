@@ -1,6 +1,6 @@
 """Do answers contradict the arithmetic of a table? Writes results/contradictions.csv.
 
-    TDCE_DATA=... python benchmarks/contradictions.py [--tables months,...] [--rows 60] [--seeds 2]
+    TDCE_DATA=... python benchmarks/contradictions.py [--tables months,...] [--rows 40] [--seeds 2]
     python benchmarks/contradictions.py --docs          writes the table of docs/rules.md from the results
     TDCE_DATA=... python benchmarks/contradictions.py --shuffles 25   in how many shuffled tables is a law found?
 
@@ -229,7 +229,7 @@ def shuffled(names: list[str], times: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tables", default=",".join([*TABLES, *REAL]))
-    parser.add_argument("--rows", type=int, default=60)
+    parser.add_argument("--rows", type=int, default=40)
     parser.add_argument("--shuffles", type=int, default=0)
     parser.add_argument("--docs", action="store_true")
     parser.add_argument("--seeds", type=int, default=2)
