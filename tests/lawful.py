@@ -94,6 +94,28 @@ def ratio(seed: int = 0, rows: int = ROWS) -> Lawful:
     )  # fmt: skip
 
 
+def instalment(seed: int = 0, rows: int = ROWS) -> Lawful:
+    """The monthly instalment of an annuity loan: fixed by amount, rate and term together, in a curved way."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame({
+        "amount": 100 * rng.integers(10, 351, rows), "rate": rng.uniform(5, 26, rows).round(2),
+        "term": rng.choice([36, 60], rows), "income": rng.lognormal(8.2, 0.5, rows).round(-1),
+        "purpose": rng.choice(["car", "home", "other"], rows), "defaults": rng.poisson(0.5, rows),
+    })  # fmt: skip
+
+    def annuity(f: pd.DataFrame) -> np.ndarray:
+        monthly = f.rate.to_numpy(float) / 1200
+        return f.amount.to_numpy(float) * monthly / (1 - (1 + monthly) ** -f.term.to_numpy(float))
+
+    frame.insert(3, "instalment", annuity(frame).round(2))
+    score = -4 * frame.instalment / frame.income - 0.6 * frame.defaults - 0.02 * frame.rate
+    frame["label"] = _label(score.to_numpy(), rng)
+    return Lawful(
+        frame, (frozenset({"amount", "rate", "term", "instalment"}),),
+        lambda f: np.abs(np.log(f.instalment.to_numpy(float) / annuity(f)))[:, None], (0.08,),
+    )  # fmt: skip
+
+
 def conditional_range(seed: int = 0, rows: int = ROWS) -> Lawful:
     """A premium that lies between 70 and 150 where the tariff is the dear one, else between 20 and 60."""
     rng = np.random.default_rng(seed)
@@ -151,6 +173,6 @@ def lawless(seed: int = 0, rows: int = ROWS) -> Lawful:
 
 
 TABLES: dict[str, Callable[..., Lawful]] = {
-    "months": months, "price list": price_list, "ratio": ratio, "conditional range": conditional_range,
-    "causal chain": causal_chain, "lawless": lawless,
+    "months": months, "price list": price_list, "ratio": ratio, "instalment": instalment,
+    "conditional range": conditional_range, "causal chain": causal_chain, "lawless": lawless,
 }  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fits import kept
-from lawful import TABLES, conditional_range, lawless, months, price_list, ratio
+from lawful import TABLES, conditional_range, instalment, lawless, months, price_list, ratio
 
 import tdce
 from tdce import InputError
@@ -31,7 +31,7 @@ def test_the_laws_of_a_table_are_found_and_nothing_else(name, seed):
 @pytest.mark.parametrize("seed", range(20))
 def test_shuffled_columns_and_related_ones_follow_nothing(seed):
     rng = np.random.default_rng(seed)
-    for frame in (price_list(seed, 500).frame, months(seed, 500).frame, ratio(seed, 500).frame):
+    for frame in (make(seed, 500).frame for make in (price_list, months, ratio, instalment)):
         shuffled = pd.DataFrame({name: rng.permutation(frame[name].to_numpy()) for name in frame})
         assert Schema.infer(shuffled, "label").laws == ()
     assert Schema.infer(lawless(seed, 500).frame, "label").laws == ()
@@ -41,6 +41,7 @@ def test_shuffled_columns_and_related_ones_follow_nothing(seed):
     (months, "total_paid = about months x price"),
     (ratio, "utilisation = used / limit"),
     (conditional_range, "if tariff is premium, then premium is at least 70"),
+    (instalment, "instalment follows amount, term, rate"),
     (price_list, "price follows internet, backup, streaming, support, lines"),
 ])  # fmt: skip
 def test_they_are_said_as_a_person_would(make, text):
@@ -83,6 +84,29 @@ def test_a_curve_is_found_to_within_its_steps():
     assert (law.follower, law.followed) == ("decile", ("score",))
     typical = law.bind(Schema.infer(frame).features).typical(frame.to_numpy(float))
     assert np.abs(typical - frame["decile"]).max() <= 1
+
+
+def test_powers_are_whole_numbers_where_they_are_nearly():
+    rng = np.random.default_rng(0)
+    height, weight = rng.normal(172, 10, 2_000).round(), rng.normal(75, 12, 2_000).clip(40).round(1)
+    frame = pd.DataFrame({"height": height, "weight": weight, "bmi": (weight / (height / 100) ** 2).round(1)})
+    frame["pulse"] = rng.integers(50, 100, 2_000)
+    (law,) = Schema.infer(frame).laws
+    assert (law.follower, dict(zip(law.sources, law.terms, strict=True))) == ("bmi", {"weight": 1.0, "height": -2.0})
+    assert law.constant == pytest.approx(1e4, rel=1e-3)
+
+
+def test_curves_of_a_number_and_of_categories_add_up():
+    rng = np.random.default_rng(0)
+    grade, school = rng.normal(size=2_000).round(2), rng.choice(["x", "y", "z"], 2_000)
+    decile = (5 + 2.2 * np.tanh(grade) + 1.5 * (school == "y") - 2 * (school == "z")).round(1)
+    frame = pd.DataFrame({"grade": grade, "school": school, "decile": decile, "age": rng.integers(20, 50, 2_000)})
+    schema = Schema.infer(frame)
+    (law,) = schema.laws
+    assert (law.follower, set(law.followed)) == ("decile", {"grade", "school"})
+    raw = np.stack([column.read(frame[column.name]) for column in schema], axis=1)
+    typical = law.bind(schema.features).typical(raw)
+    assert np.quantile(np.abs(typical - frame["decile"]), 0.99) <= 0.1
 
 
 def test_a_gap_is_tied_to_a_value():
