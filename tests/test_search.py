@@ -21,7 +21,7 @@ from tdce.diffusion import gaussian
 from tdce.diffusion.model import TabularDiffusion
 from tdce.methods.candidates import MIN_MARGIN, Candidates, _overlap
 from tdce.methods.exemplars import EFFECT_SAMPLE, IMMUTABLE_WEIGHT, MAX_MARGIN, ExemplarPool, ValueEffects
-from tdce.methods.objective import FIXED_COST, NOISE_LEVELS, Objective, change_costs, feature_positions
+from tdce.methods.objective import FAR, FAR_COST, FIXED_COST, NOISE_LEVELS, Objective, change_costs, feature_positions
 from tdce.methods.protocol import Task
 from tdce.methods.search import DiffusionSearch
 from tdce.models.goals import Class, Goals
@@ -77,6 +77,20 @@ def test_a_place_in_the_range_by_the_raw_values(scene):
         np.testing.assert_allclose(task.encoder.range_share(x[:, : task.space.num])[:, i], share, atol=step)
 
 
+def test_a_far_move_costs_more_for_every_deviation_beyond_two():
+    """Nearly all have 0 and a few thousands: the whole range is many deviations, whatever its quantiles."""
+    values = np.concatenate([np.zeros(900), np.linspace(1_000, 100_000, 100)])
+    encoder = Encoder.fit(pd.DataFrame({"gain": values}))
+    raw = np.array([[0.0], [1_000.0], [100_000.0]])
+    place = feature_positions(encoder, encoder.embed(raw).float())
+    found = change_costs(torch.tensor([True]), place[0], place[1:])[:, 0]
+    near = (place[0, 0, 0] - place[1:, 0, 0]).abs()
+    beyond = raw[1:, 0] / values.std() - FAR
+    assert beyond[0] < 0 < beyond[1]
+    expected = FIXED_COST + (1 - FIXED_COST) * near + FAR_COST * torch.from_numpy(beyond).clamp_min(0)
+    torch.testing.assert_close(found.double(), expected.double(), rtol=0.02, atol=0)
+
+
 def test_a_missing_number_is_as_far_as_can_be_from_any_other():
     encoder = Encoder.fit(pd.DataFrame({"n": [0.0, 1.0, 2.0, np.nan]}))
     present, missing = torch.tensor([[2.0, 1, 0]]), torch.tensor([[0.0, 0, 1]])
@@ -103,7 +117,7 @@ def test_breaking_a_law_that_nearly_all_rows_keep_costs_a_half():
 
 def test_nobody_at_all_has_no_places_with_or_without_categories():
     for encoder in (toys.encoder("ab"), toys.encoder("ab", c=3), toys.encoder("", c=3)):
-        assert feature_positions(encoder, torch.zeros(0, encoder.space.width)).shape == (0, len(encoder.schema))
+        assert feature_positions(encoder, torch.zeros(0, encoder.space.width)).shape == (0, len(encoder.schema), 2)
 
 
 def test_the_energy_is_the_sum_of_the_denoising_errors_of_one_row_after_another(scene):

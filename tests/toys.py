@@ -19,7 +19,7 @@ WHOLE = np.array([-16.0, 0.0, 16.0])  # powers of two: going there and back is e
 
 def encoder(numbers: str, **sizes: int) -> Encoder:
     """One number per letter, and categories with so many values each."""
-    plain = [FittedNumeric(Numeric(name, low=-16, high=16), Scale(WHOLE, WHOLE)) for name in numbers]
+    plain = [FittedNumeric(Numeric(name, low=-16, high=16), Scale(WHOLE, WHOLE, np.ones(1))) for name in numbers]
     words = [Categorical(name, tuple(range(size))).fit(np.arange(size, dtype=float)) for name, size in sizes.items()]
     return Encoder((*plain, *words))
 

@@ -37,7 +37,7 @@ class ExemplarPool:
 
     goal: Goal
     x: Tensor  # (p, width)
-    position: Tensor  # (p, features) `feature_positions` of their values
+    position: Tensor  # (p, features, 2) `feature_positions` of their values
     effect: Tensor  # (p, features) of their values
     values: ValueEffects
 
@@ -60,14 +60,20 @@ class ExemplarPool:
     def best(self, task: Task, objective: Objective, at: Tensor, count: int) -> Tensor:
         """(n, k) positions of the exemplars with the lowest objective for the rows at `at`, first those that agree on
         the immutable features."""
-        free, positions, best = task.free, self.position.T, []
+        free, positions, best = task.free, self.position.transpose(0, 1), []
         for some in torch.split(at, RANKED_BATCH_ROWS):
             cost, disagreement = torch.zeros(2, len(some), len(self.x))
             features = zip(
-                objective.position[some].T[:, :, None], positions, objective.weights, free.tolist(), strict=True
+                objective.position[some].transpose(0, 1)[:, :, None],
+                positions,
+                objective.weights,
+                free.tolist(),
+                strict=True,
             )
             for own, theirs, weight, may_change in features:  # one after another: no order of a sum
-                (cost if may_change else disagreement).add_(weight * change_costs(own != theirs, own, theirs))
+                (cost if may_change else disagreement).add_(
+                    weight * change_costs(own[..., 0] != theirs[..., 0], own, theirs)
+                )
             total = objective.total(cost, self.energy(task, objective.y[some])) + IMMUTABLE_WEIGHT * disagreement
             best.append(total.topk(min(count, len(self.x)), largest=False).indices)
         return torch.cat(best)
@@ -100,7 +106,7 @@ class ExemplarPool:
         free = task.free
         gain = (self.effect[which] - own).masked_fill(~free, -torch.inf)
         theirs = self.position[which]
-        return gain, change_costs(theirs != position, position, theirs)
+        return gain, change_costs(theirs[..., 0] != position[..., 0], position, theirs)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from tdce.methods.protocol import Query, Task
 from tdce.schema import ConstraintSet, Encoder, Space
 
 FIXED_COST = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
+FAR = 2.0  # standard deviations of a number beyond which a change costs more
+FAR_COST = 0.25  # for each deviation beyond these
 NOISE_LENGTH = 2.0  # encoded rows nearer to each other than this get similar noise, and so similar answers
 SOFT_LAW_PENALTY = 0.5  # the cost of breaking a law that nearly all rows of the table keep
 DENOISE_BATCH_ROWS = 1024  # candidates that are denoised at a time
@@ -74,21 +76,26 @@ class Objective:
 
 
 def feature_positions(encoder: Encoder, x: Tensor) -> Tensor:
-    """(n, width) -> (n, features): where each value lies among all values of its feature.
+    """(n, width) -> (n, features, 2): where each value lies among all values of its feature.
 
-    For a number, the mean of its quantile and of its place in the table's range, so that neither a long tail nor a
-    dense region distorts it (encoded numbers are normal scores); for a category, its rank. Two values whose positions
-    differ by 1 or more are as far apart as can be.
+    First, for a number, the mean of its quantile and of its place in the table's range, so that neither a long tail nor
+    a dense region distorts it (encoded numbers are normal scores); for a category, its rank. Two values that differ by
+    1 or more are as far apart as can be. Second, a number in standard deviations of the table.
     """
     space = encoder.space
     num, cat = space.split(x)
     position = (torch.special.ndtr(num) + encoder.range_share(num)) / 2
-    return space.sum_by_feature(space.join(position, cat * torch.tensor(space.ranks, dtype=x.dtype)))
+    places = space.join(position, cat * torch.tensor(space.ranks, dtype=x.dtype))
+    deviations = space.join(encoder.deviations(num), torch.zeros_like(cat))
+    return torch.stack([space.sum_by_feature(places), space.sum_by_feature(deviations)], dim=-1)
 
 
 def change_costs(moved: Tensor, position: Tensor, position_cf: Tensor) -> Tensor:
-    """(..., features) the cost of each change: a fixed part, and a part for how far it goes."""
-    return torch.where(moved, FIXED_COST + (1 - FIXED_COST) * (position - position_cf).abs().clamp(max=1.0), 0.0)
+    """(..., features) the cost of each change: a fixed part, a part for how far it goes among the table's values, and
+    a part for going further than nearly all of them are apart."""
+    near, far = (position - position_cf).abs().unbind(dim=-1)
+    beyond = torch.where(near < 1, (far - FAR).clamp_min(0.0), 0.0)  # to a mark or from one, no number lies between
+    return torch.where(moved, FIXED_COST + (1 - FIXED_COST) * near.clamp(max=1.0) + FAR_COST * beyond, 0.0)
 
 
 def denoising_energy(

@@ -93,12 +93,13 @@ class DiffusionSearch:
             if len(values.rows) == 0:
                 continue
             gain = values.effect - values.effects(space, query.x[at])[:, values.feature]  # (n, values)
-            there = feature_positions(task.encoder, values.rows).gather(1, values.feature[:, None])[:, 0]
+            there = feature_positions(task.encoder, values.rows)[torch.arange(len(values.rows)), values.feature]
             here = feature_positions(task.encoder, query.x[at])[:, values.feature]
-            cost = change_costs(there != here, here, there) * query.costs.expand(len(free))[values.feature]
+            other = there[:, 0] != here[:, :, 0]
+            cost = change_costs(other, here, there) * query.costs.expand(len(free))[values.feature]
             sufficient = gain >= -margin[at, None]
             key = torch.where(sufficient, cost, INSUFFICIENT - gain)
-            key = key.masked_fill((there == here) | ~free[values.feature], torch.inf)
+            key = key.masked_fill(~other | ~free[values.feature], torch.inf)
             best, which = key.sort(dim=1, stable=True)
             row, rank = best[:, ranks].isfinite().nonzero(as_tuple=True)
             value = which[:, ranks][row, rank]

@@ -7,6 +7,7 @@ translate between that matrix and the tensor that networks see: numbers on a nor
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -116,9 +117,16 @@ class Encoder:
 
     def range_share(self, num: Tensor) -> Tensor:
         """(n, num) encoded numbers -> from 0 to 1: the share of the table's range below each."""
+        return self._by_number(lambda fitted, scores: fitted.range_share(scores), num)
+
+    def deviations(self, num: Tensor) -> Tensor:
+        """(n, num) encoded numbers -> raw values, in standard deviations of the table's raw values."""
+        return self._by_number(lambda fitted, scores: fitted.deviations(scores), num)
+
+    def _by_number(self, function: Callable[[FittedColumn, Floats], Floats], num: Tensor) -> Tensor:
         columns = (fitted for fitted in self.columns if fitted.column.numbers)
-        shares = [fitted.range_share(scores) for fitted, scores in zip(columns, num.double().numpy().T, strict=True)]
-        return torch.from_numpy(np.reshape(shares, num.T.shape).T.copy()).to(num.dtype)
+        values = [function(fitted, scores) for fitted, scores in zip(columns, num.double().numpy().T, strict=True)]
+        return torch.from_numpy(np.reshape(values, num.T.shape).T.copy()).to(num.dtype)
 
     def step_numbers(self, x: Tensor, own: Tensor, steps: int) -> Tensor:
         """(n, width) x, with every number that differs from the row's own moved by one step of its grid: away from it,

@@ -273,6 +273,10 @@ class FittedColumn(ABC):
         """Encoded numbers (n,) -> from 0 to 1: the share of the table's range below each; here, the share of rows."""
         return np.asarray(ndtr(scores))
 
+    def deviations(self, scores: Floats) -> Floats:
+        """Encoded numbers (n,) -> raw values in standard deviations of the table's; here, the scores themselves."""
+        return scores
+
     def nearest_known(self, values: Floats) -> Floats:
         """The values, or the nearest ones that it knows; missing stays missing."""
         return values

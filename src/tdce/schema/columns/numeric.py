@@ -262,12 +262,13 @@ class Numeric(Column):
         return replace(column, low=low, high=high)
 
     def layout(self) -> dict[str, tuple[str, Sizes]]:
-        return dict.fromkeys(("scale.{}.raw", "scale.{}.score"), ("F64", (f"knots of {self.name!r}",)))
+        knots: Sizes = (f"knots of {self.name!r}",)
+        return {"scale.{}.raw": ("F64", knots), "scale.{}.score": ("F64", knots), "scale.{}.spread": ("F64", (1,))}
 
     def restore(self, arrays: Arrays) -> FittedNumeric:
         scale = Scale(*(arrays[name] for name in self.layout()))
         if not scale.increases:
-            raise InputError(f"its scale of {self.name!r} does not increase throughout")
+            raise InputError(f"its scale of {self.name!r} does not increase throughout, or has no spread")
         return FittedNumeric(self, scale)
 
 
@@ -315,6 +316,9 @@ class FittedNumeric(FittedColumn):
     def range_share(self, scores: Floats) -> Floats:
         return self.scale.range_share(scores)
 
+    def deviations(self, scores: Floats) -> Floats:
+        return self.scale.deviations(scores)
+
     def knows(self, values: Floats) -> Flags:
         return np.asarray((values == self.scale.clip(values)) | np.isin(values, self.column.marks))
 
@@ -348,7 +352,8 @@ class FittedNumeric(FittedColumn):
             yield i, Note(key, (self.column.name,), values=details)
 
     def arrays(self) -> Arrays:
-        return dict(zip(self.column.layout(), (self.scale.raw, self.scale.score), strict=True))
+        parts = self.scale.raw, self.scale.score, self.scale.spread
+        return dict(zip(self.column.layout(), parts, strict=True))
 
     def allowed_values(self, own: Floats) -> AllowedInterval:
         return AllowedInterval(self, own)

@@ -27,6 +27,7 @@ class Scale:
 
     raw: Floats  # increasing
     score: Floats  # increasing
+    spread: Floats  # (1,) the standard deviation of the table's raw values; 1 if they are all the same
 
     @classmethod
     def fit(cls, values: Floats) -> Self:
@@ -54,9 +55,10 @@ class Scale:
         """The scale through these knots, with scores of mean 0 and standard deviation 1 over the values."""
         if raw[-1] - raw[0] < 1 / LARGEST_VALUE:  # a constant column
             half = max(0.5, np.spacing(np.abs(raw[0])))
-            return cls(np.array([raw[0] - half, raw[0] + half]), np.array([-0.5, 0.5]))
+            return cls(np.array([raw[0] - half, raw[0] + half]), np.array([-0.5, 0.5]), np.ones(1))
         embedded = np.interp(values, raw, score)
-        return cls(raw, (score - embedded.mean()) / embedded.std())
+        spread = max(float(f"{values.std():.6g}"), 1 / LARGEST_VALUE)
+        return cls(raw, (score - embedded.mean()) / embedded.std(), np.array([spread]))
 
     def embed(self, values: Floats) -> Floats:
         return _interpolate(values.clip(*self.ends), self.raw, self.score)
@@ -68,6 +70,10 @@ class Scale:
         """From 0 to 1: the share of the table's range below each score."""
         share = (self.raw - self.raw[0]) / (self.raw[-1] - self.raw[0])
         return _interpolate(scores.clip(self.score[0], self.score[-1]), self.score, share)
+
+    def deviations(self, scores: Floats) -> Floats:
+        """Raw values at these scores, in standard deviations of the table's raw values."""
+        return np.asarray(self.unembed(scores.clip(self.score[0], self.score[-1])) / self.spread[0])
 
     def clip(self, values: Floats) -> Floats:
         """The nearest values between the lowest and the highest of the table."""
@@ -81,8 +87,10 @@ class Scale:
 
     @property
     def increases(self) -> bool:
-        """Whether it maps a range of numbers to a range of scores, both of a sane size; a scale from a file may not."""
-        return _increases(self.raw, 2 * LARGEST_VALUE, 1 / LARGEST_VALUE) and _increases(self.score, LARGEST_SCORE, 0.5)
+        """Whether it maps a range of numbers to a range of scores, all of a sane size; a scale from a file may not."""
+        spread = bool(1 / LARGEST_VALUE <= self.spread[0] <= LARGEST_VALUE)  # not if it is no number
+        scores = _increases(self.score, LARGEST_SCORE, 0.5)
+        return spread and scores and _increases(self.raw, 2 * LARGEST_VALUE, 1 / LARGEST_VALUE)
 
 
 def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
