@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,6 +14,7 @@ from tdce.methods.protocol import Query, Reply
 from tdce.schema import Space
 
 MIN_MARGIN = 0.02  # in log odds: an answer is not on the very boundary of a decision
+BAND_SHARE = 0.1  # of a band's width, which is the minimum margin in a narrow one
 OVERLAP_PENALTY = 1.0  # how much worse an option may be if it changes entirely other features than those before it
 SAME_FEATURES_PENALTY = 100.0  # the same features again only if there is nothing else
 NUMBER_STEP = 2.0**-8  # of a standard deviation
@@ -24,9 +27,15 @@ class Candidates:
         self.query, self.objective = query, objective
         self.x, self.at = query.x[:0], torch.arange(0)  # (m, width), and (m,) the row of each
         self.settled = torch.zeros(0, dtype=torch.bool)  # (m,) no change can be reverted to its advantage
+        self.minimal = torch.zeros(0, dtype=torch.bool)  # (m,) no several changes either
         self._total = torch.zeros(0)  # (up to m,)
         self.nearest_miss = query.x  # (n, width) the refused candidate of each row with the largest margin
         self.miss_margin = torch.full((len(query.x),), -torch.inf, dtype=torch.double)
+
+    @cached_property
+    def min_margin(self) -> Tensor:
+        """(n,) by which a candidate must be accepted: less in a narrow band."""
+        return (BAND_SHARE * self.query.goals.width).clamp(max=MIN_MARGIN)
 
     @property
     def total(self) -> Tensor:
@@ -41,7 +50,8 @@ class Candidates:
     def add(self, x: Tensor, at: Tensor) -> None:
         """Add accepted candidates (m, width) of the rows at `at`."""
         self.x, self.at = torch.cat([self.x, x]), torch.cat([self.at, at])
-        self.settled = torch.cat([self.settled, torch.zeros(len(at), dtype=torch.bool)])
+        fresh = torch.zeros(len(at), dtype=torch.bool)
+        self.settled, self.minimal = torch.cat([self.settled, fresh]), torch.cat([self.minimal, fresh])
 
     def screen(self, reply: Reply, at: Tensor) -> Tensor:
         """(m,) which candidates of a reply the model accepts by the minimum margin; keeps each row's nearest miss."""
@@ -51,7 +61,7 @@ class Candidates:
         first = first[margin[first] > self.miss_margin[at[first]]]
         self.nearest_miss = self.nearest_miss.index_copy(0, at[first], x[first])
         self.miss_margin = self.miss_margin.index_copy(0, at[first], margin[first])
-        return reply.met[:, 0] & (margin >= MIN_MARGIN)
+        return reply.met[:, 0] & (margin >= self.min_margin[at])
 
     def unsolved(self) -> Tensor:
         """(n,) which rows have no candidate."""
@@ -84,6 +94,7 @@ class Candidates:
         both._total = torch.cat([self.total, others.total])
         both.x, both.at = torch.cat([self.x, others.x]), torch.cat([self.at, others.at])
         both.settled = torch.cat([self.settled, others.settled])
+        both.minimal = torch.cat([self.minimal, others.minimal])
         nearer = others.miss_margin > self.miss_margin
         both.nearest_miss = torch.where(nearer[:, None], others.nearest_miss, self.nearest_miss)
         both.miss_margin = torch.maximum(self.miss_margin, others.miss_margin)
@@ -114,9 +125,8 @@ class Candidates:
     def _subset(self, which: Tensor) -> Candidates:
         subset = Candidates(self.query, self.objective)
         subset.x, subset.at, subset._total = self.x[which], self.at[which], self._total[which[which < len(self._total)]]
-        subset.settled, subset.nearest_miss, subset.miss_margin = (
-            self.settled[which], self.nearest_miss, self.miss_margin
-        )  # fmt: skip
+        subset.settled, subset.minimal = self.settled[which], self.minimal[which]
+        subset.nearest_miss, subset.miss_margin = self.nearest_miss, self.miss_margin
         return subset
 
     def _greedy(self, count: int, first: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import combinations
 from typing import ClassVar, Self
 
 import torch
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import MIN_MARGIN, Candidates, round_numbers
+from tdce.methods.coordinates import bisect_numbers, complete, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
 from tdce.methods.objective import Objective, change_costs, feature_positions
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
@@ -30,6 +32,8 @@ LAST_RESORT_STEPS = 20  # of the reverse walk that draws them
 OPTIONS_FACTOR = 4  # times as many candidates are tried for further options
 SCORED_PARTS = 8  # accepted parts of exemplars whose energy is computed, the cheapest first
 BISECTIONS = 6
+MAX_SWEPT_NUMBERS = 12  # whose ends are tried for every row
+MAX_CHANGES_COMBINED = 6  # of which every subset is reverted; of more, every pair
 BOUNDARY_STEP_COST = 0.02  # that a step off the decision boundary may cost
 PARTS_BATCH_ROWS = 128  # rows that are compared with exemplars at a time
 INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that should, whatever those cost
@@ -60,10 +64,12 @@ class DiffusionSearch:
         objective = Objective(task_of(self), query, noise, closeness, target)
         single, parts, whole = (Candidates(query, objective) for _ in range(3))
         yield from self.propose(query, single, parts, whole, slice(self.exemplars))
+        yield from try_ends(task_of(self), query, single, self.effective_numbers(query))
         yield from self.last_resort(query, single.unsolved() & parts.unsolved() & whole.unsolved(), whole, noise)
         partial_changes = single.cheapest(self.beam).union(parts.cheapest(SCORED_PARTS))
         starts = partial_changes.best(self.beam).union(whole.best(self.beam))
         near = yield from self.refine(query, starts, lambda near: near.best(2 * self.beam))
+        near = yield from self.polish(query, near)
         answer = near.best_answer()
         if query.options == 1:
             return answer
@@ -168,6 +174,22 @@ class DiffusionSearch:
             given = (query.x[each], ~task.mutable)
             x_cf = task.diffusion.sample(draws, LAST_RESORT_STEPS, y=candidates.objective.y[each], given=given)
             yield from self.ask(query, candidates, x_cf, each)
+        yield from complete(task, query, rows[unsolved & candidates.unsolved()], candidates)
+
+    def effective_numbers(self, query: Query) -> Tensor:
+        """(k,) the columns of the free numbers whose values make the largest difference on average."""
+        task = task_of(self)
+        columns = [(i, at[0]) for i, at in enumerate(task.space.places.values()) if at and at[0] < task.space.num]
+        free = [(i, column) for i, column in columns if task.free[i]]
+        if len(free) > MAX_SWEPT_NUMBERS:
+            size = torch.zeros(len(task.free))
+            for goal, _ in query.goals.groups():
+                values = ValueEffects.of(task, goal)
+                for i, _ in free:
+                    effect = values.effect[values.feature == i]
+                    size[i] = max(float(size[i]), float(effect.max() - effect.min()) if len(effect) else 0.0)
+            free = sorted(sorted(free, key=lambda each: -float(size[each[0]]))[:MAX_SWEPT_NUMBERS])
+        return torch.tensor([column for _, column in free], dtype=torch.long)
 
     def refine(
         self, query: Query, near: Candidates, select: Callable[[Candidates], Candidates]
@@ -176,11 +198,29 @@ class DiffusionSearch:
         for as long as that lowers the objective; `select` picks those to go on with."""
         yield from self.bisect(query, near)
         near = yield from self.step_off_boundary(query, near)
+        return (yield from self.settle(query, near, select))
+
+    def settle(
+        self, query: Query, near: Candidates, select: Callable[[Candidates], Candidates]
+    ) -> Dialogue[Candidates]:
+        """Revert changes for as long as that lowers the objective: one at a time, then several together."""
         while True:
             near = select(near)
-            if near.settled.all():
+            if not near.settled.all():
+                near = yield from self.revert(query, near)
+            elif not near.minimal.all():
+                near = yield from self.revert(query, near, groups=True)
+            else:
                 return near
-            near = yield from self.revert(query, near)
+
+    def polish(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
+        """Bring each number of the best candidates nearer to the row by itself, then revert changes once more."""
+        task, best = task_of(self), near.best(1)
+        marked = task.encoder.is_mark(query.x)[best.at] | task.encoder.is_mark(best.x)
+        number = (torch.arange(task.space.width) < task.space.num) & task.free[task.space.owner] & ~marked
+        i, column = ((best.x != query.x[best.at]) & number).nonzero(as_tuple=True)
+        yield from bisect_numbers(task, query, near, best.x[i], best.at[i], column)
+        return (yield from self.settle(query, near, lambda near: near.best(2 * self.beam)))
 
     def bisect(self, query: Query, near: Candidates) -> Dialogue[None]:
         """Add candidates with numbers on the straight line to the row, as near to it as the decision holds."""
@@ -215,20 +255,22 @@ class DiffusionSearch:
         near.add(x_further[step], at[step])
         return near.drop(torch.cat([step, torch.zeros(int(step.sum()), dtype=torch.bool)]))
 
-    def revert(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
-        """Try every candidate with one change reverted. A better one replaces the candidate it came from; a candidate
-        without a better one is settled."""
+    def revert(self, query: Query, near: Candidates, groups: bool = False) -> Dialogue[Candidates]:
+        """Try every candidate with one change reverted, or several. A better one replaces the candidate it came from; a
+        candidate without a better one is settled, and after `groups` minimal."""
         space, x_cf, at, before = task_of(self).space, near.x, near.at, near.total
-        changed = space.moved(x_cf, query.x[at]) & task_of(self).free
-        several = changed.sum(dim=1, keepdim=True) > 1
-        i, feature = (changed & several & ~near.settled[:, None]).nonzero(as_tuple=True)
-        reverted = torch.where(space.members[feature], query.x[at[i]], x_cf[i])
+        done = near.minimal if groups else near.settled
+        changed = space.moved(x_cf, query.x[at]) & task_of(self).free & ~done[:, None]
+        # (m,) a candidate, and (m, features) what is reverted in it
+        i, features = group_reverts(changed) if groups else single_reverts(changed)
+        reverted = torch.where(features[:, space.owner], query.x[at[i]], x_cf[i])
         accepted = yield from self.ask(query, near, reverted, at[i])
         after = torch.full((len(i),), torch.inf)
         after[accepted] = near.total[len(before) :]
         better = after < before[i]
         replaced = torch.zeros(len(at), dtype=torch.bool).index_fill(0, i[better], True)
         near.settled[: len(at)] = ~replaced
+        near.minimal[: len(at)] = ~replaced if groups else near.minimal[: len(at)]
         return near.drop(torch.cat([replaced, ~better[accepted]]))
 
     def ask(self, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor) -> Dialogue[Tensor]:
@@ -239,3 +281,26 @@ class DiffusionSearch:
         accepted = candidates.screen(reply, at)
         candidates.add(reply.x[accepted, 0], at[accepted])
         return accepted
+
+
+def single_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
+    """For each of several changes (n, features) of a candidate: (m,) the candidate, and (m, features) that change."""
+    i, feature = (changed & (changed.sum(dim=1, keepdim=True) > 1)).nonzero(as_tuple=True)
+    return i, torch.nn.functional.one_hot(feature, changed.shape[1]).bool()
+
+
+def group_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
+    """The same for every set of two or more of a candidate's changes, but not for all of them; with many changes, for
+    every pair."""
+    features, count = changed.shape[1], changed.sum(dim=1)
+    which, reverted = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, features, dtype=torch.bool)]
+    for k in sorted({int(c) for c in count.tolist() if c > 2}):
+        at = (count == k).nonzero().squeeze(1)
+        sizes = range(2, k) if k <= MAX_CHANGES_COMBINED else (2,)
+        sets = torch.tensor([[j in some for j in range(k)] for size in sizes for some in combinations(range(k), size)])
+        place = changed[at].nonzero(as_tuple=True)[1].view(len(at), k)  # the features that candidate changes
+        each = torch.zeros(len(at), len(sets), features, dtype=torch.bool)
+        each.scatter_(2, place[:, None].expand(-1, len(sets), -1), sets.expand(len(at), -1, -1))
+        which.append(at.repeat_interleave(len(sets)))
+        reverted.append(each.flatten(0, 1))
+    return torch.cat(which), torch.cat(reverted)

@@ -61,6 +61,13 @@ class Goal(Protocol):
     def target_class(self, p: Tensor) -> Tensor:
         """(n,) the number of the class (of a number: of its group) whose rows are nearest to the goal."""
 
+    @property
+    def width(self) -> float:
+        """Of a band, from end to end, in the units of the margin; infinite if the goal has no two ends."""
+
+    def overshot(self, p: Tensor) -> Tensor:
+        """(n,) whether the scores are beyond the upper end of a band."""
+
 
 @dataclass(frozen=True, repr=False)
 class Class:
@@ -99,6 +106,13 @@ class Class:
 
     def target_class(self, p: Tensor) -> Tensor:
         return torch.full((len(p),), self.of)
+
+    @property
+    def width(self) -> float:
+        return inf
+
+    def overshot(self, p: Tensor) -> Tensor:
+        return torch.zeros(len(p), dtype=torch.bool)
 
 
 @dataclass(frozen=True, repr=False)
@@ -174,6 +188,13 @@ class Between(Class):
     def chance(self, p: Tensor) -> Tensor:
         return (-self.loss(p.log())).exp()
 
+    @property
+    def width(self) -> float:
+        return logit(self.high) - logit(self.low) if self.low > 0 and self.high < 1 else inf
+
+    def overshot(self, p: Tensor) -> Tensor:
+        return p[:, self.of] > self.high
+
 
 @dataclass(frozen=True)
 class Goals:
@@ -230,6 +251,14 @@ class Goals:
 
     def target_class(self, p: Tensor) -> Tensor:
         return self._each(lambda goal, p: goal.target_class(p), p)
+
+    def overshot(self, p: Tensor) -> Tensor:
+        return self._each(lambda goal, p: goal.overshot(p), p)
+
+    @property
+    def width(self) -> Tensor:
+        """(n,) of each row's band; infinite if its goal is none."""
+        return torch.tensor([goal.width for goal in self.kinds], dtype=torch.double)[self.which]
 
     def _each(self, function: Callable[[Goal, Tensor], Tensor], scores: Tensor) -> Tensor:
         """(n,) the function of each row's scores by the row's own goal."""

@@ -76,6 +76,14 @@ class Range:
         return self.output.group(p[:, :1].clamp(*self._ends))
 
     @property
+    def width(self) -> float:
+        low, high = self._ends
+        return (high - low) / self.output.spread
+
+    def overshot(self, p: Tensor) -> Tensor:
+        return p[:, 0] > self._ends[1]
+
+    @property
     def _ends(self) -> tuple[float, float]:
         return (-inf if self.low is None else self.low), (inf if self.high is None else self.high)
 
@@ -151,6 +159,13 @@ class ModelDecides:
     def target_class(self, p: Tensor) -> Tensor:
         return self.goal.target_class(p[:, : len(self.output.classes)])
 
+    @property
+    def width(self) -> float:
+        return inf
+
+    def overshot(self, p: Tensor) -> Tensor:
+        return torch.zeros(len(p), dtype=torch.bool)
+
 
 @dataclass(frozen=True)
 class AllGoals:
@@ -192,6 +207,15 @@ class AllGoals:
         """The class (or group) of the first output: the wanted one, or the row's own if no goal is about it."""
         goal, start, stop = self.parts[0]
         return goal.target_class(p[:, start:stop]) if start == 0 else self.first.group(p)
+
+    @property
+    def width(self) -> float:
+        return min(goal.width for goal, _, _ in self.parts)
+
+    def overshot(self, p: Tensor) -> Tensor:
+        """Beyond the upper end of the narrowest band."""
+        narrowest = min(range(len(self.parts)), key=lambda i: self.parts[i][0].width)
+        return self._each(lambda goal, p: goal.overshot(p), p)[narrowest]
 
     def _each(self, function: Callable[[Goal, Tensor], Tensor], p: Tensor) -> list[Tensor]:
         return [function(goal, p[:, start:stop]) for goal, start, stop in self.parts]

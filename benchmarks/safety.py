@@ -1,0 +1,181 @@
+"""Are answers still accepted by models trained again? Independent ones, that no answer ever saw.
+
+    TDCE_DATA=... python benchmarks/safety.py [--data german,...] [--models own,boosted] [--seeds 3] [--rows 100]
+                                              [--ask ...] [--cache FOLDER] [--out results/safety.csv]
+
+Each table is cut into a half that is learned, another half, and unseen rows, of which the refused ones are explained.
+The judges are trained without anything that the explainer knows: three on the *other* half, with an encoding, an early
+stopping and a seed of their own (`held_other`), and three on bootstrap samples of the learned half, through the whole
+of `fit` (`held_again`). `held` is the mean of both: the share of valid answers that a judge accepts. `own` is the
+classifier that `fit` trains, `boosted` histogram gradient boosting. Asked for: the default; `safety 0`, any acceptance
+at all; a constant margin (`p 0.7`: a probability of at least 0.7); `robust`, ten retrained models that must agree.
+
+`forecast` is the mean of the column `safety`, to be compared with `held`. Results are written as they are measured;
+those in the file are not measured again. The printed table shows the whole file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+
+import tdce
+from tdce._core import TrainingPlan, same
+from tdce.diffusion import SamplingPlan
+from tdce.explainer import MetricReference
+from tdce.explainer.plans import TrainingPlans
+from tdce.schema import Categorical, FeasibleSet
+
+COLUMNS = ["data", "model", "asked", "seed", "metric", "value"]
+LEARNED_ROWS = 4_000
+JUDGES = 3  # of either kind
+JUDGE_SEED = 1_000
+ROBUST_MODELS = 10
+ASKED = ("default", "safety 0", "p 0.6", "p 0.7", "p 0.8", "robust")
+METRICS = {  # the title of each, and its decimals
+    "validity": ("validity", 2), "held_other": ("held, other half", 2), "held_again": ("held, bootstraps", 2),
+    "held": ("held", 2), "forecast": ("forecast", 2), "sparsity": ("features", 2), "gower": ("Gower", 3),
+    "held_out_distance": ("distance to held-out rows", 2), "plausibility": ("plausibility", 2),
+    "seconds": ("seconds per 100", 1),
+}  # fmt: skip
+QUICK = TrainingPlans(diffusion=TrainingPlan(steps=1), sampling=SamplingPlan(rows=64, batch=64, steps=1))
+Judge = Callable[[pd.DataFrame], np.ndarray]
+
+
+class Case:
+    """One table, a model of half of it, judges, and the rows to explain."""
+
+    def __init__(self, name: str, model: str, seed: int, rows: int, cache: Path) -> None:
+        data = tdce.load(name, seed=seed)
+        self.data, self.model = data, model
+        frame = data.frame.sample(frac=1, random_state=seed)
+        half = min(int(0.4 * len(frame)), LEARNED_ROWS)
+        learned, other, unseen = frame[:half], frame[half : 2 * half], frame[2 * half :]
+        self.learned = learned
+        decides = None if model == "own" else boosted(data, learned, seed)
+        path = cache / f"safety, {name}, {model}, {seed}.tdce"
+        if path.exists():
+            self.explainer = tdce.Explainer.load(path, progress="silent", model=decides)
+        else:
+            self.explainer = tdce.Explainer(model=decides, seed=seed, keep_rows=True, progress="silent")
+            self.explainer.fit(learned, label=data.label, favourable=data.favourable, schema=data.schema)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.explainer.save(path)
+        refused = (self.explainer.predict(unseen) != data.favourable).to_numpy()
+        self.queries = unseen[refused].head(rows)
+        held = unseen.drop(index=self.queries.index).head(4_000)
+        fitted = self.explainer.fitted
+        self.reference = MetricReference.fit(
+            fitted.encoder, fitted.raw, (fitted.y == fitted.classes.index(data.favourable)).numpy(), seed,
+            fitted.encoder.read(held), (held[data.label] == data.favourable).to_numpy(dtype=bool),
+        )  # fmt: skip
+        rng = np.random.default_rng(JUDGE_SEED + seed)
+        samples = [learned.iloc[rng.integers(0, half, half)].reset_index(drop=True) for _ in range(JUDGES)]
+        self.judges = {
+            "held_other": [self.judge(other, JUDGE_SEED + seed + i) for i in range(JUDGES)],
+            "held_again": [self.judge(sample, JUDGE_SEED + seed + i) for i, sample in enumerate(samples)],
+        }
+
+    def judge(self, table: pd.DataFrame, seed: int) -> Judge:
+        """Whether a model that was trained on this table, independently, accepts each row."""
+        data = self.data
+        if self.model == "boosted":
+            model = boosted(data, table, seed)
+            return lambda rows: model.predict(rows[list(data.schema.names)]) == data.favourable
+        judge = tdce.Explainer(seed=seed, progress="silent", plans=QUICK, steps=1)
+        judge.fit(table, label=data.label, favourable=data.favourable, schema=data.schema)
+        return lambda rows: (judge.predict(rows) == data.favourable).to_numpy()
+
+    def ask(self, asked: str) -> dict[str, float]:
+        explainer, options = self.explainer, self.options(asked)
+        began = time.process_time()
+        answer = explainer.explain(self.queries, **options)
+        seconds = 100 * (time.process_time() - began) / len(self.queries)
+        return self.rate(answer) | {"seconds": seconds}
+
+    def rate(self, answer: tdce.Answer) -> dict[str, float]:
+        found = answer.explanation
+        feasible = FeasibleSet.of(self.explainer.fitted.encoder, self.queries)
+        values = self.reference.measure(feasible, found, feasible.own, found)
+        valid = found.status[:, 0] == "valid"
+        rows = self.explainer.fitted.encoder.write(found.raw[:, 0], self.queries, feasible.own)[valid]
+        assert not same(found.raw[valid, 0], feasible.own[valid]).all(axis=1).any()
+        for kind, judges in self.judges.items():
+            values[kind] = float(np.mean([judge(rows).mean() for judge in judges])) if valid.any() else float("nan")
+        values["held"] = (values["held_other"] + values["held_again"]) / 2
+        values["forecast"] = float(np.nanmean(found.safety[valid, 0])) if valid.any() else float("nan")
+        return values
+
+    def options(self, asked: str) -> dict[str, Any]:
+        kind, _, number = asked.partition(" ")
+        if kind == "p":
+            return {"target": tdce.AtLeast(self.data.favourable, float(number)), "safety": 0}
+        if kind == "safety":
+            return {"safety": float(number)}
+        if kind == "robust":
+            return {"robust": self.explainer.retrain(self.learned, models=ROBUST_MODELS), "safety": 0}
+        return {}
+
+
+def boosted(data: tdce.data.Dataset, table: pd.DataFrame, seed: int) -> Any:
+    words = [f.name for f in data.schema if isinstance(f, Categorical)]
+    codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    encode = make_column_transformer((codes, words), remainder="passthrough")
+    model = HistGradientBoostingClassifier(categorical_features=range(len(words)), random_state=seed)
+    return make_pipeline(encode, model).fit(table[list(data.schema.names)], table[data.label])
+
+
+def markdown(rows: pd.DataFrame) -> str:
+    lines = [
+        f"| data | model | asked | seeds | {' | '.join(name for name, _ in METRICS.values())} |",
+        "|---" * (4 + len(METRICS)) + "|",
+    ]
+    for (data, model, asked), part in rows.groupby(["data", "model", "asked"], sort=False):
+        mean = part.groupby("metric")["value"].mean()
+        cells = [f"{mean[m]:.{digits}f}" if m in mean else "" for m, (_, digits) in METRICS.items()]
+        lines.append(f"| {data} | {model} | {asked} | {part['seed'].nunique()} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default="german,adult,lcd,law,gmc")
+    parser.add_argument("--models", default="own,boosted")
+    parser.add_argument("--ask", default=",".join(ASKED))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=100)
+    parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
+    parser.add_argument("--out", type=Path, default=Path("results/safety.csv"))
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    rows = pd.read_csv(given.out) if given.out.exists() else pd.DataFrame(columns=COLUMNS)
+    for seed in range(given.seeds):
+        for data in given.data.split(","):
+            for model in given.models.split(","):
+                done = rows[(rows["data"] == data) & (rows["model"] == model) & (rows["seed"] == seed)]["asked"]
+                left = [asked for asked in given.ask.split(",") if asked not in set(done)]
+                case = Case(data, model, seed, given.rows, given.cache) if left else None
+                for asked in left:
+                    assert case is not None
+                    values = case.ask(asked)
+                    new = [(data, model, asked, seed, metric, values[metric]) for metric in METRICS]
+                    rows = pd.concat([rows, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True)
+                    rows.to_csv(given.out, index=False)
+                    shown = (f"{name} {values[m]:.{digits}f}" for m, (name, digits) in METRICS.items())
+                    print(data, model, asked, seed, *shown, sep=" | ", flush=True)
+    print(markdown(rows))
+
+
+if __name__ == "__main__":
+    main()

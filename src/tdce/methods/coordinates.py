@@ -1,0 +1,251 @@
+"""A search along the features: for rows that no exemplar helps, and to find the smallest change of a single number.
+
+No candidate escapes it because a table has few people like the row: every free number goes to its ends and is bisected
+back, every category is tried, then the best value of all features at once, then further changes to the best candidate
+so far, and where only some thousand rows are feasible, all of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tdce._core import Floats
+from tdce.methods.candidates import Candidates, round_numbers
+from tdce.methods.protocol import Dialogue, Query, Reply, Task
+from tdce.schema import Numeric
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from a number's lowest value to its highest that are tried
+ROUNDS = 4  # in which one feature of the best candidate so far is changed
+BISECTIONS = 6
+BAND_BISECTIONS = 18
+BAND_PATHS = 8  # from below a band to above it that are bisected
+BAND_ROUNDS = 3
+MAX_POINTS = 4_096  # of a feasible set that is tried as a whole
+ROWS_AT_A_TIME = 64
+
+
+def try_ends(task: Task, query: Query, candidates: Candidates, columns: Tensor) -> Dialogue[None]:
+    """Try the number in each of these columns (k,) at either end of its range, and bisect what is accepted back towards
+    the row."""
+    n, k = len(query.x), len(columns)
+    ends = torch.stack([query.bounds.low[:, columns], query.bounds.high[:, columns]], dim=2).flatten()  # (n * k * 2,)
+    at, column = torch.arange(n).repeat_interleave(2 * k), columns.repeat_interleave(2).repeat(n)
+    apart = (ends != query.x[at, column]) & ~task.encoder.is_mark(query.x)[at, column]
+    at, column, ends = at[apart], column[apart], ends[apart]
+    if len(at):
+        x_cf = query.x[at].scatter(1, column[:, None], ends[:, None])
+        reply = yield query.ask(round_numbers(task.space, query.x[at], x_cf), at)
+        accepted = candidates.screen(reply, at)
+        yield from bisect_numbers(task, query, candidates, reply.x[accepted, 0], at[accepted], column[accepted])
+
+
+def bisect_numbers(
+    task: Task, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor, column: Tensor
+) -> Dialogue[None]:
+    """Add accepted candidates (m, width) with one number, in `column` (m,), as near to the row as it can be."""
+    own = query.x[at].gather(1, column[:, None])
+    end, best = x_cf.gather(1, column[:, None]), x_cf
+    low, high = torch.zeros(len(at), 1), torch.ones(len(at), 1)
+    for _ in range(BISECTIONS if len(at) else 0):
+        middle = (low + high) / 2
+        between = x_cf.scatter(1, column[:, None], own + middle * (end - own))
+        reply = yield query.ask(round_numbers(task.space, query.x[at], between), at)
+        accepted = candidates.screen(reply, at)[:, None]
+        best = torch.where(accepted, reply.x[:, 0], best)
+        low, high = torch.where(accepted, low, middle), torch.where(accepted, middle, high)
+    candidates.add(best, at)
+
+
+def complete(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:
+    """For rows (m,) without a candidate: change one feature after another to the value that helps most."""
+    for part in torch.split(rows, ROWS_AT_A_TIME):
+        at, base, margin = part, query.x[part], query.decision.margin[part]
+        for i in range(ROUNDS):
+            trials, feature = single_changes(task, query, base, at)
+            m, v, width = trials.shape
+            if not m or not v:
+                break
+            each = at.repeat_interleave(v)
+            reply = yield from _ask(task, query, candidates, trials.view(-1, width), each)
+            x, gain = reply.x[:, 0].view(m, v, width), reply.margin[:, 0].view(m, v)
+            if i == 0:  # all features at once, each as it helps most by itself
+                improves = torch.where(gain > margin[:, None], gain, -torch.inf)
+                yield from _ask(task, query, candidates, _combine(task, base, x, improves, feature), at)
+            best, which = gain.max(dim=1)
+            goes_on = candidates.unsolved()[at] & (best > margin)
+            base, margin, at = x[torch.arange(m), which][goes_on], best[goes_on], at[goes_on]
+    in_band = query.goals.width.isfinite()
+    yield from bracket(task, query, _left(rows[in_band[rows]], candidates), candidates)
+    yield from enumerate_rows(task, query, _left(rows, candidates), candidates)
+
+
+def bracket(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:
+    """For rows (m,) whose goal is a band: bisect between a candidate below the band and one above it, on several paths
+    that change the features in different orders."""
+    features = len(task.space.members)
+    shuffle = torch.Generator().manual_seed(0)
+    ranks = torch.stack([torch.randperm(features, generator=shuffle) for _ in range(BAND_PATHS)])[:, task.space.owner]
+    for at in torch.split(rows, ROWS_AT_A_TIME):
+        sides = _Sides(query, at)
+        for _ in range(BAND_ROUNDS):
+            m, base = len(at), sides.nearest()
+            trials, feature = single_changes(task, query, base, at)
+            v = trials.shape[1]
+            if not m or not v:
+                break
+            reply = yield from _ask(task, query, candidates, trials.flatten(0, 1), at.repeat_interleave(v))
+            x, over = sides.add(reply, v)
+            score = query.goals.take(at.repeat_interleave(v)).display_score(reply.score[:, 0]).view(m, v)
+            ends = torch.stack([_combine(task, base, x, sign * score, feature) for sign in (-1, 1)], dim=1)
+            reply = yield from _ask(task, query, candidates, ends.flatten(0, 1), at.repeat_interleave(2))
+            sides.add(reply, 2)
+            low, high = torch.zeros(m, BAND_PATHS, 1), torch.ones(m, BAND_PATHS, 1)
+            below, above = (each[:, None].expand(-1, BAND_PATHS, -1) for each in (sides.below, sides.above))
+            number = torch.arange(task.space.width) < task.space.num
+            for _ in range(BAND_BISECTIONS):
+                middle = (low + high) / 2
+                weight = (middle * features - ranks).clamp(0.0, 1.0)
+                between = torch.where(number, below + weight * (above - below), torch.where(weight < 0.5, below, above))
+                reply = yield from _ask(
+                    task, query, candidates, between.flatten(0, 1), at.repeat_interleave(BAND_PATHS)
+                )
+                _, over = sides.add(reply, BAND_PATHS)
+                low, high = torch.where(over[:, :, None], low, middle), torch.where(over[:, :, None], middle, high)
+            unsolved = candidates.unsolved()[at]
+            sides, at = sides.take(unsolved), at[unsolved]
+
+
+class _Sides:
+    """The nearest misses of some rows below their bands and above them."""
+
+    def __init__(self, query: Query, at: Tensor) -> None:
+        self.query, self.at = query, at
+        over = query.goals.take(at).overshot(query.decision.score[at])
+        margin = query.decision.margin[at]
+        self.below = self.above = query.x[at]  # (m, width)
+        self.below_margin = margin.masked_fill(over, -torch.inf)
+        self.above_margin = margin.masked_fill(~over, -torch.inf)
+
+    def add(self, reply: Reply, count: int) -> tuple[Tensor, Tensor]:
+        """Take note of a reply about `count` candidates of each row: (m, count, width) these, and (m, count) which of
+        them are above the band."""
+        m = len(self.at)
+        x, margin = reply.x[:, 0].view(m, count, -1), reply.margin[:, 0].view(m, count)
+        goals = self.query.goals.take(self.at.repeat_interleave(count))
+        over = goals.overshot(reply.score[:, 0]).view(m, count)
+        self.below, self.below_margin = _nearer(self.below, self.below_margin, x, margin.masked_fill(over, -torch.inf))
+        self.above, self.above_margin = _nearer(self.above, self.above_margin, x, margin.masked_fill(~over, -torch.inf))
+        return x, over
+
+    def nearest(self) -> Tensor:
+        """(m, width) the nearest miss of either side."""
+        return torch.where((self.below_margin > self.above_margin)[:, None], self.below, self.above)
+
+    def take(self, which: Tensor) -> _Sides:
+        part = _Sides(self.query, self.at[which])
+        for name in ("below", "above", "below_margin", "above_margin"):
+            setattr(part, name, getattr(self, name)[which])
+        return part
+
+
+def _nearer(x: Tensor, margin: Tensor, others: Tensor, other_margin: Tensor) -> tuple[Tensor, Tensor]:
+    best, which = other_margin.max(dim=1)
+    better = best > margin
+    found = others[torch.arange(len(x)), which]
+    return torch.where(better[:, None], found, x), torch.where(better, best, margin)
+
+
+def enumerate_rows(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:
+    """For rows (m,) of which few others are feasible: try all of these."""
+    for row in rows.tolist():
+        values = _all_values(task, query, row)
+        if values is None:
+            continue
+        mesh = np.stack([each.ravel() for each in np.meshgrid(*values, indexing="ij")], axis=1)
+        x_cf = task.encoder.embed(mesh).float()
+        yield from _ask(task, query, candidates, x_cf, torch.full((len(x_cf),), row))
+
+
+def _all_values(task: Task, query: Query, row: int) -> list[Floats] | None:
+    """What each feature of a row may be, itself included; None if there are too many combinations."""
+    own = task.encoder.unembed(query.x[[row]])[0]
+    ends = []
+    for bound in (query.bounds.low, query.bounds.high):
+        x = query.x[[row]].clone()
+        x[:, : task.space.num] = bound[row]
+        ends.append(task.encoder.unembed(x)[0])
+    values, points = list[Floats](), 1
+    for i, (column, columns, free) in enumerate(
+        zip(task.encoder.schema, task.space.places.values(), task.free.tolist(), strict=True)
+    ):
+        each = own[[i]]
+        if free and isinstance(column, Numeric):
+            low, high = ends[0][i], ends[1][i]
+            if column.levels is not None:
+                grid = np.array(column.levels)
+            elif column.step is not None and (high - low) / column.step <= MAX_POINTS:
+                grid = column.round(np.arange(low, high + column.step / 2, column.step))
+            else:
+                return None
+            each = np.union1d(each, grid[(grid >= low) & (grid <= high)])
+        elif free:
+            allowed = query.bounds.allowed[row, torch.tensor(columns) - task.space.num].numpy()
+            each = np.union1d(each, np.flatnonzero(allowed).astype(np.float64))
+        points *= len(each)
+        if points > MAX_POINTS:
+            return None
+        values.append(each)
+    return values
+
+
+def single_changes(task: Task, query: Query, base: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
+    """(m, v, width) base (m, width) with one free feature changed: a number to some places of its range, a category to
+    any other; and (v,) the number of that feature."""
+    space, free = task.space, task.free.tolist()
+    trials, feature = list[Tensor](), list[int]()
+    for i, columns in enumerate(space.places.values()):
+        if not free[i]:
+            continue
+        weights = [c for c in columns if c >= space.num]
+        numbers = [c for c in columns if c < space.num]
+        before = len(trials)
+        for c in numbers:
+            low, high = query.bounds.low[at, c], query.bounds.high[at, c]
+            for share in SHARES:
+                trial = base.clone()
+                trial[:, c] = low + share * (high - low)
+                trial[:, weights] = torch.eye(len(weights))[0] if weights else 0.0
+                trials.append(trial)
+        for k in range(1 if numbers else 0, len(weights)):
+            trial = base.clone()
+            trial[:, numbers] = 0.0
+            trial[:, weights] = torch.eye(len(weights))[k]
+            trials.append(trial)
+        feature += [i] * (len(trials) - before)
+    stacked = torch.stack(trials, dim=1) if trials else base[:, None][:, :0]
+    return stacked, torch.tensor(feature, dtype=torch.long)
+
+
+def _combine(task: Task, base: Tensor, x: Tensor, key: Tensor, feature: Tensor) -> Tensor:
+    """(m, width) base with each feature as in that of its trials x (m, v, width) with the highest key (m, v)."""
+    out, rows = base, torch.arange(len(base))
+    for i in sorted(set(feature.tolist())):
+        own = (feature == i).nonzero().squeeze(1)
+        best, which = key[:, own].max(dim=1)
+        taken = best.isfinite()[:, None] & task.space.members[i]
+        out = torch.where(taken, x[rows, own[which]], out)
+    return out
+
+
+def _ask(task: Task, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor) -> Dialogue[Reply]:
+    """The reply about candidates (m, width) of the rows at `at`; those accepted are added."""
+    reply = yield query.ask(round_numbers(task.space, query.x[at], x_cf), at)
+    accepted = candidates.screen(reply, at)
+    candidates.add(reply.x[accepted, 0], at[accepted])
+    return reply
+
+
+def _left(rows: Tensor, candidates: Candidates) -> Tensor:
+    return rows[candidates.unsolved()[rows]]
