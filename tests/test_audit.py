@@ -27,6 +27,7 @@ from tdce.audit import keys, reading, verification
 from tdce.audit.chain import GENESIS_HASH, Chain, ChainState, seal_line
 from tdce.audit.findings import Findings
 from tdce.audit.record import block_lines
+from tdce.audit.replay import Lines, Replay
 from tdce.batch.ray import _renumber_evidence
 from tdce.explainer.digests import canonical
 from tdce.methods.search import DiffusionSearch
@@ -341,6 +342,8 @@ def test_a_note_with_values_is_hidden_too(case):
     assert all("150" in note for note in answer.to_frame()["note"])
     lines = [json.loads(line) for line in Chain(keys.load_secret(case.secret)).answer_lines(answer)]
     assert {len(line["note"]) for line in lines[1:]} == {64}
+    assert [line["note"] for line in answer.evidence()[1:-1]] == answer.to_frame()["note"].tolist()
+    assert {record["note"] for record in map(json.loads, case.lines(private=True)[1:-1])} == {""}, "no note, no hash"
 
 
 def test_blocks_give_the_same_bytes_as_the_whole_also_after_a_kill(case, monkeypatch):
@@ -414,10 +417,39 @@ def test_any_index_label_is_written(case, label, written):
     assert case.explainer.explain(row).evidence()[1]["row"] == written
 
 
-def test_many_blocks_are_verified_like_one(case, monkeypatch):
+@pytest.fixture
+def replayed(monkeypatch) -> list[list[int]]:
+    """The options of the lines that are replayed at a time."""
+    seen, check = list[list[int]](), Replay.check_block
+
+    def watched(replay: Replay, lines: Lines) -> None:
+        seen.append([record["option"] for _, record in lines])
+        check(replay, lines)
+
+    monkeypatch.setattr(Replay, "check_block", watched)
+    return seen
+
+
+def test_many_blocks_are_verified_like_one(case, replayed, monkeypatch):
     monkeypatch.setattr(verification, "REPLAY_LINES", 2)
     found = verify(case.path, case.explainer, case.rows.iloc[::-1])
     assert (found.holds, found.decisions, found.replayed) == (True, 6, 6)
+    assert replayed == [[0, 1]] * 3
+
+
+def test_lines_of_a_row_without_end_are_not_all_kept(case, replayed, monkeypatch):
+    monkeypatch.setattr(verification, "REPLAY_LINES", 2)
+    monkeypatch.setattr(verification, "MOST_OPTIONS", 3)
+    head, first, second, *_, end = (json.loads(line) for line in case.lines())
+    assert not case.check(linked([head, first, *[second] * 11, end]), rows=False).holds
+    assert [len(each) for each in replayed] == [5, 5, 2]
+
+
+def test_rows_that_share_a_budget_are_replayed_together_however_many(case, replayed, monkeypatch, tmp_path):
+    monkeypatch.setattr(verification, "REPLAY_LINES", 2)
+    case.explainer.explain(case.rows, max_model_rows=60).to_evidence(tmp_path / "e.jsonl")
+    assert verify(tmp_path / "e.jsonl", case.explainer, case.rows).holds
+    assert replayed == [[], [0, 0, 0]]
 
 
 GOALS = ["no", tdce.AtLeast("yes", 0.8), tdce.Not("no"), tdce.Between("yes", 0.5, 0.9)]
@@ -527,8 +559,9 @@ def test_an_explainer_that_cannot_be_saved_gives_answers_but_no_evidence(case):
     mine = copy.copy(case.explainer)
     mine.method = Mine()
     answer = mine.explain(case.rows)
-    with pytest.raises(InputError, match="cannot be saved"):
-        answer.evidence()
+    for unknown in (answer, replace(answer, provenance=None)):
+        with pytest.raises(InputError, match="cannot be saved"):
+            unknown.evidence()
 
 
 @pytest.mark.parametrize("private", [False, True])
