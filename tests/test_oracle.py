@@ -7,6 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import toys
+from asking import class_goals, feasible_set
 
 import tdce
 from tdce.methods import driver
@@ -55,6 +57,29 @@ def test_each_row_has_its_own_goal_and_nothing_is_no_trouble():
     assert oracle(np.full((3, 1), 3.0), goals).met.tolist() == [False, True, False]
     nothing = oracle(np.zeros((0, 2)), Goals.all(Class(1), 0))
     assert nothing.met.shape == (0,)
+
+
+@pytest.mark.parametrize(("budget", "queried"), [(6, 6), (8, 8), (9, 9), (None, 9)])
+def test_a_budget_is_reserved_for_what_is_returned_and_noted_where_it_was_too_small(budget, queried):
+    """Three rows, and a method with one candidate of each, which the model refuses: 3 + 3 + 3."""
+    x = torch.tensor([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]])
+    task = toys.task(toys.encoder("ab"), toys.above(4), x)
+    task = replace(task, oracle=Oracle(task.oracle.model, budget))
+    found = explain(toys.Jump((3,)).fit(task), feasible_set(task, x), class_goals(1, x), Question())
+    assert task.oracle.usage.rows == queried
+    assert (found.raw[:, 0, 0] == 3).all()
+    said = [note.values for (notes,) in found.notes for note in notes if note.key == "budget"]
+    assert said == ([{"rows": budget}] * 3 if budget in (6, 8) else [])
+
+
+def test_only_rows_of_which_nothing_may_change_are_infeasible():
+    """Numbers go from -16 to 16, and may not grow."""
+    x = torch.tensor([[-16.0, 1.0], [0.0, 1.0], [5.0, 1.0]])
+    task = toys.task(toys.encoder("ab"), toys.above(4), x)
+    feasible = FeasibleSet.of(task.encoder, task.encoder.decode(x), ["b"], ["a <= was(a)"])
+    found = explain(toys.Jump((5,)).fit(task), feasible, class_goals(1, x), Question())
+    assert found.status[:, 0].tolist() == ["infeasible", "best_effort", "already"]
+    assert found.raw[:, 0].tolist() == x.tolist()
 
 
 @pytest.fixture(scope="module")

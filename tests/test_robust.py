@@ -34,11 +34,6 @@ class Said:
         return np.tile([1 - self.chance, self.chance], (len(raw), 1))
 
 
-def above(limit: float) -> toys.Classify:
-    """A yes from this number on, the surer the larger it is."""
-    return lambda x: torch.stack([torch.zeros(len(x)), x[:, 0] - limit + 0.5], dim=1)
-
-
 @pytest.fixture(scope="module")
 def explainer() -> tdce.Explainer:
     return lending.explainer()
@@ -122,7 +117,7 @@ def test_where_no_answer_convinces_them_there_is_the_one_of_the_model_alone(expl
 def test_by_hand_answers_that_too_few_accept_are_those_of_the_model_alone(found, after, accepting):
     """The model says yes from 4 on, the only one of its ensemble from 8 on."""
     x, encoder = torch.tensor([[0.0, 1.0], [4.0, 1.0], [0.0, 2.0]]), toys.encoder("ab")
-    task, stricter = (toys.task(encoder, above(limit), x) for limit in (4, 8))
+    task, stricter = (toys.task(encoder, toys.above(limit), x) for limit in (4, 8))
     ensemble, feasible = Ensemble((stricter.oracle.model,)), feasible_set(task, x)
     answer = explain_robustly(
         toys.Jump(found).fit(task), toys.Jump((5, 7)).fit(task), ensemble, feasible, class_goals(1, x), Question(n=2),

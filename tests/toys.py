@@ -40,6 +40,11 @@ def task(
     return Task(encoder, oracle, classify, None, free, x, torch.zeros(len(x), dtype=torch.long) if y is None else y)
 
 
+def above(limit: float) -> Classify:
+    """A yes from this number on, the surer the larger it is."""
+    return lambda x: torch.stack([torch.zeros(len(x)), x[:, 0] - limit + 0.5], dim=1)
+
+
 @dataclass(frozen=True)
 class Jump:
     """A method that sets the first number: one option per value, and in each draw the next of them."""
