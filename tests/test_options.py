@@ -80,10 +80,13 @@ def test_overlap_and_spread_by_hand():
     assert metrics.option_spread(own, raw) == pytest.approx(1 - (1 / 3 + 1 + 1 / 3) / 3)
 
 
-def jumped(*to: float, n: int = 1, random: bool = False) -> Explanation:
+FROM_FOUR = toys.above(4)
+
+
+def jumped(*to: float, n: int = 1, random: bool = False, classify: toys.Classify = FROM_FOUR) -> Explanation:
     """What is found for one row, 0 and 1, of which the first number must be at least 4."""
     x = torch.tensor([[0.0, 1.0]])
-    task = toys.task(toys.encoder("ab"), toys.above(4), x)
+    task = toys.task(toys.encoder("ab"), classify, x)
     return explain(toys.Jump(to, random).fit(task), feasible_set(task, x), class_goals(1, x), Question(n=n))
 
 
@@ -94,6 +97,7 @@ def keys(found: Explanation) -> list[list[str]]:
 def test_of_several_draws_the_nearest_are_returned_and_of_a_single_one_all_by_turns():
     drawn = jumped(10, 5, 3, 7, 9, n=2, random=True)
     assert drawn.raw[0, :, 0].tolist() == [5, 7]
+    assert drawn.loss is None  # which was not asked for
     listed = jumped(10, 5, 3, n=3)
     assert listed.raw[0, :, 0].tolist() == [10, 5, 3]
     assert listed.status[0].tolist() == ["valid", "valid", "best_effort"]
@@ -121,6 +125,8 @@ def test_what_is_no_nearer_to_the_goal_than_the_row_is_not_proposed():
     before, after = found.score_before[0], found.score_after[0, 0]
     assert [note.values for note in found.notes[0, 0]] == [{"before": before, "after": after}]
     assert [note.values for note in found.notes[0, 1]] == [{"before": before}]
+    stairs = jumped(3, 5, n=2, classify=lambda x: FROM_FOUR(x).sign())
+    assert stairs.raw[0, :, 0].tolist() == [0, 5]  # 3 is as far from a yes as 0
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
@@ -137,7 +143,8 @@ def test_the_option_of_a_shortcut_comes_first_and_takes_the_place_of_its_like():
         [[2, 0, 0], [1, 0, 0], [0, 1, 0]],  # two do, and the second is the very same
         [[2, 0, 0], [0, 1, 0], [0, 0, 1]],  # the shortcut has found nothing
     ], dtype=float)  # fmt: skip
-    numbers, valid = np.arange(12.0).reshape(4, 3), np.array([[True], [True], [True], [False]]).repeat(3, axis=1)
+    numbers, valid = np.arange(12.0).reshape(4, 3), np.zeros((4, 3), dtype=bool)
+    valid[:3, 0] = True
     shortcut = _Options(np.tile([1.0, 0, 0], (4, 3, 1)), np.full((4, 3), 50.0), valid, np.full((4, 3), 60.0))
     found = _after_first(shortcut, _Options(raw, numbers, np.zeros((4, 3), dtype=bool), numbers + 20), own)
     first = [1, 0, 0]
