@@ -136,6 +136,7 @@ def test_evidence_holds_and_says_what_was_checked(case):
     assert found.signed_by == keys.load_public_key(case.pub)
     without = verify(case.path, case.explainer)
     assert (without.holds, without.decisions, without.replayed) == (True, 6, None)
+    assert found.notes == without.notes == []
 
 
 def test_a_record_says_what_the_answer_says(case):
@@ -373,6 +374,8 @@ def test_blocks_that_share_a_budget_are_one_record(case):
     chain = Chain()
     for i, share in enumerate((20, 30)):
         block = case.explainer.explain(case.rows.iloc[[i]], max_model_rows=share)
+        assert json.loads(next(block_lines(block)))["about"]["question"]["max_model_rows"] == share
+        assert json.loads(next(block_lines(block, budget=50)))["about"]["question"]["max_model_rows"] == 50
         lines = list(chain.link(block_lines(block, budget=50)))
     assert [json.loads(line)["record"] for line in lines] == ["block", "answer"]
     with pytest.raises(InputError, match="another question"):
@@ -447,7 +450,7 @@ def test_lines_of_a_row_without_end_are_not_all_kept(case, replayed, monkeypatch
 
 def test_rows_that_share_a_budget_are_replayed_together_however_many(case, replayed, monkeypatch, tmp_path):
     monkeypatch.setattr(verification, "REPLAY_LINES", 2)
-    case.explainer.explain(case.rows, max_model_rows=60).to_evidence(tmp_path / "e.jsonl")
+    case.explainer.explain(case.rows, max_model_rows=100_000).to_evidence(tmp_path / "e.jsonl")
     assert verify(tmp_path / "e.jsonl", case.explainer, case.rows).holds
     assert replayed == [[], [0, 0, 0]]
 
@@ -640,6 +643,7 @@ def test_models_that_were_given_are_in_no_file_and_so_nothing_is_replayed(case, 
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
     assert (found.holds, found.decisions, found.replayed) == (True, 3, None)
     assert "models that no file holds" in found.notes[0]
+    assert verify(tmp_path / "e.jsonl", case.explainer).notes == []  # nobody asked for it
 
 
 def test_on_the_command_line_robust_answers_are_verified_in_another_process(case, tmp_path):

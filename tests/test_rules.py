@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 import tdce
 from tdce import InputError
+from tdce._core.notes import Note
 from tdce.cli import app
 from tdce.methods import conflicts
 from tdce.methods.conflicts import HasAnswer, find_conflicts
@@ -308,6 +309,17 @@ def test_of_very_many_rules_none_is_named(explainer, people):
     assert note.str.contains(
         "the 13 rules conflict; which of them do is only worked out for up to 12", regex=False
     ).all()
+
+
+@pytest.mark.parametrize(("together", "single", "said"), [
+    (("a",), ("a",), [Note("rule_without", rules=("a",))]),
+    (("a",), (), [Note("rule_alone", rules=("a",))]),
+    (("a", "b"), (), [Note("rules_together", rules=("a", "b"))]),
+    (("a", "b"), ("b",), [Note("rules_together", rules=("a", "b")), Note("rules_without", rules=("b",))]),
+    (("a", "b"), ("a", "b"), [Note("rules_together", rules=("a", "b")), Note("rules_without_any")]),
+])  # fmt: skip
+def test_a_conflict_in_notes(together, single, said):
+    assert conflicts._row_notes(together, single) == said
 
 
 @pytest.fixture(scope="module")
