@@ -599,6 +599,7 @@ def test_budgets_that_do_not_add_up_are_found(case, tmp_path):
     free = {**head, "question": {**head["question"], "max_model_rows": None}}
     for spoilt, line, field in (
         ([head, *answers], 2, "rows"),
+        ([head, answers[0], answers[-1]], 2, "rows"),
         ([head, {**block, "rows": 2}, *answers], 2, "rows"),
         ([head, {**block, "max_model_rows": 61}, *answers], 2, "max_model_rows"),
         ([free, block, *answers], 2, "max_model_rows"),
