@@ -347,6 +347,8 @@ def test_a_row_that_its_rules_leave_something_to_change_is_not_infeasible(nice, 
     assert (changed.status, stuck.status) == ("best_effort", "infeasible")
     assert ([name for name, *_ in changed.changes], stuck.changes) == (["income"], [])
     assert all(line.note.startswith(f"without the rule '{HARDLY}' there is an answer") for line in (changed, stuck))
+    (line,) = nice.explain(people.iloc[[1]], **TOO_LITTLE).lines[0]  # without the rule there is none either
+    assert (line.status, "rule" in line.note) == ("best_effort", False)
 
 
 @pytest.mark.parametrize(("rules", "words"), [
