@@ -27,6 +27,7 @@ from tdce.audit import keys, reading, verification
 from tdce.audit.chain import GENESIS_HASH, Chain, ChainState, seal_line
 from tdce.audit.findings import Findings
 from tdce.audit.record import block_lines
+from tdce.audit.replay import Lines, Replay
 from tdce.batch.ray import _renumber_evidence
 from tdce.explainer.digests import canonical
 from tdce.methods.search import DiffusionSearch
@@ -135,6 +136,7 @@ def test_evidence_holds_and_says_what_was_checked(case):
     assert found.signed_by == keys.load_public_key(case.pub)
     without = verify(case.path, case.explainer)
     assert (without.holds, without.decisions, without.replayed) == (True, 6, None)
+    assert found.notes == without.notes == []
 
 
 def test_a_record_says_what_the_answer_says(case):
@@ -341,6 +343,8 @@ def test_a_note_with_values_is_hidden_too(case):
     assert all("150" in note for note in answer.to_frame()["note"])
     lines = [json.loads(line) for line in Chain(keys.load_secret(case.secret)).answer_lines(answer)]
     assert {len(line["note"]) for line in lines[1:]} == {64}
+    assert [line["note"] for line in answer.evidence()[1:-1]] == answer.to_frame()["note"].tolist()
+    assert {record["note"] for record in map(json.loads, case.lines(private=True)[1:-1])} == {""}, "no note, no hash"
 
 
 def test_blocks_give_the_same_bytes_as_the_whole_also_after_a_kill(case, monkeypatch):
@@ -370,6 +374,8 @@ def test_blocks_that_share_a_budget_are_one_record(case):
     chain = Chain()
     for i, share in enumerate((20, 30)):
         block = case.explainer.explain(case.rows.iloc[[i]], max_model_rows=share)
+        assert json.loads(next(block_lines(block)))["about"]["question"]["max_model_rows"] == share
+        assert json.loads(next(block_lines(block, budget=50)))["about"]["question"]["max_model_rows"] == 50
         lines = list(chain.link(block_lines(block, budget=50)))
     assert [json.loads(line)["record"] for line in lines] == ["block", "answer"]
     with pytest.raises(InputError, match="another question"):
@@ -414,10 +420,39 @@ def test_any_index_label_is_written(case, label, written):
     assert case.explainer.explain(row).evidence()[1]["row"] == written
 
 
-def test_many_blocks_are_verified_like_one(case, monkeypatch):
+@pytest.fixture
+def replayed(monkeypatch) -> list[list[int]]:
+    """The options of the lines that are replayed at a time."""
+    seen, check = list[list[int]](), Replay.check_block
+
+    def watched(replay: Replay, lines: Lines) -> None:
+        seen.append([record["option"] for _, record in lines])
+        check(replay, lines)
+
+    monkeypatch.setattr(Replay, "check_block", watched)
+    return seen
+
+
+def test_many_blocks_are_verified_like_one(case, replayed, monkeypatch):
     monkeypatch.setattr(verification, "REPLAY_LINES", 2)
     found = verify(case.path, case.explainer, case.rows.iloc[::-1])
     assert (found.holds, found.decisions, found.replayed) == (True, 6, 6)
+    assert replayed == [[0, 1]] * 3
+
+
+def test_lines_of_a_row_without_end_are_not_all_kept(case, replayed, monkeypatch):
+    monkeypatch.setattr(verification, "REPLAY_LINES", 2)
+    monkeypatch.setattr(verification, "MOST_OPTIONS", 3)
+    head, first, second, *_, end = (json.loads(line) for line in case.lines())
+    assert not case.check(linked([head, first, *[second] * 11, end]), rows=False).holds
+    assert [len(each) for each in replayed] == [5, 5, 2]
+
+
+def test_rows_that_share_a_budget_are_replayed_together_however_many(case, replayed, monkeypatch, tmp_path):
+    monkeypatch.setattr(verification, "REPLAY_LINES", 2)
+    case.explainer.explain(case.rows, max_model_rows=100_000).to_evidence(tmp_path / "e.jsonl")
+    assert verify(tmp_path / "e.jsonl", case.explainer, case.rows).holds
+    assert replayed == [[], [0, 0, 0]]
 
 
 GOALS = ["no", tdce.AtLeast("yes", 0.8), tdce.Not("no"), tdce.Between("yes", 0.5, 0.9)]
@@ -527,8 +562,9 @@ def test_an_explainer_that_cannot_be_saved_gives_answers_but_no_evidence(case):
     mine = copy.copy(case.explainer)
     mine.method = Mine()
     answer = mine.explain(case.rows)
-    with pytest.raises(InputError, match="cannot be saved"):
-        answer.evidence()
+    for unknown in (answer, replace(answer, provenance=None)):
+        with pytest.raises(InputError, match="cannot be saved"):
+            unknown.evidence()
 
 
 @pytest.mark.parametrize("private", [False, True])
@@ -563,6 +599,7 @@ def test_budgets_that_do_not_add_up_are_found(case, tmp_path):
     free = {**head, "question": {**head["question"], "max_model_rows": None}}
     for spoilt, line, field in (
         ([head, *answers], 2, "rows"),
+        ([head, answers[0], answers[-1]], 2, "rows"),
         ([head, {**block, "rows": 2}, *answers], 2, "rows"),
         ([head, {**block, "max_model_rows": 61}, *answers], 2, "max_model_rows"),
         ([free, block, *answers], 2, "max_model_rows"),
@@ -607,6 +644,7 @@ def test_models_that_were_given_are_in_no_file_and_so_nothing_is_replayed(case, 
     found = verify(tmp_path / "e.jsonl", case.explainer, case.rows, table=lending.table(300))
     assert (found.holds, found.decisions, found.replayed) == (True, 3, None)
     assert "models that no file holds" in found.notes[0]
+    assert verify(tmp_path / "e.jsonl", case.explainer).notes == []  # nobody asked for it
 
 
 def test_on_the_command_line_robust_answers_are_verified_in_another_process(case, tmp_path):

@@ -338,6 +338,22 @@ def test_an_open_checkpoint_is_locked_and_a_closed_one_is_not(tmp_path):
     assert done(tmp_path) == [0]
 
 
+def test_its_files_are_closed_before_its_folder_goes(tmp_path, monkeypatch):
+    """Some systems remove no open file."""
+    real, closed = shutil.rmtree, list[bool]()
+
+    def rmtree(path: Path, **more: Any) -> None:
+        closed.extend((kept._finished.closed, kept._lock.closed))
+        real(path, **more)
+
+    with opened(tmp_path) as kept:
+        add(kept, 0)
+        monkeypatch.setattr(shutil, "rmtree", rmtree)
+        kept.remove()
+        assert (closed, list(tmp_path.iterdir())) == ([True, True], [])
+        monkeypatch.undo()
+
+
 def test_a_run_that_finished_nothing_leaves_nothing(tmp_path):
     with opened(tmp_path) as kept:
         assert kept.total() == BlockRecord(0, 0, 0, {}, 0, 0)
@@ -595,6 +611,8 @@ def test_a_checkpoint_is_a_folder_of_its_own(tmp_path):
     assert refused(tmp_path).endswith(
         "where finished rows are kept, is not a folder; remove it, or name another output"
     )
+    with pytest.raises(InputError, match="where finished rows are kept, is not a folder"):
+        check_folder(tmp_path / "out.csv")  # before any work
     folder.unlink()
     (tmp_path / "elsewhere").mkdir()
     folder.symlink_to(tmp_path / "elsewhere")

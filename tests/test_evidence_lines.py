@@ -17,6 +17,7 @@ from tdce.audit import keys, reading
 from tdce.audit.chain import GENESIS_HASH, Chain, ChainState, seal_line
 from tdce.audit.reading import Problem, read_lines
 from tdce.audit.record import EVIDENCE_FORMAT, differences, relabel, timestamp
+from tdce.audit.replay import _same
 from tdce.explainer.digests import canonical, digest
 
 HEX = "0123456789abcdef" * 4
@@ -155,6 +156,19 @@ def test_a_label_is_replaced_and_nothing_else():
 )
 def test_differences_are_counted_and_the_largest_of_two_numbers_is_told(one, other, count, gap):
     assert differences(one, other) == differences(other, one) == (count, gap)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (0.5, 0.5 + 9e-7, True), (0.5, 0.5 + 2e-6, False), (1e6, 1e6 + 9e-4, True), (-1e6, -1e6 - 2e-3, False),
+        (1.0, 1, True), (1.0, True, False), (1, True, False), (1, 2, False), (0.5, "0.5", False), (None, None, True),
+        ("a", "a", True), ("a", "b", False), ([0.5, "a"], [0.5 + 9e-7, "a"], True), ([0.5], [0.5, "a"], False),
+        ([["a", 0.5]], [["a", 0.7]], False), (["a"], "a", False), ("a", ["a"], False),
+    ],
+)  # fmt: skip
+def test_replayed_numbers_may_differ_as_on_another_machine_and_nothing_else(one, other, expected):
+    assert _same(one, other) is expected
 
 
 def test_the_time_is_that_of_the_environment_or_now(monkeypatch):

@@ -4,9 +4,15 @@ import lending
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+import toys
+from asking import class_goals, feasible_set
 
 import tdce
 from tdce import metrics
+from tdce.methods.driver import _after_first, _Options, explain
+from tdce.methods.explanation import Explanation
+from tdce.methods.question import Question
 from tdce.methods.registry import METHODS
 from tdce.methods.selection import choose_options, count_distinct
 from tdce.schema.encoder import Encoder
@@ -72,3 +78,79 @@ def test_overlap_and_spread_by_hand():
     own = np.zeros((1, 3))
     raw = np.array([[[1.0, 1.0, 0.0], [0.0, 1.0, 1.0], [1.0, 1.0, 0.0]]])  # overlaps 1/3, 1, 1/3
     assert metrics.option_spread(own, raw) == pytest.approx(1 - (1 / 3 + 1 + 1 / 3) / 3)
+
+
+FROM_FOUR = toys.above(4)
+
+
+def jumped(*to: float, n: int = 1, random: bool = False, classify: toys.Classify = FROM_FOUR) -> Explanation:
+    """What is found for one row, 0 and 1, of which the first number must be at least 4."""
+    x = torch.tensor([[0.0, 1.0]])
+    task = toys.task(toys.encoder("ab"), classify, x)
+    return explain(toys.Jump(to, random).fit(task), feasible_set(task, x), class_goals(1, x), Question(n=n))
+
+
+def keys(found: Explanation) -> list[list[str]]:
+    return [[note.key for note in notes] for notes in found.notes[0]]
+
+
+def test_of_several_draws_the_nearest_are_returned_and_of_a_single_one_all_by_turns():
+    drawn = jumped(10, 5, 3, 7, 9, n=2, random=True)
+    assert drawn.raw[0, :, 0].tolist() == [5, 7]
+    assert drawn.loss is None  # which was not asked for
+    listed = jumped(10, 5, 3, n=3)
+    assert listed.raw[0, :, 0].tolist() == [10, 5, 3]
+    assert listed.status[0].tolist() == ["valid", "valid", "best_effort"]
+    assert jumped(10, 5, 3, n=2).raw[0, :, 0].tolist() == [10, 5]
+    assert np.isnan(listed.plausibility).all()  # of which nothing is known here
+    np.testing.assert_allclose(listed.score_after, 1 / (1 + np.exp(-np.array([[6.5, 1.5, -0.5]]))), atol=1e-6)
+    np.testing.assert_allclose(listed.score_before, 1 / (1 + np.exp(3.5)), atol=1e-6)
+
+
+def test_fewer_different_options_than_were_asked_for_are_noted():
+    assert keys(jumped(5, n=1)) == [[]]
+    assert keys(jumped(5, 6, n=2)) == [[], []]
+    assert keys(jumped(5, n=2)) == [["options_alike"]] * 2
+    few = jumped(5, 6, 5, n=3)
+    assert keys(few) == [["options_few"]] * 3
+    assert few.notes[0, 2][0].values == {"options": 3, "different": 2}
+
+
+def test_what_is_no_nearer_to_the_goal_than_the_row_is_not_proposed():
+    found = jumped(3, -3, 5, n=3)
+    assert found.raw[0, :, 0].tolist() == [3, 0, 5]
+    assert found.status[0].tolist() == ["best_effort", "best_effort", "valid"]
+    assert found.score_after[0, 1] == found.score_before[0] < found.score_after[0, 0]
+    assert keys(found) == [["only_raises_probability"], ["nothing_raises_probability"], []]
+    before, after = found.score_before[0], found.score_after[0, 0]
+    assert [note.values for note in found.notes[0, 0]] == [{"before": before, "after": after}]
+    assert [note.values for note in found.notes[0, 1]] == [{"before": before}]
+    stairs = jumped(3, 5, n=2, classify=lambda x: FROM_FOUR(x).sign())
+    assert stairs.raw[0, :, 0].tolist() == [0, 5]  # 3 is as far from a yes as 0
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_a_method_that_returns_no_number_is_stopped(wrong):
+    with pytest.raises(FloatingPointError, match="Jump returned a value that is not a number"):
+        jumped(5, wrong, n=2)
+
+
+def test_the_option_of_a_shortcut_comes_first_and_takes_the_place_of_its_like():
+    own = np.zeros((4, 3))
+    raw = np.array([
+        [[2, 0, 0], [0, 1, 0], [0, 0, 1]],  # the first changes the same feature as the shortcut
+        [[2, 2, 0], [0, 1, 0], [0, 0, 1]],  # none does: the last goes
+        [[2, 0, 0], [1, 0, 0], [0, 1, 0]],  # two do, and the second is the very same
+        [[2, 0, 0], [0, 1, 0], [0, 0, 1]],  # the shortcut has found nothing
+    ], dtype=float)  # fmt: skip
+    numbers, valid = np.arange(12.0).reshape(4, 3), np.zeros((4, 3), dtype=bool)
+    valid[:3, 0] = True
+    shortcut = _Options(np.tile([1.0, 0, 0], (4, 3, 1)), np.full((4, 3), 50.0), valid, np.full((4, 3), 60.0))
+    found = _after_first(shortcut, _Options(raw, numbers, np.zeros((4, 3), dtype=bool), numbers + 20), own)
+    first = [1, 0, 0]
+    assert found.raw.tolist() == [
+        [first, [0, 1, 0], [0, 0, 1]], [first, [2, 2, 0], [0, 1, 0]], [first, [2, 0, 0], [0, 1, 0]], raw[3].tolist(),
+    ]  # fmt: skip
+    assert found.score.tolist() == [[50, 1, 2], [50, 3, 4], [50, 6, 8], [9, 10, 11]]
+    assert found.margin.tolist() == [[60, 21, 22], [60, 23, 24], [60, 26, 28], [29, 30, 31]]
+    assert found.valid.tolist() == [[True, False, False]] * 3 + [[False] * 3]

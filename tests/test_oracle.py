@@ -7,10 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import toys
+from asking import class_goals, feasible_set
 
 import tdce
 from tdce.methods import driver
-from tdce.methods.driver import explain
+from tdce.methods.driver import Block, drive, explain
+from tdce.methods.protocol import Dialogue, Request
 from tdce.methods.question import Question
 from tdce.methods.registry import METHODS
 from tdce.models.adapters import adapt
@@ -55,6 +58,69 @@ def test_each_row_has_its_own_goal_and_nothing_is_no_trouble():
     assert oracle(np.full((3, 1), 3.0), goals).met.tolist() == [False, True, False]
     nothing = oracle(np.zeros((0, 2)), Goals.all(Class(1), 0))
     assert nothing.met.shape == (0,)
+
+
+@pytest.mark.parametrize(("n", "random", "budget", "queried"), [
+    (1, False, 6, 6), (1, False, 8, 8), (1, False, 9, 9), (1, False, None, 9),
+    (3, False, 12, 12), (3, False, 17, 17), (3, False, 21, 21), (3, False, None, 21),
+    (2, True, 33, 18), (2, True, None, 33),  # five draws; for each of them two options are reserved
+])  # fmt: skip
+def test_a_budget_is_reserved_for_what_is_returned_and_noted_where_it_was_too_small(n, random, budget, queried):
+    """Three rows, and a method that asks once about each answer, which the model refuses: 3 + 3 + 3 with one option."""
+    x = torch.tensor([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]])
+    task = toys.task(toys.encoder("ab"), toys.above(4), x)
+    task = replace(task, oracle=Oracle(task.oracle.model, budget))
+    method = toys.Jump((3, 2, 1) if random else (3, 2, 1)[:n], random)
+    found = explain(method.fit(task), feasible_set(task, x), class_goals(1, x), Question(n=n))
+    assert task.oracle.usage.rows == queried
+    assert found.raw[:, :, 0].tolist() == [[1, 2] if random else [3, 2, 1][:n]] * 3
+    said = [note.values for row in found.notes for notes in row for note in notes if note.key == "budget"]
+    assert said == ([{"rows": budget}] * 3 * n if task.oracle.exhausted else [])
+    assert task.oracle.exhausted == (budget not in (None, 9, 21))
+
+
+def test_final_answers_are_decided_whatever_else_is_asked_in_their_round():
+    x = torch.tensor([[0.0, 1.0], [9.0, 2.0]])
+    task, goals = toys.task(toys.encoder("ab"), toys.above(4), x), class_goals(1, x[:1])
+    blocks = [Block(feasible_set(task, each), goals) for each in x.split(1)]
+
+    def asking(each: torch.Tensor, last: bool) -> Dialogue[bool]:
+        reply = yield Request(each[None], torch.arange(1), last=last)
+        return bool(reply.met[0, 0])
+
+    searches = [asking(each, last) for each, last in zip(x.split(1), (False, True), strict=True)]
+    assert drive(searches, blocks, Oracle(task.oracle.model, budget=0)) == [False, True]
+
+
+def test_only_rows_of_which_nothing_may_change_are_infeasible():
+    """Numbers go from -16 to 16, and may not grow."""
+    x = torch.tensor([[-16.0, 1.0], [0.0, 1.0], [5.0, 1.0]])
+    task = toys.task(toys.encoder("ab"), toys.above(4), x)
+    feasible = FeasibleSet.of(task.encoder, task.encoder.decode(x), ["b"], ["a <= was(a)"])
+    found = explain(toys.Jump((5, -3)).fit(task), feasible, class_goals(1, x), Question(n=2))
+    assert found.status[:, 0].tolist() == ["infeasible", "best_effort", "already"]
+    assert found.raw.tolist() == x[:, None].repeat(1, 2, 1).tolist()
+    keys = [[note.key for note in notes] for notes in found.notes[:, 0]]
+    assert [[key for key in each if key.startswith("options_")] for each in keys] == [[], ["options_alike"], []]
+    assert keys[2] == []
+
+
+def test_each_row_of_a_block_has_its_own_goal_and_bounds():
+    """In whichever order a method asks about some of them; on the grid only, what is immutable is kept."""
+    x, at = torch.tensor([[0.0, 1.0], [8.0, 2.0], [9.0, 3.0]]), torch.tensor([0, 2, 1])
+    task, goals = toys.task(toys.encoder("ab"), toys.above(4), x), Goals.of([Class(1), Class(0), Class(0)])
+    found = explain(toys.Jump((3, 6, 5)).fit(task), feasible_set(task, x), goals, Question(n=3))
+    yes, no = "valid", "best_effort"
+    assert found.status.tolist() == [[no, yes, yes], [yes, no, no], [yes, no, no]]
+    feasible = FeasibleSet.of(task.encoder, task.encoder.decode(x), ["b"], ["a <= was(a)"])
+    for rows in (at, at[1:]):
+        proposed = torch.full((len(rows), 1, 2), 8.6)
+        kept, free = (Block(feasible, goals).snap(Request(proposed, rows, only)) for only in (False, True))
+        own = feasible.own[rows.numpy()]
+        assert (kept[:, 0, 1] == own[:, 1]).all()
+        assert (free[:, 0, 1] == own[:, 1]).all()
+        np.testing.assert_allclose(kept[:, 0, 0], np.minimum(own[:, 0], 8.6), atol=1e-5)
+        np.testing.assert_allclose(free[:, 0, 0], 8.6, atol=1e-5)
 
 
 @pytest.fixture(scope="module")

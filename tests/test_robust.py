@@ -5,11 +5,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import toys
 import user_models
+from asking import class_goals, feasible_set
 
 import tdce
+from tdce._core.progress import Progress
 from tdce._core.values import Floats
 from tdce.explainer.evaluation import UNSEEN_SEED
+from tdce.methods.question import Question
+from tdce.methods.robustness import explain_robustly
 from tdce.models.ensemble import Ensemble
 from tdce.models.goals import Class, Goals
 from tdce.models.outputs import Output
@@ -98,6 +103,33 @@ def test_where_no_answer_convinces_them_there_is_the_one_of_the_model_alone(expl
     assert answer.written.equals(usual.written)
     assert answer.counts() == usual.counts()
     assert answer.to_frame()["note"].str.contains("0 of 1 retrained models").all()
+
+
+@pytest.mark.parametrize(
+    ("found", "after", "accepting"),
+    [
+        ((10, 6), (10, 6), (1, 0)),  # the first option counts
+        ((6, 10), (5, 7), (0, 0)),
+        ((8, 9), (8, 9), (1, 1)),  # just as many as must accept it
+        ((3, 10), (5, 7), (0, 0)),  # which not even the model accepts
+    ],
+)
+def test_by_hand_answers_that_too_few_accept_are_those_of_the_model_alone(found, after, accepting):
+    """The model says yes from 4 on, the only one of its ensemble from 8 on."""
+    x, encoder = torch.tensor([[0.0, 1.0], [4.0, 1.0], [0.0, 2.0]]), toys.encoder("ab")
+    task, stricter = (toys.task(encoder, toys.above(limit), x) for limit in (4, 8))
+    ensemble, feasible = Ensemble((stricter.oracle.model,)), feasible_set(task, x)
+    answer = explain_robustly(
+        toys.Jump(found).fit(task), toys.Jump((5, 7)).fit(task), ensemble, feasible, class_goals(1, x), Question(n=2),
+        Progress("silent"),
+    )  # fmt: skip
+    assert answer.status.tolist() == [["valid"] * 2, ["already"] * 2, ["valid"] * 2]
+    assert answer.raw[:, :, 0].tolist() == [list(after), [4, 4], list(after)]
+    notes = [[note.values["count"] for notes in row for note in notes if note.key == "held"] for row in answer.notes]
+    assert notes == [list(accepting), [], list(accepting)]
+    assert answer.loss is not None
+    np.testing.assert_allclose(answer.loss[[0, 2], :, 0], [after] * 2, rtol=1e-4)  # each step to the right is worth 1
+    assert np.isnan(answer.loss[1]).all()
 
 
 def test_whom_the_model_accepts_already_is_left_alone(explainer):

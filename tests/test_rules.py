@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 
 import tdce
 from tdce import InputError
+from tdce._core.notes import Note
 from tdce.cli import app
+from tdce.methods import conflicts
 from tdce.methods.conflicts import HasAnswer, find_conflicts
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
@@ -273,6 +275,20 @@ def test_as_few_rules_as_leave_no_answer(blocking, rows):
         assert not found.together[0, i] or answered(one, found.together[0] & without)[0]
 
 
+@given(st.lists(st.lists(st.sets(st.integers(0, 3), min_size=1), min_size=1, max_size=3), min_size=2, max_size=6))
+def test_the_conflict_of_a_row_does_not_depend_on_other_rows(blocking):
+    each = [family(one, []) for one in blocking]
+
+    def answered(at: np.ndarray, kept: np.ndarray) -> np.ndarray:
+        return np.array([each[row](np.zeros(1), kept)[0] for row in at])
+
+    together = find_conflicts(answered, np.arange(len(each)), 4)
+    for row in range(len(each)):
+        alone = find_conflicts(answered, np.array([row]), 4)
+        assert (together.together[row] == alone.together[0]).all()
+        assert (together.single[row] == alone.single[0]).all()
+
+
 def test_rows_with_the_same_rules_left_are_asked_about_together():
     asked: list[int] = []
     each = [family([{0, 1}], asked), family([{2}], asked)]
@@ -293,6 +309,46 @@ def test_of_very_many_rules_none_is_named(explainer, people):
     assert note.str.contains(
         "the 13 rules conflict; which of them do is only worked out for up to 12", regex=False
     ).all()
+
+
+@pytest.mark.parametrize(("together", "single", "said"), [
+    (("a",), ("a",), [Note("rule_without", rules=("a",))]),
+    (("a",), (), [Note("rule_alone", rules=("a",))]),
+    (("a", "b"), (), [Note("rules_together", rules=("a", "b"))]),
+    (("a", "b"), ("b",), [Note("rules_together", rules=("a", "b")), Note("rules_without", rules=("b",))]),
+    (("a", "b"), ("a", "b"), [Note("rules_together", rules=("a", "b")), Note("rules_without_any")]),
+])  # fmt: skip
+def test_a_conflict_in_notes(together, single, said):
+    assert conflicts._row_notes(together, single) == said
+
+
+@pytest.fixture(scope="module")
+def nice(explainer) -> tdce.Explainer:
+    """The quickest method."""
+    nice = tdce.Explainer("nice", progress="silent")
+    nice.fitted_ = explainer.fitted_
+    return nice
+
+
+HARDLY = "income <= 930 or income == was(income)"
+TOO_LITTLE = {"rules": ["debt >= 0", HARDLY], "immutable": ["debt", "housing", "age"]}
+
+
+@pytest.mark.parametrize(("most", "words"), [(2, f"without the rule '{HARDLY}'"), (1, "the 2 rules conflict")])
+def test_of_just_as_many_rules_as_are_told_apart_one_is_named(nice, people, monkeypatch, most, words):
+    monkeypatch.setattr(conflicts, "MOST_RULES", most)
+    (note,) = nice.explain(people.iloc[[5]], **TOO_LITTLE).to_frame()["note"]
+    assert note.startswith(words)
+
+
+def test_a_row_that_its_rules_leave_something_to_change_is_not_infeasible(nice, people):
+    answer = nice.explain(people.iloc[[5, 0]], **TOO_LITTLE)
+    (changed,), (stuck,) = answer.lines
+    assert (changed.status, stuck.status) == ("best_effort", "infeasible")
+    assert ([name for name, *_ in changed.changes], stuck.changes) == (["income"], [])
+    assert all(line.note.startswith(f"without the rule '{HARDLY}' there is an answer") for line in (changed, stuck))
+    (line,) = nice.explain(people.iloc[[1]], **TOO_LITTLE).lines[0]  # without the rule there is none either
+    assert (line.status, "rule" in line.note) == ("best_effort", False)
 
 
 @pytest.mark.parametrize(("rules", "words"), [
