@@ -28,7 +28,7 @@ import torch
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
 
 import tdce
 from tdce._core import TrainingPlan, same
@@ -128,10 +128,14 @@ class Case:
         return {}
 
 
+def as_floats(numbers: pd.DataFrame) -> pd.DataFrame:
+    return numbers.astype(float)
+
+
 def boosted(data: tdce.data.Dataset, table: pd.DataFrame, seed: int) -> Any:
     words = [f.name for f in data.schema if isinstance(f, Categorical)]
     codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
-    encode = make_column_transformer((codes, words), remainder="passthrough")
+    encode = make_column_transformer((codes, words), remainder=FunctionTransformer(as_floats))
     model = HistGradientBoostingClassifier(categorical_features=range(len(words)), random_state=seed)
     return make_pipeline(encode, model).fit(table[list(data.schema.names)], table[data.label])
 

@@ -321,7 +321,7 @@ class Listed:
     def energy(self, x: Tensor, at: Tensor) -> Tensor:
         return x[:, 0]
 
-    def total(self, cost: Tensor, energy: Tensor) -> Tensor:
+    def total(self, cost: Tensor, energy: Tensor, shortfall: Tensor) -> Tensor:
         return energy
 
 
@@ -330,12 +330,12 @@ def listed(scene, *rows: tuple[int, float, float, int]) -> Candidates:
     task, _, _ = scene
     own = torch.zeros(2, task.space.width)
     own[:, :2], own[:, 3] = 9.0, 1.0
-    made = Candidates(SimpleNamespace(x=own), Listed(task))
+    made = Candidates(task, SimpleNamespace(x=own, safety=0.0), Listed(task))
     x = own[torch.tensor([row[0] for row in rows])].clone()
     for i, (_, total, cost, category) in enumerate(rows):
         x[i, 0], x[i, 1] = total, cost
         x[i, 3:6] = torch.eye(3)[category]
-    made.add(x, torch.tensor([row[0] for row in rows]))
+    made.add(x, torch.tensor([row[0] for row in rows]), torch.ones(len(rows)))
     return made
 
 
@@ -353,7 +353,7 @@ def test_the_best_and_the_cheapest_of_each_row_each_once(scene):
 
 def test_a_row_without_a_candidate_gets_the_nearest_miss(scene):
     task, x, goals = scene
-    made = Candidates(make_query(task, x, goals), objective_of(scene))
+    made = Candidates(task, make_query(task, x, goals), objective_of(scene))
     margin = torch.tensor([[-3.0], [-1.0], [-2.0], [MIN_MARGIN / 2]], dtype=torch.double)
     reply = SimpleNamespace(x=x[:4, None] + 1, margin=margin, met=margin >= 0)
     good = made.screen(reply, torch.tensor([0, 0, 0, 1]))
@@ -375,9 +375,9 @@ def test_of_two_searches_joined_the_nearer_miss_is_kept(scene):
 def test_nothing_is_asked_about_candidates_that_are_settled(scene):
     task, x, goals = scene
     query = make_query(task, x, goals)
-    near = Candidates(query, objective_of(scene))
+    near = Candidates(task, query, objective_of(scene))
     people = ExemplarPool.of(task, goals.kinds[0]).x
-    near.add(torch.cat([people[:2], people[:2]]), torch.tensor([0, 1, 2, 3]))
+    near.add(torch.cat([people[:2], people[:2]]), torch.tensor([0, 1, 2, 3]), torch.ones(4))
     near.settled[:2] = True
     ask = next(DiffusionSearch().fit(task).revert(query, near))
     assert set(ask.at.tolist()) == {2, 3}
@@ -445,7 +445,7 @@ def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_t
     task, x, goals = five(), torch.tensor([ROW] * 3), Goals.of([Class(2), Class(1), Class(1)])
     query = make_query(task, x, goals)
     ask = next(
-        DiffusionSearch().fit(task).parts(query, Candidates(query, None), torch.tensor([-9.0, -5.0, -9.0]), slice(8))
+        DiffusionSearch().fit(task).parts(query, Candidates(task, query, None), torch.tensor([-9.0, -5.0, -9.0]), slice(8))
     )
     a, ab, abc = [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]
     assert ask.at.tolist() == [1] * 8 + [2] * 8
@@ -459,7 +459,7 @@ def test_parts_are_the_same_however_many_rows_are_compared_at_a_time(scene, monk
 
     def asked() -> Tensor:
         ask = next(
-            DiffusionSearch().fit(task).parts(query, Candidates(query, None), query.decision.margin.float(), slice(8))
+            DiffusionSearch().fit(task).parts(query, Candidates(task, query, None), query.decision.margin.float(), slice(8))
         )
         return torch.cat([ask.x[:, 0], ask.at[:, None]], dim=1)
 
@@ -476,7 +476,7 @@ def test_the_person_is_chosen_of_whom_the_least_should_be_enough():
     x = torch.tensor([ROW])
     query = make_query(task, x, class_goals(1, x))
     ask = next(
-        DiffusionSearch(exemplars=1).fit(task).parts(query, Candidates(query, None), torch.tensor([-5.0]), slice(1))
+        DiffusionSearch(exemplars=1).fit(task).parts(query, Candidates(task, query, None), torch.tensor([-5.0]), slice(1))
     )
     assert ask.x[:, 0].tolist() == [[2, 0, 0, 0, 0]] * 3  # enough, one more, the first alone
 
@@ -488,8 +488,8 @@ def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
     task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.0), x[:, 0]], dim=1), torch.zeros(1, 4))
     x = torch.tensor([[1.0, 0.3, 1.0, 0.0]])
     query = make_query(task, x, class_goals(1, x))
-    near = Candidates(query, None)
-    near.add(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]))
+    near = Candidates(task, query, None)
+    near.add(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]), torch.ones(2))
     run_dialogue(DiffusionSearch().fit(task).bisect(query, near), task, x, class_goals(1, x))
     assert torch.equal(near.x[2:], torch.tensor([[3.125, 0.3, 0.0, 1.0]]))  # b to the last bit
 
@@ -503,8 +503,8 @@ def test_a_candidate_steps_off_the_boundary_only_if_it_is_on_it_and_if_that_cost
     task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.125), x[:, 0]], dim=1), torch.zeros(1, 1))
     x = torch.zeros(1, 1)
     query = make_query(task, x, class_goals(1, x))
-    near = Candidates(query, SimpleNamespace(cost=lambda x_cf, at: price * x_cf[:, 0]))
-    near.add(torch.tensor([[3.25], [5.0]]), torch.tensor([0, 0]))
+    near = Candidates(task, query, SimpleNamespace(cost=lambda x_cf, at: price * x_cf[:, 0]))
+    near.add(torch.tensor([[3.25], [5.0]]), torch.tensor([0, 0]), torch.ones(2))
     near = run_dialogue(DiffusionSearch().fit(task).step_off_boundary(query, near), task, x, class_goals(1, x))
     assert sorted(near.x[:, 0].tolist()) == [end, 5.0]
 
@@ -514,8 +514,8 @@ def test_what_is_better_with_a_change_less_takes_its_place_and_what_is_not_is_se
     task = toys.task(toys.encoder("ab"), lambda x: torch.stack([x[:, 1] * 0 + 3, x[:, 1]], dim=1), torch.zeros(1, 2))
     x = torch.tensor([[1.0, 0.0]])
     query = make_query(task, x, class_goals(1, x))
-    near = Candidates(query, Listed(task))
-    near.add(torch.tensor([[4.0, 5.0]]), torch.tensor([0]))
+    near = Candidates(task, query, Listed(task))
+    near.add(torch.tensor([[4.0, 5.0]]), torch.tensor([0]), torch.ones(1))
     for settled in (False, True):
         near = run_dialogue(DiffusionSearch().fit(task).revert(query, near), task, x, class_goals(1, x))
         assert near.x.tolist() == [[1, 5]]
@@ -586,7 +586,7 @@ def test_where_no_person_will_do_people_are_drawn_with_what_cannot_change(scene)
 def test_where_nobody_nearer_will_do_people_further_away_are_asked_about(scene):
     task, x, goals = scene[0], scene[1][:4], scene[2].take(torch.arange(4))
     query = make_query(task, x, goals)
-    asked = Candidates(query, Objective(task, query, Noise(x, 0), 0.8, torch.ones(4, dtype=torch.long)))
+    asked = Candidates(task, query, Objective(task, query, Noise(x, 0), 0.8, torch.ones(4, dtype=torch.long)))
     run_dialogue(DiffusionSearch().fit(task).last_resort(query, asked.unsolved(), asked, None), task, x, goals)
     assert not asked.unsolved().any()
 
@@ -597,7 +597,7 @@ def test_people_who_are_drawn_are_of_the_class_that_is_wanted(scene, monkeypatch
     task, x, goals = scene
     lone = replace(task, synthetic=task.synthetic[:0], memo={})
     query = make_query(lone, x, goals)
-    asked = Candidates(query, objective_of(scene))
+    asked = Candidates(task, query, objective_of(scene))
     run_dialogue(DiffusionSearch().fit(lone).last_resort(query, asked.unsolved(), asked, Noise(x, 0)), lone, x, goals)
     assert asked.unsolved().float().mean() < 0.2
 

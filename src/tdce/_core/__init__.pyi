@@ -18,6 +18,7 @@ from tdce._core.arguments import is_integer as is_integer
 from tdce._core.arguments import is_name as is_name
 from tdce._core.deterministic import find_nearest as find_nearest
 from tdce._core.deterministic import pad_rows as pad_rows
+from tdce._core.deterministic import product as product
 from tdce._core.errors import InputError as InputError
 from tdce._core.errors import NotFittedError as NotFittedError
 from tdce._core.errors import closest as closest

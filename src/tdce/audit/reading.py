@@ -83,6 +83,7 @@ QUESTION = {
     "seed": json_integer(0, LAST_SEED),
     "closeness": SHARE,
     "threshold": SHARE,
+    "safety": SHARE,
     "max_model_rows": json_or_null(BUDGET),
     "robust": json_or_null(JSON_OBJECT),
 }
@@ -104,6 +105,7 @@ RECORD_FIELDS: dict[str, dict[str, Any]] = {
     "answer": {
         "number": COUNT, "row": VALUE, "asked": HASH, "option": json_integer(0, MOST_OPTIONS - 1), "target": TARGET,
         "wanted": VALUE, "status": STATUS, "score_before": SCORE, "score_after": SCORE, "plausibility": SHARE,
+        "safety": SHARE,
         "values": CELLS, "changes": CHANGES, "reasons": REASONS, "note": JSON_TEXT,
     },
     "end": {"number": COUNT, "lines": COUNT, "signature": json_or_null(JSON_OBJECT)},

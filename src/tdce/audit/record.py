@@ -15,7 +15,7 @@ from tdce.explainer import Cell, Provenance, canonical, digest, json_cells, json
 from tdce.methods import MOST_REASONS, Explanation, Line, Question
 from tdce.schema import Schema
 
-EVIDENCE_FORMAT = 2
+EVIDENCE_FORMAT = 3
 BLOCK_PREFIX = '{"about":'  # how the head line of a block begins
 AFTER_LABEL = ',"asked":'  # what follows the label in the line of an answer
 
@@ -113,6 +113,7 @@ def answer_records(answer: AnswerLike, secret: bytes | None = None) -> Iterator[
                 "score_before": line.before,
                 "score_after": line.after,
                 "plausibility": _number(line.plausibility),
+                "safety": _number(line.safety),
                 "values": digest("values", values, secret) if private else values,
                 "changes": [name for name, *_ in changes] if private else changes,
                 "reasons": [[name, _number(loss)] for name, loss in line.reasons[:MOST_REASONS]],

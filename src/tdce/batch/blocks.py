@@ -37,7 +37,7 @@ def answer_to_arrow(answer: Answer, rows: pa.Schema) -> pa.Table:
 
 def answer_schema(rows: pa.Schema) -> pa.Schema:
     """The Arrow schema of what `answer_to_arrow` returns."""
-    types = (pa.int64(), pa.string(), pa.float64(), pa.float64(), pa.float64(), pa.string())
+    types = (pa.int64(), pa.string(), *(pa.float64(),) * 4, pa.string())
     columns = zip(ANSWER_COLUMNS[1:], types, strict=True)
     added = [pa.field(unused_name(name, rows.names), kind) for name, kind in columns]
     return pa.schema([*(pa.field(each.name, each.type) for each in rows), *added])

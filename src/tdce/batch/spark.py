@@ -52,7 +52,7 @@ def explain(
                 yield from explain_arrow(explainer, rows, whole_question, robust).to_batches()
 
     double = DoubleType()
-    kinds = (LongType(), StringType(), double, double, double, StringType())
+    kinds = (LongType(), StringType(), double, double, double, double, StringType())
     added = [
         StructField(unused_name(name, df.columns), kind) for name, kind in zip(ANSWER_COLUMNS[1:], kinds, strict=True)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 from tdce.cli.shared import print_table
@@ -16,13 +17,13 @@ STYLES = {"valid": "green", "best_effort": "yellow", "already": "dim", "infeasib
 
 
 def print_lines(answer: Answer) -> None:
-    """Print one line per row and option: status, score, plausibility, and each change on a line of its own."""
+    """Print one line per row and option: status, score, plausibility, safety, and each change on a line of its own."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     numbers = any(line.number for options in answer.lines for line in options)
-    titles = ["row", "option", "status", "prediction" if numbers else "score", "plausibility", "changes"]
+    titles = ["row", "option", "status", "prediction" if numbers else "score", "plausibility", "safety", "changes"]
     for title in titles:
         if title != "option" or answer.options > 1:
             table.add_column(title, no_wrap=title != "changes")
@@ -32,7 +33,7 @@ def print_lines(answer: Answer) -> None:
             cells += [
                 Text(line.status, STYLES[line.status]),
                 Text(f"{_score(line.before, line)} -> {_score(line.after, line)}"),
-                Text("" if line.plausibility != line.plausibility else f"{line.plausibility:.2f}"),
+                *(Text("" if isnan(each) else f"{each:.2f}") for each in (line.plausibility, line.safety)),
                 _changes(line),
             ]
             table.add_row(*cells)

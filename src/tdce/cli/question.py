@@ -44,6 +44,12 @@ class QuestionFlags:
     threshold: Annotated[float | None, typer.Option(metavar="P", help="Minimum probability to count as the target")] = (
         None
     )
+    safety: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S", help="How likely a model trained again should accept an answer (default: 0.9; 0: any)"
+        ),
+    ] = None
     max_model_rows: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Query budget: maximum number of rows the model is queried for"),
@@ -57,7 +63,8 @@ class QuestionFlags:
         names = explainer.schema.names
         question = Question(
             self.target, self.n, tuple(names_of(self.immutable, names)), tuple(self.rule or ()),
-            costs_of(self.costs, names), self.seed, self.closeness, self.threshold, self.max_model_rows,
+            costs_of(self.costs, names), self.seed, self.closeness, self.threshold, self.safety,
+            self.max_model_rows,
             Retraining(robust) if robust else None,
         )  # fmt: skip
         explainer.check(question)

@@ -138,8 +138,8 @@ class Answer:
         Returns
         -------
         pandas.DataFrame
-            Added at the end: row, option, status, score_before, score_after, plausibility, note (with `tdce_` before a
-            name that the table already uses).
+            Added at the end: row, option, status, score_before, score_after, plausibility, safety, note (with `tdce_`
+            before a name that the table already uses).
         """
         explanation, n = self.explanation, self.options
         return add_columns(self.written, {
@@ -149,6 +149,7 @@ class Answer:
             "score_before": np.repeat(explanation.score_before, n),
             "score_after": explanation.score_after.reshape(-1),
             "plausibility": explanation.plausibility.reshape(-1),
+            "safety": explanation.safety.reshape(-1),
             "note": self._notes.reshape(-1),
         })  # fmt: skip
 
@@ -189,7 +190,7 @@ class Answer:
                      float(explanation.score_after[r, o]), float(explanation.plausibility[r, o]),
                      changed.get((r, o), []),
                      notes[r, o], score_kind(self.goals.goal(r)) == "prediction", reasons.get((r, o), []),
-                     explanation.notes[r, o], self.wanted[r])
+                     explanation.notes[r, o], self.wanted[r], float(explanation.safety[r, o]))
                 for o in range(n)
             ]
             for r in range(len(self.rows))
@@ -392,7 +393,7 @@ class Answer:
         return np.nonzero(~same(self.explanation.raw, self.explanation.own[:, None]))
 
 
-ANSWER_COLUMNS = ("row", "option", "status", "score_before", "score_after", "plausibility", "note")
+ANSWER_COLUMNS = ("row", "option", "status", "score_before", "score_after", "plausibility", "safety", "note")
 """The columns that an answer has after those of the table."""
 
 
@@ -400,7 +401,7 @@ def empty_frame(encoder: Encoder, rows: pd.DataFrame) -> pd.DataFrame:
     """What `Answer.to_frame` returns for no rows of this table: its columns and their dtypes."""
     none = rows.head(0)
     numbers, texts = np.zeros(0), np.zeros(0, dtype=object)
-    values = _labels(none.index), np.zeros(0, dtype=np.int64), texts, numbers, numbers, numbers, texts
+    values = _labels(none.index), np.zeros(0, dtype=np.int64), texts, numbers, numbers, numbers, numbers, texts
     raw = encoder.read(none)
     return add_columns(encoder.write(raw, none, raw), dict(zip(ANSWER_COLUMNS, values, strict=True)))
 

@@ -52,7 +52,9 @@ from tdce.models import (
     Model,
     NetworkModel,
     Output,
+    SecondOpinion,
     check_favourable,
+    count_terms,
     favourable_from_json,
     favourable_to_json,
     missing_model_from_json,
@@ -201,6 +203,9 @@ def _read(whole: bytes) -> Saved:
 
     tau = tuple(content["diffusion"]["tau"])
     proposer = _proposer(content, encoder.space, tensors) if fast else None
+    second_opinion = SecondOpinion(
+        encoder.space.num, *(tensors[f"second_opinion.{name}"] for name in ("weights", "units"))
+    )
     decides: Model
     if content["model"] is None:
         classifier = _filled("classifier", Classifier(**content["classifier"]), tensors)
@@ -210,8 +215,8 @@ def _read(whole: bytes) -> Saved:
     fitted = Fitted(
         encoder, content["label"], favourable_from_json(content["favourable"]), classifier,
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
-        raw, y, synthetic, quantiles, decides, content["report"], synthetic_scores=tensors.get("synthetic.score"),
-        proposer=proposer, exact=content["settings"]["exact"],
+        raw, y, synthetic, quantiles, decides, second_opinion, content["report"],
+        synthetic_scores=tensors.get("synthetic.score"), proposer=proposer, exact=content["settings"]["exact"],
     )  # fmt: skip
     settings = {name: content["settings"][name] for name in SETTINGS} | {"tau": tuple(content["settings"]["tau"])}
     return Saved(fitted, method, **settings, fast=fast)
@@ -241,6 +246,8 @@ def _tensors(saved: Saved) -> Tensors:
     kept = len(fitted.raw) if saved.keep_rows else 0
     tensors = {"rows.raw": torch.from_numpy(fitted.raw[:kept]), "rows.y": fitted.y[:kept]}
     tensors |= {"synthetic.raw": torch.from_numpy(fitted.synthetic), "energy_quantiles": fitted.energy_quantiles}
+    opinion = fitted.second_opinion
+    tensors |= {"second_opinion.weights": opinion.weights, "second_opinion.units": opinion.units}
     for i, learned in enumerate(fitted.encoder.columns):
         tensors |= {name.format(i): torch.from_numpy(array) for name, array in learned.arrays().items()}
     proposer = fitted.proposer if saved.fast else None
@@ -259,6 +266,9 @@ def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast:
         "synthetic.raw": ("F64", ("synthetic", len(schema))),
         "energy_quantiles": ("F64", (outputs[0].groups, ENERGY_QUANTILES)),
     }
+    scores = sum(max(1, len(output.classes)) for output in outputs)
+    layout["second_opinion.weights"] = "F64", (count_terms(space.num, space.cat), scores)
+    layout["second_opinion.units"] = "F64", (len(outputs),)
     for i, column in enumerate(schema):
         layout |= {name.format(i): shape for name, shape in column.layout().items()}
     weights: dict[str, Sizes] = {"diffusion.low": (space.num,), "diffusion.high": (space.num,)}
@@ -346,6 +356,12 @@ def _check_weights(tensors: Tensors) -> None:
         largest = LARGEST_SCORE if name in ("diffusion.low", "diffusion.high") else LARGEST_WEIGHT
         if tensor.dtype is torch.float32 and not (tensor.abs() <= largest).all():  # nor is NaN
             raise InputError(f"its tensor {name!r} has a value that is not a number, or is too large")
+    units = tensors["second_opinion.units"]
+    if (
+        not (tensors["second_opinion.weights"].abs() <= LARGEST_VALUE).all()
+        or not ((units > 0) & (units < LARGEST_WEIGHT)).all()
+    ):
+        raise InputError("its second opinion has a value that is not a number, or is too large")
     if not (low <= high).all():
         raise InputError("its diffusion model has a range whose low end is above its high end")
     temperature = tensors["classifier.temperature"].item() if "classifier.temperature" in tensors else 1.0

@@ -237,6 +237,7 @@ class Explainer:
         seed: int = 0,
         closeness: float | None = None,
         threshold: float | None = None,
+        safety: float | None = None,
         max_model_rows: int | None = None,
         robust: Ensemble | Sequence[Any] | None = None,
     ) -> Answer:
@@ -265,6 +266,9 @@ class Explainer:
             The trade-off, from 0 (most plausible) to 1 (as close as possible). Default: the method's own.
         threshold : float, optional
             Minimum probability to count as the target. Default: the target must be the most probable class.
+        safety : float, optional
+            How likely a model trained again should accept an answer, from 0 (any answer will do) to 0.99; default 0.9.
+            It is a forecast, and a wish: where it would cost too much, the column `safety` says what was reached.
         max_model_rows : int, optional
             Query budget: the maximum number of rows the model is queried for. Then the best so far is returned.
         robust : Ensemble or list of models, optional
@@ -296,7 +300,7 @@ class Explainer:
         ensemble = self._ensemble(robust)
         question = Question(
             target, n, check_names("immutable", immutable), check_texts("rules", rules), {} if costs is None else costs,
-            seed, closeness, threshold, max_model_rows, None if ensemble is None else ensemble.retraining,
+            seed, closeness, threshold, safety, max_model_rows, None if ensemble is None else ensemble.retraining,
         )  # fmt: skip
         self.check(question)
         return self.ask(rows, question, ensemble)

@@ -36,6 +36,7 @@ from tdce.models import (
     ModelAdapter,
     Oracle,
     Output,
+    SecondOpinion,
     class_number,
     reattach,
     resolve_goal,
@@ -65,6 +66,7 @@ class Fitted:
     synthetic: Floats  # (synthetic rows, features)
     energy_quantiles: Tensor  # (classes, knots) see `measure_energy_quantiles`
     decides: Model  # what is explained
+    second_opinion: SecondOpinion  # for forecasts whether a model trained again would accept an answer
     report: dict[str, Any]  # rows, accuracy, losses, versions; seconds and date too unless it was loaded
     hints: tuple[str, ...] = ()  # what is worth knowing about the columns; none if it was loaded
     synthetic_scores: Tensor | None = None  # (synthetic rows, columns) of a model that the user brought
@@ -170,5 +172,5 @@ class Fitted:
         return Task(
             self.encoder, oracle, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
             self.x_synthetic, self.energy_quantiles, self.memo, self.synthetic_scores,
-            self.proposals if fast else None, amortised_pass if fast else None,
+            self.proposals if fast else None, amortised_pass if fast else None, self.second_opinion,
         )  # fmt: skip

@@ -43,6 +43,7 @@ from tdce.models import (
     ModelAdapter,
     NetworkModel,
     Output,
+    SecondOpinion,
     check_favourable,
     class_number,
     probe,
@@ -59,7 +60,7 @@ from tdce.schema import (
     propose_role,
 )
 
-EDITION = 4  # raised when the same table and settings are learned differently
+EDITION = 5  # raised when the same table and settings are learned differently
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
 
@@ -173,10 +174,28 @@ def fit(
     if isinstance(decides, AdaptedModel):
         scored = torch.from_numpy(decides.score(synthetic))
         decides = decides.with_reference(synthetic, scored.numpy())
+    second_opinion = _second_opinion(x[train], encoder.space.num, labels, classes, score, train, decides.outputs)
     return Fitted(
         encoder, label, favourable, classifier, diffusion, raw[train.numpy()], y[train], synthetic, typical, decides,
-        report, noticed, scored, exact=exact,
+        second_opinion, report, noticed, scored, exact=exact,
     )  # fmt: skip
+
+
+def _second_opinion(
+    x: Tensor,  # (m, width) training rows
+    num: int,
+    labels: Tensor | None,  # (n,) of all rows
+    classes: tuple[Value, ...],
+    score: Tensor | None,  # (n, columns) what a model of the user's says of all rows
+    train: Tensor,  # (m,)
+    outputs: tuple[Output, ...],
+) -> SecondOpinion:
+    """Of what really happened, where the table tells; else of what the model says."""
+    columns = sum(output.columns for output in outputs)
+    targets = torch.zeros(len(train), columns, dtype=torch.double) if score is None else score[train].double()
+    if labels is not None and outputs[0].classes == classes:
+        targets[:, : len(classes)] = torch.nn.functional.one_hot(labels[train], len(classes)).double()
+    return SecondOpinion.fit(x, num, targets.numpy(), outputs)
 
 
 def _schema(

@@ -15,6 +15,7 @@ from tdce.methods.baselines.nice import NICE as NICE
 from tdce.methods.baselines.wachter import Wachter as Wachter
 from tdce.methods.conflicts import explain_conflicts as explain_conflicts
 from tdce.methods.driver import explain as explain
+from tdce.methods.explanation import LOW_SAFETY as LOW_SAFETY
 from tdce.methods.explanation import Explanation as Explanation
 from tdce.methods.explanation import Line as Line
 from tdce.methods.explanation import Status as Status

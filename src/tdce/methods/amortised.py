@@ -10,8 +10,9 @@ from torch import Tensor
 
 from tdce._core import Noise
 from tdce.methods.candidates import MIN_MARGIN, round_numbers
+from tdce.methods.objective import safety_shortfall
 from tdce.methods.protocol import Dialogue, Method, Query, Search, Task, task_of
-from tdce.methods.question import Question
+from tdce.methods.question import DEFAULT_SAFETY, Question
 from tdce.methods.search import DiffusionSearch
 from tdce.models import Goals
 
@@ -30,7 +31,7 @@ class Amortised:
     """The sets of features that the network ranks first, changed to the values that it proposes. A row for which the
     model accepts none comes back as it is, and is left to the search."""
 
-    edition: ClassVar[int] = 1  # raised when its answers change
+    edition: ClassVar[int] = 2  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = False
     task_: Task | None = field(default=None, repr=False)
@@ -52,7 +53,9 @@ class Amortised:
                 continue
             x_cf = torch.stack([proposals.propose(x[at], sets[at, k], scale) for k, scale in some], dim=1)
             reply = yield query.ask(round_numbers(task.space, x[at, None], x_cf), at)
-            accepted = reply.met & (reply.margin >= MIN_MARGIN)
+            each = at.repeat_interleave(len(some))
+            lacking = safety_shortfall(task, query, reply.x.flatten(0, 1), reply.margin.flatten(), each)
+            accepted = reply.met & (reply.margin >= MIN_MARGIN) & (lacking == 0).view_as(reply.met)
             first, any_accepted = accepted.int().argmax(dim=1), accepted.any(dim=1)
             margin = reply.margin.gather(1, first[:, None])[:, 0].float()
             answer = answer.index_copy(0, at[any_accepted], reply.row(first)[any_accepted])
@@ -82,7 +85,8 @@ def interpolate(
         share = (low - (high - low) * under / (over - under).clamp_min(1e-6)).clamp(0.0, 1.0)
         share = torch.minimum(torch.maximum(share, low), high)[:, None]
         reply = yield query.ask(round_numbers(space, own, torch.where(number, own + share * (end - own), end)), at)
-        accepted = reply.met[:, 0] & (reply.margin[:, 0] >= MIN_MARGIN)
+        lacking = safety_shortfall(task, query, reply.x[:, 0], reply.margin[:, 0], at)
+        accepted = reply.met[:, 0] & (reply.margin[:, 0] >= MIN_MARGIN) & (lacking == 0)
         margin = reply.margin[:, 0].float() - AIMED_MARGIN
         answer = answer.index_copy(0, at[accepted], reply.x[accepted, 0])
         low, high = torch.where(accepted, low, share[:, 0]), torch.where(accepted, share[:, 0], high)
@@ -97,7 +101,7 @@ def amortised_pass(method: Method, question: Question, goals: Goals) -> Amortise
     learned = task.proposals
     if learned is None or not isinstance(method, DiffusionSearch):
         return None
-    if question.max_model_rows is not None:
+    if question.max_model_rows is not None or question.safety not in (None, DEFAULT_SAFETY):
         return None
     closeness = method.closeness if question.closeness is None else question.closeness
     asked = closeness, goals.kinds, dict(question.costs)

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tdce._core import rank_within
-from tdce.methods.objective import Objective
-from tdce.methods.protocol import Query, Reply
+from tdce.methods.objective import SAFETY_WEIGHT, Objective, safety_shortfall
+from tdce.methods.protocol import Query, Reply, Task
 from tdce.schema import Space
 
 MIN_MARGIN = 0.02  # in log odds: an answer is not on the very boundary of a decision
@@ -23,11 +23,12 @@ NUMBER_STEP = 2.0**-8  # of a standard deviation
 class Candidates:
     """Accepted candidates of all rows of a query, as flat tensors; the objective is computed on demand, once."""
 
-    def __init__(self, query: Query, objective: Objective) -> None:
-        self.query, self.objective = query, objective
+    def __init__(self, task: Task, query: Query, objective: Objective) -> None:
+        self.task, self.query, self.objective = task, query, objective
         self.x, self.at = query.x[:0], torch.arange(0)  # (m, width), and (m,) the row of each
         self.settled = torch.zeros(0, dtype=torch.bool)  # (m,) no change can be reverted to its advantage
         self.minimal = torch.zeros(0, dtype=torch.bool)  # (m,) no several changes either
+        self.shortfall = torch.zeros(0)  # (m,) by how much each is less safe than is wanted
         self._total = torch.zeros(0)  # (up to m,)
         self.nearest_miss = query.x  # (n, width) the refused candidate of each row with the largest margin
         self.miss_margin = torch.full((len(query.x),), -torch.inf, dtype=torch.double)
@@ -43,33 +44,40 @@ class Candidates:
         done = len(self._total)
         if done < len(self.at):
             x, at = self.x[done:], self.at[done:]
-            total = self.objective.total(self.objective.cost(x, at), self.objective.energy(x, at))
+            total = self.objective.total(
+                self.objective.cost(x, at), self.objective.energy(x, at), self.shortfall[done:]
+            )
             self._total = torch.cat([self._total, total])
         return self._total
 
-    def add(self, x: Tensor, at: Tensor) -> None:
-        """Add accepted candidates (m, width) of the rows at `at`."""
+    def add(self, x: Tensor, at: Tensor, margin: Tensor) -> None:
+        """Add candidates (m, width) of the rows at `at` that the model accepts by this margin (m,)."""
         self.x, self.at = torch.cat([self.x, x]), torch.cat([self.at, at])
+        self.shortfall = torch.cat([self.shortfall, safety_shortfall(self.task, self.query, x, margin, at)])
         fresh = torch.zeros(len(at), dtype=torch.bool)
         self.settled, self.minimal = torch.cat([self.settled, fresh]), torch.cat([self.minimal, fresh])
 
-    def screen(self, reply: Reply, at: Tensor) -> Tensor:
-        """(m,) which candidates of a reply the model accepts by the minimum margin; keeps each row's nearest miss."""
+    def screen(self, reply: Reply, at: Tensor, lacking: Tensor | None = None) -> Tensor:
+        """(m,) which candidates of a reply the model accepts by the minimum margin and, if `lacking` (m,) is given,
+        without lacking more safety than that; keeps each row's nearest miss."""
         x, margin = reply.x[:, 0], reply.margin[:, 0]
         first = _order_by_row(-margin, at)
         first = first[rank_within(at[first]) == 0]
         first = first[margin[first] > self.miss_margin[at[first]]]
         self.nearest_miss = self.nearest_miss.index_copy(0, at[first], x[first])
         self.miss_margin = self.miss_margin.index_copy(0, at[first], margin[first])
-        return reply.met[:, 0] & (margin >= self.min_margin[at])
+        accepted = reply.met[:, 0] & (margin >= self.min_margin[at])
+        if lacking is None or self.query.safety == 0:
+            return accepted
+        return accepted & (safety_shortfall(self.task, self.query, x, margin, at) <= lacking)
 
     def unsolved(self) -> Tensor:
         """(n,) which rows have no candidate."""
         return torch.ones(len(self.query.x), dtype=torch.bool).index_fill(0, self.at, False)
 
     def cheapest(self, count: int) -> Candidates:
-        """The distinct candidates of each row with the lowest cost, up to `count`."""
-        return self._top(self.objective.cost(self.x, self.at), count)
+        """The distinct candidates of each row with the lowest cost and enough safety, up to `count`."""
+        return self._top(self.objective.cost(self.x, self.at) + SAFETY_WEIGHT * self.shortfall, count)
 
     def best(self, count: int) -> Candidates:
         """The distinct candidates of each row with the lowest objective, up to `count`."""
@@ -95,6 +103,7 @@ class Candidates:
         both.x, both.at = torch.cat([self.x, others.x]), torch.cat([self.at, others.at])
         both.settled = torch.cat([self.settled, others.settled])
         both.minimal = torch.cat([self.minimal, others.minimal])
+        both.shortfall = torch.cat([self.shortfall, others.shortfall])
         nearer = others.miss_margin > self.miss_margin
         both.nearest_miss = torch.where(nearer[:, None], others.nearest_miss, self.nearest_miss)
         both.miss_margin = torch.maximum(self.miss_margin, others.miss_margin)
@@ -123,9 +132,10 @@ class Candidates:
         return self._subset(order[rank_within(self.at[order]) < count])
 
     def _subset(self, which: Tensor) -> Candidates:
-        subset = Candidates(self.query, self.objective)
+        subset = Candidates(self.task, self.query, self.objective)
         subset.x, subset.at, subset._total = self.x[which], self.at[which], self._total[which[which < len(self._total)]]
         subset.settled, subset.minimal = self.settled[which], self.minimal[which]
+        subset.shortfall = self.shortfall[which]
         subset.nearest_miss, subset.miss_margin = self.nearest_miss, self.miss_margin
         return subset
 

@@ -38,24 +38,30 @@ def try_ends(task: Task, query: Query, candidates: Candidates, columns: Tensor) 
         x_cf = query.x[at].scatter(1, column[:, None], ends[:, None])
         reply = yield query.ask(round_numbers(task.space, query.x[at], x_cf), at)
         accepted = candidates.screen(reply, at)
-        yield from bisect_numbers(task, query, candidates, reply.x[accepted, 0], at[accepted], column[accepted])
+        x_cf, at, column, margin = reply.x[accepted, 0], at[accepted], column[accepted], reply.margin[accepted, 0]
+        before = len(candidates.at)
+        candidates.add(x_cf, at, margin)
+        yield from bisect_numbers(task, query, candidates, x_cf, at, column, candidates.shortfall[before:])
 
 
 def bisect_numbers(
-    task: Task, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor, column: Tensor
+    task: Task, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor, column: Tensor, lacking: Tensor
 ) -> Dialogue[None]:
-    """Add accepted candidates (m, width) with one number, in `column` (m,), as near to the row as it can be."""
+    """Add accepted candidates (m, width), which lack some safety (m,), with the number in `column` (m,) as near to the
+    row as it can be without lacking more."""
     own = query.x[at].gather(1, column[:, None])
-    end, best = x_cf.gather(1, column[:, None]), x_cf
+    end, best, margin = x_cf.gather(1, column[:, None]), x_cf, torch.zeros(len(at), dtype=torch.double)
     low, high = torch.zeros(len(at), 1), torch.ones(len(at), 1)
     for _ in range(BISECTIONS if len(at) else 0):
         middle = (low + high) / 2
         between = x_cf.scatter(1, column[:, None], own + middle * (end - own))
         reply = yield query.ask(round_numbers(task.space, query.x[at], between), at)
-        accepted = candidates.screen(reply, at)[:, None]
+        accepted = candidates.screen(reply, at, lacking)[:, None]
         best = torch.where(accepted, reply.x[:, 0], best)
+        margin = torch.where(accepted[:, 0], reply.margin[:, 0], margin)
         low, high = torch.where(accepted, low, middle), torch.where(accepted, middle, high)
-    candidates.add(best, at)
+    nearer = (best != x_cf).any(dim=1)
+    candidates.add(best[nearer], at[nearer], margin[nearer])
 
 
 def complete(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:
@@ -243,7 +249,7 @@ def _ask(task: Task, query: Query, candidates: Candidates, x_cf: Tensor, at: Ten
     """The reply about candidates (m, width) of the rows at `at`; those accepted are added."""
     reply = yield query.ask(round_numbers(task.space, query.x[at], x_cf), at)
     accepted = candidates.screen(reply, at)
-    candidates.add(reply.x[accepted, 0], at[accepted])
+    candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
     return reply
 
 

@@ -26,10 +26,10 @@ from tdce._core import (
 )
 from tdce.diffusion import rate_plausibility
 from tdce.methods.attribution import change_losses, shown_margin
-from tdce.methods.explanation import Explanation, Status
+from tdce.methods.explanation import LOW_SAFETY, Explanation, Status
 from tdce.methods.padding import without_copies
 from tdce.methods.protocol import Dialogue, Method, Query, Reply, Request, Task, task_of
-from tdce.methods.question import Question
+from tdce.methods.question import DEFAULT_SAFETY, Question
 from tdce.methods.selection import choose_options, count_distinct, draws_for
 from tdce.models import Decision, Goal, Goals, Oracle, progress_key, score_kind
 from tdce.schema import Constraint, FeasibleSet
@@ -91,8 +91,11 @@ def explain(
     status[already] = Status.ALREADY
     status[~already & ~free] = Status.INFEASIBLE
     plausibility = _plausibility(task, raw, goals.target_class(first.score))
+    safety = _safety(task, raw, margin_after, goals)
     oracle.reserve(0)
     notes = _notes(feasible, goals, raw, status, before, after)
+    for i, j in np.argwhere((status == Status.VALID) & (safety < LOW_SAFETY)).tolist():
+        notes[i, j] = (*notes[i, j], Note("barely", values={"safety": float(safety[i, j])}))
     if oracle.exhausted:
         spent = Note("budget", values={"rows": oracle.budget})
         for i, j in np.argwhere(status == Status.BEST_EFFORT).tolist():
@@ -100,7 +103,7 @@ def explain(
     losses = (
         change_losses(oracle, feasible.constraints, own, raw, goals, margin_before, margin_after) if attribute else None
     )
-    return Explanation(own, raw, status, before, after, plausibility, notes, losses)
+    return Explanation(own, raw, status, before, after, plausibility, notes, losses, safety)
 
 
 def drive(searches: Sequence[Dialogue[Result]], blocks: Sequence[Block], oracle: Oracle) -> list[Result]:
@@ -211,7 +214,8 @@ def _options(method: Method, block: Block, start: _Start, question: Question) ->
     """The answers for one block of rows: all that the method has at once, or those chosen from several draws."""
     feasible, goals, own, n, draws = block.feasible, block.goals, start.own, question.n, []
     costs = torch.tensor([question.costs.get(name, 1.0) for name in feasible.encoder.schema.names], dtype=torch.float)
-    query = Query(feasible.x, start.decision, goals, feasible.encoded_bounds(), question.closeness, n, costs)
+    wanted = DEFAULT_SAFETY if question.safety is None else question.safety
+    query = Query(feasible.x, start.decision, goals, feasible.encoded_bounds(), question.closeness, n, wanted, costs)
     for draw in range(draws_for(n) if method.random else 1):
         x_cf = yield from method.search(query, Noise(feasible.x, question.seed, draw))
         if not torch.isfinite(x_cf).all():
@@ -248,6 +252,20 @@ def _plausibility(task: Task, raw: Floats, target_class: Tensor) -> Floats:
         target_class.repeat_interleave(options),
     )  # fmt: skip
     return flat.reshape(rows, options)
+
+
+def _safety(task: Task, raw: Floats, margin: Floats, goals: Goals) -> Floats:
+    """(rows, options) how likely a model trained again accepts each answer, which this one accepts by this margin."""
+    rows, options, features = raw.shape
+    if task.second_opinion is None:
+        return np.full((rows, options), np.nan)
+    parts = []
+    for at in _parts(np.arange(rows * options), SNAPPED_AT_A_TIME):
+        x = task.encoder.embed(raw.reshape(-1, features)[at]).float()
+        own = goals.take(torch.from_numpy(at // options))
+        by = torch.from_numpy(margin.reshape(-1)[at])
+        parts.append(task.second_opinion.safety(by, x, own, task.oracle.model.outputs).numpy())
+    return np.concatenate([np.zeros(0), *parts]).reshape(rows, options)
 
 
 def _notes(

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from tdce._core import Flags, Floats, Name, Note, Positions
 from tdce.models import TargetPart
 
+LOW_SAFETY = 0.75
+"""Below this safety an answer is barely accepted, and a note says so."""
+
 
 class Status(StrEnum):
     """What became of a row's option."""
@@ -35,12 +38,17 @@ class Explanation:
     plausibility: Floats  # share of real people of the target class who are less typical; NaN if that is not known
     notes: NDArray[np.object_]  # tuples of `Note`: the reason, and others
     loss: Floats | None = None  # (rows, options, features) of what a changed one is worth; NaN: no change, or not asked
+    safety: Floats = None  # type: ignore[assignment]  # how likely a model trained again accepts it; NaN: not known
+
+    def __post_init__(self) -> None:
+        if self.safety is None:
+            object.__setattr__(self, "safety", np.full(self.status.shape, np.nan))
 
     def take(self, at: Flags | Positions) -> Explanation:
         """The part of some rows."""
         return Explanation(
             self.own[at], self.raw[at], self.status[at], self.score_before[at], self.score_after[at],
-            self.plausibility[at], self.notes[at], None if self.loss is None else self.loss[at],
+            self.plausibility[at], self.notes[at], None if self.loss is None else self.loss[at], self.safety[at],
         )  # fmt: skip
 
     def put(self, at: Positions, other: Explanation) -> Explanation:
@@ -68,3 +76,4 @@ class Line(NamedTuple):
     # the margin that giving it back would cost (NaN: not asked); none that must not be named
     notes: tuple[Note, ...] = ()  # what the note says
     wanted: tuple[TargetPart, ...] = ()  # what the target says
+    safety: float = float("nan")  # how likely a model trained again accepts it

@@ -11,23 +11,26 @@ from tdce._core import Draws, Floats, Noise, pad_rows, unique_rows
 from tdce.diffusion import NOISE_LEVELS, TabularDiffusion
 from tdce.methods.padding import first_copies, without_copies
 from tdce.methods.protocol import Query, Task
+from tdce.models import safety_margin
 from tdce.schema import ConstraintSet, Encoder, Space
 
 FIXED_COST = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
 FAR = 2.0  # standard deviations of a number beyond which a change costs more
 FAR_COST = 0.25  # for each deviation beyond these
+SAFETY_WEIGHT = 10.0  # the penalty for a safety that is 1 below what is wanted
 NOISE_LENGTH = 2.0  # encoded rows nearer to each other than this get similar noise, and so similar answers
 SOFT_LAW_PENALTY = 0.5  # the cost of breaking a law that nearly all rows of the table keep
 DENOISE_BATCH_ROWS = 1024  # candidates that are denoised at a time
 
 
 class Objective:
-    """J = closeness * cost + (1 - closeness) * energy, to be minimised over what the model accepts.
+    """J = closeness * cost + (1 - closeness) * energy + a penalty for too little safety, to be minimised over what the
+    model accepts.
 
     The cost is d(x, x_cf) of eqn:cf_obj: the sum of `change_costs` of all features but those that follow others,
     weighted by the user's costs, plus a penalty for every soft law broken. The energy is the denoising error of all
-    features, given the target class. All candidates of a row get the same noise; only candidates of the same row are
-    compared.
+    features, given the target class. The penalty is proportional to what the forecast safety lacks. All candidates of a
+    row get the same noise; only candidates of the same row are compared.
     """
 
     def __init__(self, task: Task, query: Query, noise: Noise, closeness: float, y: Tensor) -> None:
@@ -60,9 +63,9 @@ class Objective:
             energy.append(denoising_energy(self.diffusion, x_cf[some], self.y[rows], noise, len(part))[: len(part)])
         return torch.cat(energy)[place]
 
-    def total(self, cost: Tensor, energy: Tensor) -> Tensor:
+    def total(self, cost: Tensor, energy: Tensor, shortfall: Tensor | float = 0.0) -> Tensor:
         """J"""
-        return self.closeness * cost + (1 - self.closeness) * energy
+        return self.closeness * cost + (1 - self.closeness) * energy + SAFETY_WEIGHT * shortfall
 
     def _soft_laws_broken(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) how many soft laws each candidate breaks."""
@@ -73,6 +76,24 @@ class Objective:
     def _own(self) -> Floats:
         """(n, features) the rows, raw."""
         return self.encoder.unembed(self.x)
+
+
+def safety_shortfall(task: Task, query: Query, x_cf: Tensor, margin: Tensor, at: Tensor) -> Tensor:
+    """(m,) by how much the safety of candidates (m, width) of the rows at `at` is below what is wanted."""
+    if task.second_opinion is None or query.safety == 0:
+        return torch.zeros(len(at))
+    outputs = task.oracle.model.outputs
+    safety = task.second_opinion.safety(margin, x_cf, query.goals.take(at), outputs)
+    return (query.safety - safety).clamp_min(0.0).float()
+
+
+def needed_margin(task: Task, query: Query) -> Tensor:
+    """(n,) the margin by which each row's candidates should be accepted to be as safe as is wanted."""
+    if task.second_opinion is None or query.safety == 0:
+        return torch.zeros(len(query.x))
+    units = [task.second_opinion.unit(goal, task.oracle.model.outputs) for goal in query.goals.kinds]
+    needed = (safety_margin(query.safety) / torch.tensor(units))[query.goals.which]
+    return torch.minimum(needed, query.goals.width.float() / 2)
 
 
 def feature_positions(encoder: Encoder, x: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Tensor
 from tdce._core import Floats, InputError, Noise
 from tdce.diffusion import TabularDiffusion
 from tdce.methods.proposer import Proposals
-from tdce.models import Decision, Goals, Oracle
+from tdce.models import Decision, Goals, Oracle, SecondOpinion
 from tdce.schema import EncodedBounds, Encoder, Space
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Task:
     synthetic_scores: Tensor | None = None  # (p, columns) the model's scores of the synthetic rows, if known
     proposals: Proposals | None = None  # for amortised answers
     shortcut: Shortcut | None = None  # a quicker method that is tried before the usual one, if the question suits it
+    second_opinion: SecondOpinion | None = None  # None: no forecasts of safety
 
     @property
     def space(self) -> Space:
@@ -135,6 +136,7 @@ class Query:
     bounds: EncodedBounds  # of each row's values
     closeness: float | None  # the trade-off, from 0 (plausible) to 1 (close to the row); None: the method's default
     options: int = 1  # how many answers per row
+    safety: float = 0.0  # the least safety that is wanted
     costs: Tensor = field(default_factory=lambda: torch.ones(()))  # (features,) of changing each, or () of any
 
     def ask(self, x: Tensor, at: Tensor | None = None, on_grid_only: bool = False) -> Request:

@@ -37,6 +37,11 @@ from tdce.models import (
 )
 from tdce.schema import Schema
 
+DEFAULT_SAFETY = 0.9
+"""What is wanted if nothing else is said: nine in ten models trained again should accept an answer."""
+
+MAX_SAFETY = 0.99  # no forecast is surer than that
+
 
 @dataclass(frozen=True)
 class Question:
@@ -44,7 +49,7 @@ class Question:
 
     The constructor checks every value by itself, and `check` checks them against an explainer, once and before any
     work. `None` leaves a setting to the explainer: the favourable target, the method's closeness, the most probable
-    class, no budget, no ensemble.
+    class, the default safety, no budget, no ensemble.
     """
 
     target: Any = None  # a class, a goal, one of these per output, or a tuple with one of all these per row
@@ -55,6 +60,7 @@ class Question:
     seed: int = 0
     closeness: float | None = None
     threshold: float | None = None
+    safety: float | None = None  # how likely a model trained again should accept an answer
     max_model_rows: int | None = None
     robust: Retraining | None = None  # how the ensemble came about that should accept the answers
 
@@ -68,6 +74,7 @@ class Question:
             "seed": check_integer("seed", self.seed, 0, LAST_SEED),
             "closeness": check_optional("closeness", self.closeness, check_number, 0, 1),
             "threshold": check_optional("threshold", self.threshold, check_number, 0, 1 - 2 * STANDOFF, above=True),
+            "safety": check_optional("safety", self.safety, check_number, 0, MAX_SAFETY),
             "max_model_rows": check_optional("max_model_rows", self.max_model_rows, check_integer, 1),
             "robust": check_optional(
                 "robust", self.robust, check_type, Retraining, "give what `Ensemble.retraining` holds"
@@ -82,6 +89,8 @@ class Question:
         """That it can be asked about rows of this schema, of a model with these outputs, by this method."""
         if self.closeness is not None and not method.has_tradeoff:
             raise InputError(f"{type(method).__name__} has no closeness to set; leave it out")
+        if self.safety is not None and not method.has_tradeoff:
+            raise InputError(f"{type(method).__name__} cannot be asked for safety, only rated by it; leave it out")
         schema.check_immutable(self.immutable)
         schema.check_rules(self.rules)
         schema.check_costs(self.costs)

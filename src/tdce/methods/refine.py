@@ -34,10 +34,10 @@ class Refined:
         x_cf = yield from self.method.search(query, noise)
         closeness = default.closeness if query.closeness is None else query.closeness
         objective = Objective(task, query, noise, closeness, query.goals.target_class(query.decision.score))
-        candidates = Candidates(query, objective)
+        candidates = Candidates(task, query, objective)
         reply, at = (yield query.ask(x_cf)), torch.arange(len(x_cf))
         accepted = candidates.screen(reply, at)
-        candidates.add(reply.x[accepted, 0], at[accepted])
+        candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
         yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
         near = yield from default.refine(query, candidates.best(default.beam), lambda near: near.best(default.beam))
         return near.best_answer()

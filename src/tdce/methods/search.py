@@ -21,7 +21,7 @@ from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import MIN_MARGIN, Candidates, round_numbers
 from tdce.methods.coordinates import bisect_numbers, complete, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
-from tdce.methods.objective import Objective, change_costs, feature_positions
+from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
 
@@ -43,7 +43,7 @@ INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that s
 class DiffusionSearch:
     """Try single changes, parts of exemplars and whole exemplars, and refine the best that the model accepts."""
 
-    edition: ClassVar[int] = 6  # raised when its answers change
+    edition: ClassVar[int] = 7  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
     closeness: float = 0.75  # the trade-off: 0 is most plausible by the diffusion model, 1 as close as possible
@@ -62,7 +62,7 @@ class DiffusionSearch:
         closeness = self.closeness if query.closeness is None else query.closeness
         target = query.goals.target_class(query.decision.score)
         objective = Objective(task_of(self), query, noise, closeness, target)
-        single, parts, whole = (Candidates(query, objective) for _ in range(3))
+        single, parts, whole = (Candidates(task_of(self), query, objective) for _ in range(3))
         yield from self.propose(query, single, parts, whole, slice(self.exemplars))
         yield from try_ends(task_of(self), query, single, self.effective_numbers(query))
         yield from self.last_resort(query, single.unsolved() & parts.unsolved() & whole.unsolved(), whole, noise)
@@ -84,7 +84,7 @@ class DiffusionSearch:
         self, query: Query, single: Candidates, parts: Candidates, whole: Candidates, ranks: slice
     ) -> Dialogue[None]:
         """Try candidates of all three kinds: of what each kind ranks, those of these ranks."""
-        margin = query.decision.margin.float()
+        margin = query.decision.margin.float() - needed_margin(task_of(self), query)
         yield from self.single(query, single, margin, ranks)
         yield from self.parts(query, parts, margin, ranks)
         yield from self.whole_exemplars(query, whole, torch.arange(len(query.x)), ranks)
@@ -219,7 +219,7 @@ class DiffusionSearch:
         marked = task.encoder.is_mark(query.x)[best.at] | task.encoder.is_mark(best.x)
         number = (torch.arange(task.space.width) < task.space.num) & task.free[task.space.owner] & ~marked
         i, column = ((best.x != query.x[best.at]) & number).nonzero(as_tuple=True)
-        yield from bisect_numbers(task, query, near, best.x[i], best.at[i], column)
+        yield from bisect_numbers(task, query, near, best.x[i], best.at[i], column, best.shortfall[i])
         return (yield from self.settle(query, near, lambda near: near.best(2 * self.beam)))
 
     def bisect(self, query: Query, near: Candidates) -> Dialogue[None]:
@@ -228,17 +228,19 @@ class DiffusionSearch:
         marked = task.encoder.is_mark(query.x)[at] | task.encoder.is_mark(x_cf)  # no number lies between
         number = (torch.arange(task.space.width) < task.space.num) & ~marked
         moved = ((x_cf != query.x[at]) & number).any(dim=1)
-        x_cf, at, number = x_cf[moved], at[moved], number[moved]
+        x_cf, at, number, lacking = x_cf[moved], at[moved], number[moved], near.shortfall[moved]
         own, low, high = query.x[at], torch.zeros(len(at), 1), torch.ones(len(at), 1)
-        end = x_cf
+        end, margin = x_cf, torch.zeros(len(at), dtype=torch.double)
         for _ in range(BISECTIONS if len(at) else 0):
             middle = (low + high) / 2
             between = torch.where(number, own + middle * (x_cf - own), x_cf)
             reply = yield query.ask(round_numbers(task.space, own, between), at)
-            accepted = near.screen(reply, at)[:, None]
+            accepted = near.screen(reply, at, lacking)[:, None]
             end = torch.where(accepted, reply.x[:, 0], end)
+            margin = torch.where(accepted[:, 0], reply.margin[:, 0], margin)
             low, high = torch.where(accepted, low, middle), torch.where(accepted, middle, high)
-        near.add(end, at)
+        nearer = (end != x_cf).any(dim=1)
+        near.add(end[nearer], at[nearer], margin[nearer])
 
     def step_off_boundary(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
         """Move a candidate one step of its grid further from the row if it would be refused one step nearer to it, and
@@ -252,7 +254,7 @@ class DiffusionSearch:
         extra_cost = near.objective.cost(x_further, at) - near.objective.cost(x_cf, at)
         accepted = reply.met[:, 1] & (reply.margin[:, 1] >= MIN_MARGIN)
         step = accepted & (extra_cost <= BOUNDARY_STEP_COST) & ~reply.met[:, 0]
-        near.add(x_further[step], at[step])
+        near.add(x_further[step], at[step], reply.margin[step, 1])
         return near.drop(torch.cat([step, torch.zeros(int(step.sum()), dtype=torch.bool)]))
 
     def revert(self, query: Query, near: Candidates, groups: bool = False) -> Dialogue[Candidates]:
@@ -279,7 +281,7 @@ class DiffusionSearch:
             return torch.zeros(0, dtype=torch.bool)
         reply = yield query.ask(round_numbers(task_of(self).space, query.x[at], x_cf), at)
         accepted = candidates.screen(reply, at)
-        candidates.add(reply.x[accepted, 0], at[accepted])
+        candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
         return accepted
 
 

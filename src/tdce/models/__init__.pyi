@@ -44,6 +44,9 @@ from tdce.models.persistence import reattach as reattach
 from tdce.models.probing import adapt_models as adapt_models
 from tdce.models.probing import probe as probe
 from tdce.models.probing import required_columns as required_columns
+from tdce.models.second_opinion import SecondOpinion as SecondOpinion
+from tdce.models.second_opinion import count_terms as count_terms
+from tdce.models.second_opinion import safety_margin as safety_margin
 from tdce.models.targets import Favourable as Favourable
 from tdce.models.targets import Target as Target
 from tdce.models.targets import check_favourable as check_favourable

@@ -42,7 +42,7 @@ def person_cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) 
         ],
         "goal": _number_texts([speaker.target(options[0]) for options in lines]) | {"kind": view.goals.which.tolist()},
         "headline": _number_texts([_capitalise(speaker.headline(line)) for line in flat]),
-        "typical": _number_texts([_capitalise(speaker.typical(line.plausibility)) for line in flat]),
+        "typical": _number_texts([_capitalise(speaker.standing(line)) for line in flat]),
         "plausibility": [
             None if np.isnan(p) else round(1000 * p) for p in explanation.plausibility.reshape(-1).tolist()
         ],

@@ -40,6 +40,7 @@ def answer_to_json(
             "score_before": line.before,
             "score_after": line.after,
             "plausibility": number_to_json(line.plausibility),
+            "safety": number_to_json(line.safety),
             "distance": float(far[r, o]),
             "note": line.note if whole else speaker.note(line),
             "values": values[r * n + o] | passed[r],
@@ -47,7 +48,7 @@ def answer_to_json(
             "unnamed": 0 if whole else speaker.unnamed(line),
             "sentence": speaker.sentence(line),
             "letter": speaker.letter(line),
-            "typical": speaker.typical(line.plausibility),
+            "typical": speaker.standing(line),
             "reasons": _reasons(speaker, line),
         }
         for r, options in enumerate(answer.lines)

@@ -81,6 +81,11 @@ class QuestionBody(TargetBody):
     closeness: Annotated[
         Any, _optional_number(0, 1), Field(description="From 0 (typical of the target class) to 1 (nearest to the row)")
     ] = None
+    safety: Annotated[
+        Any,
+        _optional_number(0, 0.99),
+        Field(description="How likely a model trained again should accept an answer; 0: any answer will do"),
+    ] = None
     max_model_rows: Annotated[
         Any,
         _optional_number(1, 1_000_000, "integer"),
@@ -168,6 +173,7 @@ class LineBody(BaseModel):
     score_before: float
     score_after: float
     plausibility: float | None
+    safety: float | None = Field(description="How likely a model trained again accepts it")
     distance: float = Field(description="Distance between the encoded rows")
     note: str
     values: dict[str, Cell] = Field(description="The counterfactual, with the columns that are passed through")
@@ -175,7 +181,7 @@ class LineBody(BaseModel):
     unnamed: int = Field(description="Number of changes that may not be named to this audience")
     sentence: str
     letter: str
-    typical: str = Field(description="The plausibility in words")
+    typical: str = Field(description="Plausibility and safety in words")
     reasons: list[ReasonBody]
 
 

@@ -62,6 +62,6 @@ def _one_note(note: Note, messages: Catalogue, namer: Namer) -> str:
 def _value(note: Note, key: str, value: Any, messages: Catalogue, namer: Namer) -> str:
     if key in ("value", "low", "high"):
         return namer.value(note.columns[0], value)
-    if key in ("before", "after"):
+    if key in ("before", "after", "safety"):
         return namer.score(value)
     return write_number(messages, value) if isinstance(value, int) else str(value)

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self, get_args
 import pandas as pd
 
 from tdce._core import Name, check_choice, is_blank, is_number, plain
-from tdce.methods import MOST_REASONS, Line, Status
+from tdce.methods import LOW_SAFETY, MOST_REASONS, Line, Status
 from tdce.models import TargetPart
 from tdce.report.language.catalogue import Catalogue, load_catalogue
 from tdce.report.language.formats import write_date, write_money, write_number, write_percent, write_year
@@ -96,6 +96,15 @@ class Speaker:
             return ""
         key = "more_typical" if plausibility >= 0.01 else "less_typical"
         return self.text(key, share=self.score(min(plausibility, 0.99) if plausibility >= 0.01 else 0.99, False))
+
+    def standing(self, line: Line) -> str:
+        """How typical a line is and, if the model accepts it, how safely; what is barely accepted has a note."""
+        safe = line.status == Status.VALID and line.safety >= LOW_SAFETY
+        parts = (
+            self.typical(line.plausibility),
+            self.text("safely", share=self.score(line.safety, False)) if safe else "",
+        )
+        return "; ".join(filter(None, parts))
 
     def status(self, status: str) -> str:
         return self.text(f"status_{Status(status).value}")
