@@ -63,7 +63,7 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python scripts/lowest.py > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/$(PIP) "pip>=25.1"
-	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper,studio,evidence]"
+	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper,studio,evidence,endpoint,onnx]"
 	touch $@
 
 clean:

@@ -77,7 +77,7 @@ def company_does_not_matter(question: dict[str, Any]) -> None:
     for part in parts:
         found, why = asked(part)
         pd.testing.assert_frame_equal(found, whole.loc[part.index], check_exact=True)
-        kept = part.index[part.index.isin(reasons.index)]
+        kept = part.index[part.index.isin(reasons.index)].rename("row")  # pandas 2 takes the name of what it is given
         pd.testing.assert_frame_equal(why, reasons.loc[kept], check_exact=True)
     proba = explainer.predict_proba(whole.iloc[[n // 2]])[target]
     assert proba.iloc[0] == whole["score_after"].iloc[n // 2]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 import user_models
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from user_models import learned, rows, rule, served, table
@@ -278,6 +278,7 @@ FIRST = {
 
 
 @given(FOUR, st.sampled_from(SHAPES), st.booleans())
+@example([np.array("x"), 0.5, torch.ones(1, requires_grad=True), 0.5], list, False)  # an array without a length
 @settings(max_examples=400, deadline=None)
 def test_whatever_a_model_returns_there_are_scores_or_one_error(cells, shape, later):
     try:

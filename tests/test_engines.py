@@ -179,6 +179,32 @@ def test_ray_names_a_wrong_cell(folder, cluster):
     assert not list(folder.glob("boat-out*"))
 
 
+@pytest.mark.parametrize("whole", [False, True], ids=["file", "folder"])
+@pytest.mark.parametrize("how", ["another cell", "longer", "gone"])
+def test_ray_refuses_a_file_that_changes_while_it_is_read(folder, cluster, monkeypatch, tmp_path, how, whole):
+    """The change comes when the files were read once, before any actor has a row; its size and time may be the same."""
+    from tdce.batch import ray as engine
+
+    pd.read_parquet(folder / "rows.parquet").to_parquet(tmp_path / "rows.parquet", index=False, compression=None)
+    path, real = tmp_path / "rows.parquet", engine.make_shard_format
+    content, times = path.read_bytes(), os.stat(path).st_mtime_ns
+    at = content.index(b"own")  # the category in its dictionary
+    changed = {"longer": content + content[:9]}.get(how, content[:at] + b"Own" + content[at + 3 :])
+
+    def make_shard_format(*given: object) -> object:
+        path.write_bytes(changed)
+        os.utime(path, ns=(times, times))
+        if how == "gone":
+            path.unlink()
+        return real(*given)
+
+    monkeypatch.setattr(engine, "make_shard_format", make_shard_format)
+    run = RunOptions(folder / "a.tdce", tmp_path / "out.csv", Question(), Dialect())
+    with pytest.raises(InputError, match=r"rows.parquet changed while it was read, so nothing is written"):
+        engine.explain_parquet(run, str(tmp_path if whole else path), Progress("silent"))
+    assert not list(tmp_path.glob("out*"))
+
+
 @pytest.fixture(scope="module")
 def spark() -> Iterator[object]:
     pytest.importorskip("pyspark", reason="Spark is not installed: make test-engines")

@@ -31,6 +31,7 @@ from tdce.audit import make_keys
 from tdce.batch import checkpoint
 from tdce.batch import run as batch_run
 from tdce.batch.blocks import answer_to_arrow
+from tdce.batch.checked_files import Stamps, find_file_system
 from tdce.batch.run import SAME_OUTPUT, EvidenceOptions, RunOptions, explain_table, fingerprint
 from tdce.datasets import chunks, source_file
 from tdce.datasets.chunks import ChunkedTable, find_tables
@@ -560,3 +561,20 @@ def test_a_name_that_is_too_long_is_one_message(folder, words):
     assert "too long" in said.lower() or "there is no " in said, said
     assert "xxx" in said
     assert not (folder / "o.csv").exists()
+
+
+@pytest.mark.parametrize("change", ["longer", "one more", "gone"])
+def test_a_table_at_an_address_is_compared_by_sizes_and_times_of_its_files(change):
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.filesystem("memory")
+    for name in ("a", "b"):
+        memory.pipe(f"/stamped/{name}.parquet", b"1234")
+    stamps = Stamps(*find_file_system("memory://stamped"))
+    stamps.check()
+    if change == "gone":
+        memory.rm("/stamped/b.parquet")
+    else:
+        memory.pipe({"longer": "/stamped/a.parquet", "one more": "/stamped/c.parquet"}[change], b"12345")
+    with pytest.raises(InputError, match=r"\.parquet changed while it was read"):
+        stamps.check()
+    memory.rm("/stamped", recursive=True)

@@ -508,7 +508,7 @@ def test_numbers_come_in_the_dtype_of_the_table(dtype):
     pd.testing.assert_frame_equal(again(schema["a"].read(frame["a"])[:, None]), frame)
 
 
-@pytest.mark.parametrize("dtype", ["str", "object", "category", "string", "string[pyarrow]"])
+@pytest.mark.parametrize("dtype", ["str", "object", "category", "string", "string[pyarrow]", "string[python]"])
 @pytest.mark.parametrize("missing", [False, True])
 def test_words_come_in_the_dtype_of_the_table(dtype, missing):
     cells = ["x", "y", None if missing else "z"] * 10

@@ -14,14 +14,16 @@ from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
+from pyarrow.fs import LocalFileSystem, PyFileSystem
 
 from tdce._core import InputError, Progress, require_extra
 from tdce.audit import BLOCK_PREFIX, block_lines, relabel
 from tdce.batch.blocks import answer_to_arrow, block_frame, load_explainer
+from tdce.batch.checked_files import CheckedFiles, Stamps, find_file_system
 from tdce.batch.checkpoint import BlockRecord, Checkpoint
 from tdce.batch.run import RunOptions, evidence_secret, evidence_signer, make_shard_format, write_outputs
 from tdce.batch.shards import ShardFormat
-from tdce.datasets import arrow_to_frame, chunks
+from tdce.datasets import arrow_to_frame, changed_file, chunks
 from tdce.explainer import ANSWER_COLUMNS, unused_name
 from tdce.methods import Question
 from tdce.models import Endpoint, Ensemble
@@ -101,8 +103,10 @@ def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: En
     context.execution_options.preserve_order, context.enable_progress_bars = True, False
     logging.getLogger("ray.data").setLevel(logging.WARNING)  # progress is shown here
     try:
-        table = ray.data.read_parquet(rows)
+        table, stamps = _read_parquet(rows)
         types = table.schema().base_schema
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"{rows} cannot be read as parquet: {str(error).splitlines()[0]}") from None
     content, secret = run.artefact.read_bytes(), evidence_secret(run)
@@ -116,10 +120,12 @@ def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: En
     )
     checkpoint = Checkpoint(shards, {"run": str(uuid4())})  # never resumed: Ray restarts tasks, but not a whole run
     try:
-        with _input_errors(), progress.rows("counterfactuals", table.count()) as bar:
+        with _input_errors(rows), progress.rows("counterfactuals", table.count()) as bar:
             for entry, content, evidence in _encode_blocks(answers, run, shards, secret):
                 checkpoint.add(entry, content, evidence)
                 bar.advance(entry.rows)
+        if stamps is not None:
+            stamps.check()
         total = checkpoint.total()
         write_outputs(run, checkpoint, evidence_signer(run))
         return total
@@ -128,14 +134,29 @@ def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: En
         checkpoint.close()
 
 
+def _read_parquet(rows: str) -> tuple[Dataset, Stamps | None]:
+    """The data set of a file or a folder: of this machine (or of a disk that all machines share), whose bytes are
+    checked whenever they are read; or at an address, and what is to be checked in the end."""
+    import ray
+
+    system, path = find_file_system(rows)
+    if not isinstance(system, LocalFileSystem):
+        stamps = Stamps(system, path)
+        return ray.data.read_parquet(rows), stamps
+    return ray.data.read_parquet(path, filesystem=PyFileSystem(CheckedFiles(path))), None
+
+
 @contextmanager
-def _input_errors() -> Iterator[None]:
-    """Raise an InputError of an actor as one of this process; Ray passes on only its text."""
+def _input_errors(rows: str) -> Iterator[None]:
+    """Raise an InputError of an actor as one of this process; Ray passes on only its text. Rows that are gone have
+    changed: they were there when the run began."""
     try:
         yield
     except Exception as error:
         if messages := re.findall(rf"^{InputError.__module__}\.InputError: (.*)$", str(error), re.MULTILINE):
             raise InputError(messages[-1]) from None
+        if isinstance(error, FileNotFoundError) and "://" not in rows and not Path(rows).exists():
+            raise changed_file(rows) from None
         raise
 
 

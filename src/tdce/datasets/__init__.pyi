@@ -20,4 +20,6 @@ from tdce.datasets.files import write_whole as write_whole
 from tdce.datasets.loading import Dataset as Dataset
 from tdce.datasets.loading import catalogue as catalogue
 from tdce.datasets.loading import load as load
+from tdce.datasets.source_file import SourceFile as SourceFile
+from tdce.datasets.source_file import changed_file as changed_file
 from tdce.datasets.tables import PUBLISHED_TABLES as PUBLISHED_TABLES

@@ -54,14 +54,16 @@ class SourceFile:
         assert self.size is not None
         expected = min(SEGMENT_BYTES, max(0, self.size - number * SEGMENT_BYTES))
         if size != self.size or len(content) != expected:
-            raise self._changed()
+            raise changed_file(self.path)
         digest = sha256(content).digest()
         if expected and self.digests.setdefault(number, digest) != digest:
-            raise self._changed()
+            raise changed_file(self.path)
 
-    def _changed(self) -> InputError:
-        return InputError(f"{self.path} changed while it was read, so nothing is written: run the command again when "
-                          "no other program writes to the file, or on a copy of it")  # fmt: skip
+
+def changed_file(path: object) -> InputError:
+    """The error about a file that is not as it was."""
+    return InputError(f"{path} changed while it was read, so nothing is written: run the command again when "
+                      "no other program writes to the file, or on a copy of it")  # fmt: skip
 
 
 class _Reader(io.RawIOBase):

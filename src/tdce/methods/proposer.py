@@ -59,6 +59,7 @@ class Proposer(nn.Module):
         """Learn from rows (n, width) and their answers, at least one of which changes something."""
         moved = space.moved(x, x_cf).numpy()
         sets, which, times = np.unique(moved, axis=0, return_inverse=True, return_counts=True)
+        which = which.reshape(-1)  # NumPy 2.0 returns a column
         common = np.sort(np.argsort(-times, kind="stable")[:MAX_SETS])
         usable = torch.from_numpy(np.isin(which, common))
         x, x_cf, number = x[usable], x_cf[usable], torch.from_numpy(np.searchsorted(common, which))[usable]

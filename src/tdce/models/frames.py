@@ -77,7 +77,7 @@ class FrameBuilder:
         return [
             {"categories": dtype.categories.tolist(), "of": str(dtype.categories.dtype), "ordered": bool(dtype.ordered)}
             if isinstance(dtype, pd.CategoricalDtype)
-            else str(dtype)
+            else _dtype_name(dtype)
             for dtype in self.dtypes
         ]
 
@@ -96,6 +96,13 @@ def _array(cells: list[Any], dtype: Any) -> Any:
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf":
         return np.array(cells, dtype=dtype)
     return pd.array(cells, dtype=dtype)
+
+
+def _dtype_name(dtype: Any) -> str:
+    """Of text with its storage, which `str` leaves out, and which has another default in pandas 2 than in pandas 3."""
+    if isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA:
+        return f"string[{dtype.storage}]"
+    return str(dtype)
 
 
 def _dtype(name: Name, entry: Any) -> Any:

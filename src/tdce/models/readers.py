@@ -226,6 +226,7 @@ def _ragged(answer: Any) -> str:
     """How many values two rows have, if that differs."""
     if not isinstance(answer, list | tuple):
         return ""
-    sizes = [len(each) if isinstance(each, list | tuple | np.ndarray) else 1 for each in answer]
+    lists = (isinstance(each, list | tuple) or (isinstance(each, np.ndarray) and each.ndim > 0) for each in answer)
+    sizes = [len(each) if several else 1 for each, several in zip(answer, lists, strict=True)]
     other = next((size for size in sizes if size != sizes[0]), None)
     return "" if other is None else f"{sizes[0]} values for one row and {other} for another"
