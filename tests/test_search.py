@@ -445,7 +445,9 @@ def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_t
     task, x, goals = five(), torch.tensor([ROW] * 3), Goals.of([Class(2), Class(1), Class(1)])
     query = make_query(task, x, goals)
     ask = next(
-        DiffusionSearch().fit(task).parts(query, Candidates(task, query, None), torch.tensor([-9.0, -5.0, -9.0]), slice(8))
+        DiffusionSearch()
+        .fit(task)
+        .parts(query, Candidates(task, query, None), torch.tensor([-9.0, -5.0, -9.0]), slice(8))
     )
     a, ab, abc = [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]
     assert ask.at.tolist() == [1] * 8 + [2] * 8
@@ -459,7 +461,9 @@ def test_parts_are_the_same_however_many_rows_are_compared_at_a_time(scene, monk
 
     def asked() -> Tensor:
         ask = next(
-            DiffusionSearch().fit(task).parts(query, Candidates(task, query, None), query.decision.margin.float(), slice(8))
+            DiffusionSearch()
+            .fit(task)
+            .parts(query, Candidates(task, query, None), query.decision.margin.float(), slice(8))
         )
         return torch.cat([ask.x[:, 0], ask.at[:, None]], dim=1)
 
@@ -476,7 +480,9 @@ def test_the_person_is_chosen_of_whom_the_least_should_be_enough():
     x = torch.tensor([ROW])
     query = make_query(task, x, class_goals(1, x))
     ask = next(
-        DiffusionSearch(exemplars=1).fit(task).parts(query, Candidates(task, query, None), torch.tensor([-5.0]), slice(1))
+        DiffusionSearch(exemplars=1)
+        .fit(task)
+        .parts(query, Candidates(task, query, None), torch.tensor([-5.0]), slice(1))
     )
     assert ask.x[:, 0].tolist() == [[2, 0, 0, 0, 0]] * 3  # enough, one more, the first alone
 

@@ -27,6 +27,7 @@ from tdce._core import (
 from tdce.diffusion import rate_plausibility
 from tdce.methods.attribution import change_losses, shown_margin
 from tdce.methods.explanation import LOW_SAFETY, Explanation, Status
+from tdce.methods.objective import feature_costs, measure_distance
 from tdce.methods.padding import without_copies
 from tdce.methods.protocol import Dialogue, Method, Query, Reply, Request, Task, task_of
 from tdce.methods.question import DEFAULT_SAFETY, Question
@@ -91,7 +92,7 @@ def explain(
     status[already] = Status.ALREADY
     status[~already & ~free] = Status.INFEASIBLE
     plausibility = _plausibility(task, raw, goals.target_class(first.score))
-    safety = _safety(task, raw, margin_after, goals)
+    safety, distance = _safety(task, raw, margin_after, goals), measure_distance(task, feasible.x, raw, question.costs)
     oracle.reserve(0)
     notes = _notes(feasible, goals, raw, status, before, after)
     for i, j in np.argwhere((status == Status.VALID) & (safety < LOW_SAFETY)).tolist():
@@ -103,7 +104,7 @@ def explain(
     losses = (
         change_losses(oracle, feasible.constraints, own, raw, goals, margin_before, margin_after) if attribute else None
     )
-    return Explanation(own, raw, status, before, after, plausibility, notes, losses, safety)
+    return Explanation(own, raw, status, before, after, plausibility, notes, losses, safety, distance)
 
 
 def drive(searches: Sequence[Dialogue[Result]], blocks: Sequence[Block], oracle: Oracle) -> list[Result]:
@@ -213,7 +214,7 @@ def _after_first(found: _Options, best: _Options, own: Floats) -> _Options:
 def _options(method: Method, block: Block, start: _Start, question: Question) -> Dialogue[_Options]:
     """The answers for one block of rows: all that the method has at once, or those chosen from several draws."""
     feasible, goals, own, n, draws = block.feasible, block.goals, start.own, question.n, []
-    costs = torch.tensor([question.costs.get(name, 1.0) for name in feasible.encoder.schema.names], dtype=torch.float)
+    costs = feature_costs(feasible.encoder, question.costs)
     wanted = DEFAULT_SAFETY if question.safety is None else question.safety
     query = Query(feasible.x, start.decision, goals, feasible.encoded_bounds(), question.closeness, n, wanted, costs)
     for draw in range(draws_for(n) if method.random else 1):

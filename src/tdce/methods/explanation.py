@@ -39,16 +39,19 @@ class Explanation:
     notes: NDArray[np.object_]  # tuples of `Note`: the reason, and others
     loss: Floats | None = None  # (rows, options, features) of what a changed one is worth; NaN: no change, or not asked
     safety: Floats = None  # type: ignore[assignment]  # how likely a model trained again accepts it; NaN: not known
+    distance: Floats = None  # type: ignore[assignment]  # the cost of all changes, see `Objective`; NaN: not known
 
     def __post_init__(self) -> None:
-        if self.safety is None:
-            object.__setattr__(self, "safety", np.full(self.status.shape, np.nan))
+        for name in ("safety", "distance"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, np.full(self.status.shape, np.nan))
 
     def take(self, at: Flags | Positions) -> Explanation:
         """The part of some rows."""
         return Explanation(
             self.own[at], self.raw[at], self.status[at], self.score_before[at], self.score_after[at],
             self.plausibility[at], self.notes[at], None if self.loss is None else self.loss[at], self.safety[at],
+            self.distance[at],
         )  # fmt: skip
 
     def put(self, at: Positions, other: Explanation) -> Explanation:

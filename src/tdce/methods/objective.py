@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from tdce._core import Draws, Floats, Noise, pad_rows, unique_rows
+from tdce._core import Draws, Floats, Name, Noise, pad_rows, round_scores, unique_rows
 from tdce.diffusion import NOISE_LEVELS, TabularDiffusion
 from tdce.methods.padding import first_copies, without_copies
 from tdce.methods.protocol import Query, Task
@@ -23,6 +26,20 @@ SOFT_LAW_PENALTY = 0.5  # the cost of breaking a law that nearly all rows of the
 DENOISE_BATCH_ROWS = 1024  # candidates that are denoised at a time
 
 
+class Priced(Protocol):
+    """Rows, and what changing each feature costs: a query has both."""
+
+    @property
+    def x(self) -> Tensor: ...
+    @property
+    def costs(self) -> Tensor: ...
+
+
+class _PricedRows(NamedTuple):
+    x: Tensor
+    costs: Tensor
+
+
 class Objective:
     """J = closeness * cost + (1 - closeness) * energy + a penalty for too little safety, to be minimised over what the
     model accepts.
@@ -33,14 +50,14 @@ class Objective:
     row get the same noise; only candidates of the same row are compared.
     """
 
-    def __init__(self, task: Task, query: Query, noise: Noise, closeness: float, y: Tensor) -> None:
+    def __init__(self, task: Task, query: Priced, noise: Noise, closeness: float, y: Tensor) -> None:
         self.space, self.diffusion, self.encoder, self.closeness = task.space, task.diffusion, task.encoder, closeness
         self.x, self.position = query.x, feature_positions(task.encoder, query.x)
         self.follows = task.follows
         self.y = y  # (n,) the target class of each row
         self.first_copy = first_copies(query.x)
         self.weights = query.costs.expand(len(task.space.places)) * ~task.follows
-        self.noise = draw_noise(self.space, Noise(query.x, noise.seed, noise.part, NOISE_LENGTH))
+        self._draws = Noise(query.x, noise.seed, noise.part, NOISE_LENGTH)
         self.soft_laws = ConstraintSet.soft(task.encoder.schema.laws, task.encoder.schema.features)
 
     def cost(self, x_cf: Tensor, at: Tensor) -> Tensor:
@@ -73,9 +90,29 @@ class Objective:
         return torch.from_numpy(self.soft_laws.broken(self.encoder.unembed(x_cf), own).sum(axis=1)).float()
 
     @cached_property
+    def noise(self) -> list[tuple[Tensor, Tensor]]:
+        """For each noise level, (n, num) and (n, cat): the same for all candidates of a row."""
+        return draw_noise(self.space, self._draws)
+
+    @cached_property
     def _own(self) -> Floats:
         """(n, features) the rows, raw."""
         return self.encoder.unembed(self.x)
+
+
+def feature_costs(encoder: Encoder, costs: Mapping[Name, float]) -> Tensor:
+    """(features,) what the user says that changing each costs, or 1."""
+    return torch.tensor([costs.get(name, 1.0) for name in encoder.schema.names], dtype=torch.float)
+
+
+def measure_distance(task: Task, x: Tensor, raw: Floats, costs: Mapping[Name, float]) -> Floats:
+    """(n, options) the cost of the answers raw (n, options, features) to rows x (n, width): the one distance of
+    reports, pages and the trade-off; to six decimals."""
+    n, options, _ = raw.shape
+    rows = _PricedRows(x, feature_costs(task.encoder, costs))
+    objective = Objective(task, rows, Noise(x, 0), 1.0, torch.zeros(n, dtype=torch.long))
+    each = [objective.cost(task.encoder.embed(raw[:, i]).float(), torch.arange(n)) for i in range(options)]
+    return round_scores(torch.stack(each, dim=1).double()).numpy() if each and n else np.zeros((n, options))
 
 
 def safety_shortfall(task: Task, query: Query, x_cf: Tensor, margin: Tensor, at: Tensor) -> Tensor:

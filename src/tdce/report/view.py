@@ -10,7 +10,6 @@ import pandas as pd
 
 from tdce._core import Flags, Floats, Name, same
 from tdce.methods import Explanation, Question, Status
-from tdce.metrics import spans
 from tdce.models import Goals
 from tdce.report.context import Context
 from tdce.report.histograms import Population
@@ -64,33 +63,7 @@ class View:
         """(rows,) whose first option is accepted."""
         return np.asarray(self.explanation.status[:, 0] == Status.VALID)
 
-    @cached_property
-    def feature_effort(self) -> Floats:
-        """(rows, options, features) how far each value moved, from 0 to 1: a new category counts 1, a number its share
-        of the range from the 5 % to the 95 % quantile, as in Gower's distance."""
-        numeric = np.array([column.numbers > 0 for column in self.schema])
-        own, raw = self._unmarked(self.explanation.own)[:, None], self._unmarked(self.explanation.raw)
-        share = np.abs(raw - own) / self._spans
-        graded = numeric & ~np.isnan(share)
-        return np.where(self.changed, np.where(graded, np.minimum(share, 1.0), 1.0), 0.0)
-
-    @cached_property
-    def effort(self) -> Floats:
-        """(rows, options) the sum over all features but those that follow others, each times its cost."""
-        followers = self.schema.followers
-        costs = np.array([self.question.costs.get(n, 1.0) * (n not in followers) for n in self.schema.names])
-        return np.asarray((self.feature_effort * costs).sum(axis=2))
-
     @property
-    def _spans(self) -> Floats:
-        if self.population is None:
-            return spans(self._unmarked(self.explanation.own))
-        return np.array([self.population[name].span for name in self.schema.names])
-
-    def _unmarked(self, raw: Floats) -> Floats:
-        """Raw values with NaN for marks, which are states and not numbers."""
-        out = raw.copy()
-        for i, column in enumerate(self.schema):
-            if column.marks:
-                out[..., i][np.isin(out[..., i], column.marks)] = np.nan
-        return out
+    def effort(self) -> Floats:
+        """(rows, options) the distance that the search minimises, in which every change has its cost."""
+        return self.explanation.distance

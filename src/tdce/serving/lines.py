@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-import numpy as np
-
-from tdce._core import Floats, Name, check_choice
+from tdce._core import Name, check_choice
 from tdce.explainer import Answer
 from tdce.methods import MOST_REASONS, Line
 from tdce.report import Speaker
@@ -29,7 +27,7 @@ def answer_to_json(
     `Answer.changes`; people get only what may be named to them."""
     explanation, n, whole = answer.explanation, answer.options, audience == "program"
     shown = [name for name in answer.features if whole or speaker.may_name(name)]
-    values, far = frame_to_json(answer.written[shown]), distances(encoder, explanation.own, explanation.raw)
+    values, far = frame_to_json(answer.written[shown]), explanation.distance
     passed, wanted = [pass_through_cells(row, encoder) for row in rows], values_to_json(answer.target)
     return [
         {
@@ -54,14 +52,6 @@ def answer_to_json(
         for r, options in enumerate(answer.lines)
         for o, line in enumerate(options)
     ]
-
-
-def distances(encoder: Encoder, own: Floats, raw: Floats) -> Floats:
-    """(rows, options) the distances between encoded rows, to six decimals."""
-    x = encoder.embed(own).numpy()
-    draws = (encoder.embed(raw[:, j]).numpy() for j in range(raw.shape[1]))
-    far = [np.sqrt(np.square(x_cf - x).sum(axis=1)) for x_cf in draws]
-    return np.round(np.stack(far, axis=1), 6) if far else np.zeros((len(own), 0))
 
 
 def _change(speaker: Speaker, feature: Name, before: Any, after: Any) -> dict[str, Any]:

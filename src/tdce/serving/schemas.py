@@ -174,7 +174,7 @@ class LineBody(BaseModel):
     score_after: float
     plausibility: float | None
     safety: float | None = Field(description="How likely a model trained again accepts it")
-    distance: float = Field(description="Distance between the encoded rows")
+    distance: float = Field(description="The cost of all changes, which the search minimises")
     note: str
     values: dict[str, Cell] = Field(description="The counterfactual, with the columns that are passed through")
     changes: list[ChangeBody]

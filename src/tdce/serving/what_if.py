@@ -11,13 +11,13 @@ import pandas as pd
 from tdce._core import Floats, Name, round_scores, same
 from tdce.diffusion import rate_plausibility
 from tdce.explainer import Explainer, Fitted
-from tdce.methods import Question
+from tdce.methods import Question, measure_distance
 from tdce.models import Goals, Oracle
 from tdce.report import PlainNames, Speaker, SpokenNames, mentions, note_text
 from tdce.schema import ConstraintSet, Encoder, FeasibleSet
 from tdce.serving.descriptions import describe_column
 from tdce.serving.json_rows import number_to_json, values_to_json
-from tdce.serving.lines import distances, make_speaker
+from tdce.serving.lines import make_speaker
 
 
 def what_if(
@@ -50,7 +50,7 @@ def what_if(
         "met": bool(decision.met[1]),
         "prediction": values_to_json([prediction])[0],
         "plausibility": rate_rows(fitted, raw, goals, own)[0],
-        "distance": float(distances(encoder, own, raw[:, None])[0, 0]),
+        "distance": float(measure_distance(fitted.task(), feasible.x, raw[:, None], schema.costs)[0, 0]),
         "broken": _hide_barred(_broken_constraints(sentences, feasible.constraints, raw, own), barred, speaker),
         "unusual": _hide_barred([*_broken_constraints([*map(str, soft)], soft_laws, raw, own),
                                  *_unfamiliar(encoder, raw, speaker, whole)], barred, speaker),
