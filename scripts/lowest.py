@@ -11,8 +11,8 @@ FREE = {"import-linter", "starlette", "pydantic"}  # pip finds those that go wit
 
 def main() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = (project["optional-dependencies"][extra] for extra in EXTRAS)
-    bounds = [*project["dependencies"], *(bound for some in extras for bound in some)]
+    extras = project["optional-dependencies"]
+    bounds = [*project["dependencies"], *(bound for extra in EXTRAS for bound in extras[extra])]
     lowest = {_name(bound): bound.replace(">=", "==") for bound in bounds if _name(bound) != "torch"}
     pinned = {_name(line): line for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()[1:]}
     print(*({name: line for name, line in pinned.items() if name not in FREE} | lowest).values(), sep="\n")
