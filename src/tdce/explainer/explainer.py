@@ -55,6 +55,7 @@ from tdce.methods import (
     DiffusionSearch,
     Method,
     Question,
+    choose_along,
     explain,
     explain_conflicts,
     explain_robustly,
@@ -365,6 +366,59 @@ class Explainer:
         return Answer.of(
             rows, feasible, goals, effective, explanation, fitted.labels, usage, self._context(), self.provenance
         )
+
+    def trade_off(
+        self, rows: pd.DataFrame, *, closeness: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0), **question: Any
+    ) -> dict[float, Answer]:
+        """Ask at several positions of the trade-off together, so that they never contradict each other.
+
+        Every position may take the answers of all others: towards closeness 1 no row's distance rises.
+
+        Parameters
+        ----------
+        rows : pandas.DataFrame
+            The rows to explain.
+        closeness : list of float
+            The positions, from 0 (most plausible) to 1 (as close as possible).
+        **question
+            What else `explain` takes, but `n`, `max_model_rows` and `robust`.
+
+        Returns
+        -------
+        dict
+            One answer for each position, with one option per row.
+
+        Raises
+        ------
+        InputError
+            As `explain`, or if the method has no trade-off.
+
+        Examples
+        --------
+        >>> import tdce
+        >>> data = tdce.load("german")
+        >>> explainer = tdce.Explainer(hidden=32, steps=100).fit(data.frame, label=data.label, favourable="good")
+        >>> refused = data.frame[explainer.predict(data.frame) == "bad"].head(1)
+        >>> near = explainer.trade_off(refused, closeness=[0.5, 1.0])
+        >>> bool(near[1.0].explanation.distance[0, 0] <= near[0.5].explanation.distance[0, 0])
+        True
+        """
+        for name in ("n", "max_model_rows", "robust"):
+            if name in question:
+                raise InputError(f"trade_off does not take {name}; ask with explain, at one position")
+        positions = check_sequence("closeness", closeness, None, check_number, 0, 1)
+        answers = [self.explain(rows, closeness=each, **question) for each in positions]
+        asked = answers[0].question
+        feasible = FeasibleSet.of(self.fitted.encoder, rows, asked.immutable, asked.rules)
+        task, goals = self.fitted.task(feasible.immutable), answers[0].goals
+        found = choose_along(task, feasible, goals, asked, positions, [each.explanation for each in answers])
+        return {
+            position: Answer.of(
+                rows, feasible, goals, answer.question, explanation, self.fitted.labels, answer.usage,
+                self._context(), self.provenance,
+            )
+            for position, answer, explanation in zip(positions, answers, found, strict=True)
+        }  # fmt: skip
 
     @few_threads()
     def retrain(self, table: pd.DataFrame, *, models: int = 10, seed: int = 1) -> Ensemble:

@@ -36,3 +36,4 @@ from tdce.methods.robustness import explain_robustly as explain_robustly
 from tdce.methods.search import DiffusionSearch as DiffusionSearch
 from tdce.methods.selection import MOST_OPTIONS as MOST_OPTIONS
 from tdce.methods.settings import setting_types as setting_types
+from tdce.methods.trade_off import choose_along as choose_along

@@ -35,7 +35,7 @@ class Priced(Protocol):
     def costs(self) -> Tensor: ...
 
 
-class _PricedRows(NamedTuple):
+class PricedRows(NamedTuple):
     x: Tensor
     costs: Tensor
 
@@ -109,7 +109,7 @@ def measure_distance(task: Task, x: Tensor, raw: Floats, costs: Mapping[Name, fl
     """(n, options) the cost of the answers raw (n, options, features) to rows x (n, width): the one distance of
     reports, pages and the trade-off; to six decimals."""
     n, options, _ = raw.shape
-    rows = _PricedRows(x, feature_costs(task.encoder, costs))
+    rows = PricedRows(x, feature_costs(task.encoder, costs))
     objective = Objective(task, rows, Noise(x, 0), 1.0, torch.zeros(n, dtype=torch.long))
     each = [objective.cost(task.encoder.embed(raw[:, i]).float(), torch.arange(n)) for i in range(options)]
     return round_scores(torch.stack(each, dim=1).double()).numpy() if each and n else np.zeros((n, options))

@@ -1,0 +1,51 @@
+"""Positions of the trade-off that are asked together never contradict each other."""
+
+import numpy as np
+import pytest
+from fits import SMALL, kept
+
+import tdce
+from tdce import InputError
+
+POSITIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+@pytest.fixture(scope="module")
+def asked():
+    data = tdce.load("german")
+    explainer = kept("trade-off", lambda: tdce.Explainer(**SMALL, progress="silent").fit(
+        data.frame, label=data.label, favourable=data.favourable, schema=data.schema
+    ))  # fmt: skip
+    return explainer, data.frame[explainer.predict(data.frame) == "bad"]
+
+
+def test_towards_closeness_one_no_distance_rises_for_anybody(asked):
+    explainer, refused = asked
+    answers = explainer.trade_off(refused, closeness=POSITIONS)
+    far = np.stack([answers[each].explanation.distance[:, 0] for each in POSITIONS])
+    assert len(refused) > 200
+    assert (np.diff(far, axis=0) <= 1e-6).all()
+    assert far[0].mean() > 1.5 * far[-1].mean()  # and it does fall
+
+
+def test_every_answer_is_one_of_those_asked_one_at_a_time(asked):
+    explainer, refused = asked
+    some = refused.head(20)
+    together = explainer.trade_off(some, closeness=POSITIONS)
+    alone = [explainer.explain(some, closeness=each).explanation.raw[:, 0] for each in POSITIONS]
+    for answer in together.values():
+        raw = answer.explanation.raw[:, 0]
+        assert np.any([(np.nan_to_num(raw) == np.nan_to_num(each)).all(axis=1) for each in alone], axis=0).all()
+        assert (answer.explanation.status[:, 0] == "valid").all()
+
+
+def test_what_it_does_not_take_is_named(asked):
+    explainer, refused = asked
+    for wrong, message in (
+        ({"n": 2}, "does not take n"),
+        ({"closeness": []}, "closeness is"),
+        ({"closeness": [0.5, 2]}, "closeness"),
+        ({"closeness": "near"}, "closeness"),
+    ):
+        with pytest.raises(InputError, match=message):
+            explainer.trade_off(refused.head(1), **wrong)
