@@ -114,7 +114,7 @@ def found(rows: int, start: int = 0, loss: bool = True) -> Explanation:
     notes[:] = [[(start, i, j) for j in range(2)] for i in range(rows)]
     return Explanation(
         numbers[:, 0], numbers, np.full((rows, 2), f"status{start}"), numbers[:, 0, 0], numbers[:, :, 1],
-        numbers[:, :, 2], notes, numbers + 0.5 if loss else None,
+        numbers[:, :, 2], notes, numbers + 0.5 if loss else None, numbers[:, :, 0] / 100,
     )  # fmt: skip
 
 
