@@ -251,7 +251,7 @@ def test_more_safety_is_safer_and_costs_more(explainer, people):
     assert totals[0] < totals[-1]
     assert (answers[3].explanation.safety >= 0.89).mean() > 0.9
     assert safety[0] < 0.85
-    assert costs[0] < 0.95 * costs[-1]
+    assert costs[0] < 0.97 * costs[-1]
 
 
 def test_the_default_is_a_safety_of_nine_in_ten(explainer, people):
