@@ -28,10 +28,11 @@ def run_method(method: Method, x: Tensor, goals: Goals, seed: int = 0, option: i
     return run_dialogue(method.search(query, Noise(query.x, seed, option)), task, x, goals)
 
 
-def make_query(task: Task, x: Tensor, goals: Goals, closeness=None, options: int = 1) -> Query:
+def make_query(task: Task, x: Tensor, goals: Goals, closeness=None, options: int = 1, safety: float = 0.0) -> Query:
     """The query of encoded rows."""
     feasible = feasible_set(task, x)
-    return Query(x, task.oracle.decide_alone(feasible.own, goals), goals, feasible.encoded_bounds(), closeness, options)
+    decision = task.oracle.decide_alone(feasible.own, goals)
+    return Query(x, decision, goals, feasible.encoded_bounds(), closeness, options, safety)
 
 
 def run_dialogue(talk: Dialogue, task: Task, x: Tensor, goals: Goals):

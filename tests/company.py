@@ -18,6 +18,7 @@ from tdce.explainer.fitting import Fitted
 from tdce.methods.registry import METHODS
 from tdce.models.classifier import Classifier
 from tdce.models.model import NetworkModel
+from tdce.models.second_opinion import SecondOpinion
 from tdce.schema.encoder import Encoder
 from tdce.schema.schema import Schema
 
@@ -54,9 +55,10 @@ def untrained(frame: pd.DataFrame, classes: int, hidden: int) -> tdce.Explainer:
     y = classifier(x).argmax(dim=1)
     made = tdce.Explainer(hidden=hidden, progress="silent")
     typical = measure_energy_quantiles(encoder, diffusion, raw, y, classes, 0, Progress("silent"))
+    model = NetworkModel(classifier, encoder.embed, tuple(range(classes)))
+    opinion = SecondOpinion.fit(x, encoder.space.num, np.eye(classes)[y.numpy()], model.outputs)
     made.fitted_ = Fitted(
-        encoder, "y", None, classifier, diffusion, raw, y, raw, typical,
-        NetworkModel(classifier, encoder.embed, tuple(range(classes))), {"seed": 0},
+        encoder, "y", None, classifier, diffusion, raw, y, raw, typical, model, opinion, {"seed": 0},
     )  # fmt: skip
     return made
 

@@ -25,7 +25,7 @@ MACHINE = {"tdce": "1", "python": "3.12", "torch": "2", "numpy": "2", "instructi
 ELSEWHERE = {**MACHINE, "instructions": "NEON"}
 QUESTION = {
     "n": 2, "immutable": ["age"], "rules": ["debt <= 9000"], "costs": [["income", 2.0]], "seed": 3, "closeness": 0.5,
-    "threshold": 0.7, "max_model_rows": 60, "robust": {"models": 3, "seed": 1, "table": HEX},
+    "threshold": 0.7, "safety": 0.8, "max_model_rows": 60, "robust": {"models": 3, "seed": 1, "table": HEX},
 }  # fmt: skip
 ABOUT = {
     "artefact": HEX,
@@ -35,8 +35,8 @@ ABOUT = {
 }  # fmt: skip
 ANSWER = {
     "row": 1, "asked": HEX, "option": 0, "target": None, "wanted": "yes", "status": "valid", "score_before": 0.2,
-    "score_after": 0.9, "plausibility": None, "values": [30, None, "x"], "changes": [["income", 1, None]],
-    "reasons": [["income", 0.5]], "note": "",
+    "score_after": 0.9, "plausibility": None, "safety": 0.9, "values": [30, None, "x"],
+    "changes": [["income", 1, None]], "reasons": [["income", 0.5]], "note": "",
 }  # fmt: skip
 PRIVATE = {**ANSWER, "row": HEX, "values": HEX, "changes": ["income"], "note": HEX}
 BLOCK = {"rows": 2, "max_model_rows": 30}
@@ -322,7 +322,7 @@ def test_a_problem_of_the_whole_file_has_no_line():
 
 LINK = {"number": 1, "previous": HEX, "hash": HEX}
 RECORDS: dict[str, dict[str, Any]] = {
-    "head": {"record": "head", "format": 2, "written": "2026-01-31T09:30:00Z", **ABOUT, "machine": MACHINE, **LINK},
+    "head": {"record": "head", "format": 3, "written": "2026-01-31T09:30:00Z", **ABOUT, "machine": MACHINE, **LINK},
     "machine_line": {"record": "machine", "machine": MACHINE, **LINK},
     "block": {"record": "block", **BLOCK, **LINK},
     "answer": {"record": "answer", **ANSWER, **LINK},
@@ -395,8 +395,11 @@ def test_the_reader_and_the_schema_accept_the_same_values(kind):
         ("answer", ("score_before",), -1e150, -1.01e150),
         ("answer", ("plausibility",), 1.0, 1.0000001),
         ("answer", ("plausibility",), 0.0, -1e-9),
+        ("answer", ("safety",), 1.0, 1.0000001),
+        ("answer", ("safety",), 0.0, -1e-9),
         ("answer", ("reasons",), [["a", 1e150]] * 4, [["a", 1.01e150]]),
         ("head", ("question", "seed"), 2**64 - 1, 2**64),
+        ("head", ("question", "safety"), 1, 1.0000001),
         ("head", ("question", "max_model_rows"), 2**53, 2**53 + 1),
         ("head", ("question", "robust", "models"), 2**53, 2**53 + 1),
         ("head", ("question", "robust", "seed"), 2**64 - 1, 2**64),

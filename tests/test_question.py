@@ -23,7 +23,7 @@ SCHEMA = tdce.Schema.infer(pd.DataFrame({"age": [20, 30, 40, 50], "income": [1.5
 def test_a_question_that_says_nothing_asks_for_one_answer():
     assert Question().to_json() == {
         "target": None, "n": 1, "immutable": [], "rules": [], "costs": [], "seed": 0, "closeness": None,
-        "threshold": None, "max_model_rows": None, "robust": None,
+        "threshold": None, "safety": None, "max_model_rows": None, "robust": None,
     }  # fmt: skip
     assert Question(costs=None) == Question()
 
@@ -35,6 +35,7 @@ def test_a_question_that_says_nothing_asks_for_one_answer():
         ("seed", [0, 2**64 - 1], [-1, 2**64, 0.5, None]),
         ("closeness", [None, 0, 1, 0.5], [-0.1, 1.1, math.nan, "a"]),
         ("threshold", [None, 0.001, 0.999998], [0, 1, 0.999999, math.nan]),
+        ("safety", [None, 0, 0.5, 0.99], [-0.01, 0.991, 1, math.nan, "a"]),
         ("max_model_rows", [None, 1, 10**6], [0, -1, 1.5, 10**6 + 1]),
         ("immutable", [(), ["age"], ("age", 7)], ["age", [["age"]], 5]),
         ("rules", [(), ["age >= 1"]], ["age >= 1", [5], 5]),
@@ -60,7 +61,7 @@ def test_a_budget_does_not_go_with_robust():
 def test_a_question_survives_json():
     for question in (
         Question(),
-        Question("yes", 3, ("age", 7), ("age >= 1",), {"age": 2.0, 7: 0.5}, 5, 0.25, 0.75, 100),
+        Question("yes", 3, ("age", 7), ("age >= 1",), {"age": 2.0, 7: 0.5}, 5, 0.25, 0.75, 0.8, 100),
         Question(tdce.AtLeast("yes", 0.8), robust=Retraining(3, 1, "0" * 64)),
         Question(["yes", tdce.Not("no"), {"grade": tdce.Change(5)}]),
     ):
@@ -114,7 +115,7 @@ def found(rows: int, start: int = 0, loss: bool = True) -> Explanation:
     notes[:] = [[(start, i, j) for j in range(2)] for i in range(rows)]
     return Explanation(
         numbers[:, 0], numbers, np.full((rows, 2), f"status{start}"), numbers[:, 0, 0], numbers[:, :, 1],
-        numbers[:, :, 2], notes, numbers + 0.5 if loss else None,
+        numbers[:, :, 2], notes, numbers + 0.5 if loss else None, numbers[:, :, 0] / 100,
     )  # fmt: skip
 
 
