@@ -49,3 +49,19 @@ def test_what_it_does_not_take_is_named(asked):
     ):
         with pytest.raises(InputError, match=message):
             explainer.trade_off(refused.head(1), **wrong)
+
+
+def test_no_option_contains_another_that_is_as_good(asked):
+    """By brute force over all pairs of options: one with all changes of another, and more, is nearer or more typical."""
+    explainer, refused = asked
+    found = explainer.explain(refused.head(60), n=4, safety=0).explanation
+    changed = (found.raw != found.own[:, None]) & ~(np.isnan(found.raw) & np.isnan(found.own[:, None]))
+    for r in range(len(found.raw)):
+        for i in range(1, 4):
+            for j in range(i):
+                less, more = changed[r, j], changed[r, i]
+                if (more & less).sum() == less.sum() < more.sum() and (found.raw[r, i] == found.raw[r, j])[less].all():
+                    assert (
+                        found.distance[r, i] < found.distance[r, j]
+                        or found.plausibility[r, i] > found.plausibility[r, j]
+                    )

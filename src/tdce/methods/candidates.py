@@ -152,8 +152,12 @@ class Candidates:
         rows = torch.arange(n)[:, None].expand_as(table)
         changed = space.moved(x.flatten(0, 1), self.query.x[rows.flatten()]).view(*table.shape, -1)
         changed, last, overlap = changed & ~self.objective.follows, first, torch.zeros_like(total)
-        chosen, exists = [], []
+        chosen, exists, last_total = [], [], torch.full((n,), -torch.inf)  # none is better than the first
         for _ in range(count):
+            own = space.moved(last, self.query.x) & ~self.objective.follows
+            same = ((x == last[:, None]) | ~own[:, None, space.owner]).all(dim=2)
+            needless = same & (changed.sum(dim=2) > own.sum(dim=1, keepdim=True)) & (total >= last_total[:, None])
+            total = total.masked_fill(needless, torch.inf)  # it contains one that is as good
             overlap = torch.maximum(overlap, _overlap(changed, space.moved(last, self.query.x)[:, None]))
             total = total.masked_fill((x == last[:, None]).all(dim=2), torch.inf)  # never the same answer twice
             score, which = (total + OVERLAP_PENALTY * overlap + SAME_FEATURES_PENALTY * (overlap == 1)).min(
@@ -161,6 +165,7 @@ class Candidates:
             )
             chosen.append(table.gather(1, which).clamp_min(0))
             exists.append(score.isfinite())
+            last_total = torch.where(exists[-1][:, 0], total.gather(1, which)[:, 0], last_total)
             last = torch.where(exists[-1], x.gather(1, which[:, :, None].expand(-1, -1, x.shape[2]))[:, 0], last)
         none = torch.zeros(n, 0, dtype=torch.long)
         return torch.cat([none, *chosen], dim=1), torch.cat([none.bool(), *exists], dim=1)
