@@ -138,7 +138,8 @@ def explained(folder: Path, *words: object, out: str = "out.csv") -> pd.DataFram
 def test_every_promise_on_an_unseen_table(folder):
     rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
     out = explained(folder, "-n", 2)
-    assert list(out) == [*rows, "row", "option", "status", "score_before", "score_after", "plausibility", "note"]
+    added = ["row", "option", "status", "score_before", "score_after", "plausibility", "safety", "note"]
+    assert list(out) == [*rows, *added]
     assert len(out) == 80
     own = rows.loc[rows.index.repeat(2)].reset_index(drop=True)
     assert (out["Notiz"] == own["Notiz"]).all()  # extra columns survive
@@ -252,11 +253,12 @@ def test_without_a_file_the_answers_are_shown(folder, answers):
     done = run("explain", "m.tdce", "rows.csv", cwd=folder)
     assert done.returncode == 0, done.stderr
     header, *lines, total = done.stdout.splitlines()
-    assert header.split() == ["row", "status", "score", "plausibility", "changes"]
+    assert header.split() == ["row", "status", "score", "plausibility", "safety", "changes"]
     assert total.startswith("40 rows, 40 lines: ")
-    shown = [line.split(maxsplit=6) for line in lines if not line.startswith(" ")]  # a second change has its own line
+    shown = [line.split(maxsplit=7) for line in lines if not line.startswith(" ")]  # a second change has its own line
     assert [words[1] for words in shown] == answers["status"].tolist()
-    assert [words[4] for words in shown] == [f"{float(score):.2f}" for score in answers["score_after"]]
+    for place, name in ((4, "score_after"), (5, "plausibility"), (6, "safety")):
+        assert [words[place] for words in shown] == [f"{float(number):.2f}" for number in answers[name]]
     rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
     moved = (rows["Besuche"] != answers["Besuche"]) & (rows["Besuche"] != "")
     assert moved.any()
@@ -504,6 +506,10 @@ def test_the_data_sets_are_listed(tmp_path):
         (
             ["explain", "m.tdce", "rows.csv", "--closeness", "2", "--out", "a.csv"],
             "closeness is 2.0; it must be a number from 0 to 1",
+        ),
+        (
+            ["explain", "m.tdce", "rows.csv", "--safety", "1", "--out", "a.csv"],
+            "safety is 1.0; it must be a number from 0 to 0.99",
         ),
         (["explain", "m.tdce", "rows.csv", "--robust", "3", "--out", "a.csv"], "--robust retrains models"),
         (["explain", "m.tdce", "rows.csv", "--table", "rows.csv", "--out", "a.csv"], "say how many: --robust 10"),

@@ -34,7 +34,7 @@ def test_all_are_valid_and_nearly_all_rows_have_as_many_as_asked(answer):
     features = list(answer.features)
     different = frame.groupby("row")[features].apply(lambda rows: len(rows.drop_duplicates()))
     assert (different == 3).mean() > 0.9
-    noted = frame.loc[frame["note"] != "", "row"].unique()
+    noted = frame.loc[frame["note"].str.contains("option"), "row"].unique()
     assert set(noted) == set(different.index[different < 3])
 
 
@@ -52,9 +52,10 @@ def test_a_method_that_draws_nothing_works_once_and_says_that_its_options_are_al
     monkeypatch.setattr(kind, "search", lambda *a: calls.append(1) or real(*a))
     alike = tdce.Explainer("wachter", progress="silent")
     alike.fitted_ = explainer.fitted_
-    frame = alike.explain(lending.refused(explainer, 10), n=3).to_frame()
+    answer = alike.explain(lending.refused(explainer, 10), n=3)
     assert len(calls) == 1
-    assert set(frame["note"]) == {"all 3 options are the same"}
+    assert {notes[0].key for notes in answer.explanation.notes.flat} == {"options_alike"}
+    assert {note.split("; ")[0] for note in answer.to_frame()["note"]} == {"all 3 options are the same"}
 
 
 def test_choosing_by_hand():

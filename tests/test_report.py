@@ -191,6 +191,29 @@ def test_a_plausibility_is_a_share_of_people(plausibility, share):
     assert ENGLISH.typical(plausibility) == f"{share} of real people with the desired outcome"
 
 
+@pytest.mark.parametrize(
+    ("status", "safety", "said"),
+    [("valid", 0.874, "safely accepted: so would about 87 % of models trained again"), ("valid", 0.749, ""),
+     ("valid", 0.9999, "safely accepted: so would about 99 % of models trained again"), ("already", 0.9, ""),
+     ("best_effort", 0.9, ""), ("valid", float("nan"), "")],
+)  # fmt: skip
+def test_what_is_safely_accepted_is_said_beside_how_typical_it_is(status, safety, said):
+    for plausibility, typical in (
+        (0.374, "more typical than 37 % of real people with the desired outcome"),
+        (float("nan"), ""),
+    ):
+        line = Line(status, "good", 0.31, 0.62, plausibility, [], "", safety=safety)
+        assert ENGLISH.standing(line) == "; ".join(filter(None, (typical, said)))
+
+
+def test_what_is_barely_accepted_is_noted_as_a_share_of_models():
+    note = Note("barely", values={"safety": 0.6014})
+    line = Line("valid", "good", 0.31, 0.62, 0.5, [], "", notes=(note,), safety=0.6014)
+    assert ENGLISH.note(line) == "barely accepted: only about 60 % of models trained again would accept it"
+    german = Speaker.of(Schema((Numeric("x", 0, 1),)), "de")
+    assert german.note(line) == "knapp angenommen: nur etwa 60 % der neu trainierten Modelle würden es annehmen"
+
+
 def test_a_card_says_how_typical_each_option_is_where_that_is_known(tmp_path):
     people = data_of(page_of(written(), tmp_path))["people"]
     said = [people["typical"]["texts"][code] for code in people["typical"]["codes"]]

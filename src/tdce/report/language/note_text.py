@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from tdce._core import Name, Note, listing
 from tdce.report.language.catalogue import Catalogue
-from tdce.report.language.formats import write_number
+from tdce.report.language.formats import write_number, write_percent
 
 
 class Namer(Protocol):
@@ -62,6 +62,8 @@ def _one_note(note: Note, messages: Catalogue, namer: Namer) -> str:
 def _value(note: Note, key: str, value: Any, messages: Catalogue, namer: Namer) -> str:
     if key in ("value", "low", "high"):
         return namer.value(note.columns[0], value)
-    if key in ("before", "after", "safety"):
+    if key in ("before", "after"):
         return namer.score(value)
+    if key == "safety":
+        return write_percent(messages, value, "rounded_share")
     return write_number(messages, value) if isinstance(value, int) else str(value)

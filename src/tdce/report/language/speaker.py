@@ -102,7 +102,7 @@ class Speaker:
         safe = line.status == Status.VALID and line.safety >= LOW_SAFETY
         parts = (
             self.typical(line.plausibility),
-            self.text("safely", share=self.score(line.safety, False)) if safe else "",
+            self.text("safely", share=self.score(min(line.safety, 0.99), False)) if safe else "",
         )
         return "; ".join(filter(None, parts))
 
