@@ -2,6 +2,7 @@
 
     TDCE_DATA=... python benchmarks/safety.py [--data german,...] [--models own,boosted] [--seeds 3] [--rows 100]
                                               [--ask ...] [--cache FOLDER] [--out results/safety.csv]
+    python benchmarks/safety.py --docs          writes the table of docs/safety.md from the results
 
 Each table is cut into a half that is learned, another half, and unseen rows, of which the refused ones are explained.
 The judges are trained without anything that the explainer knows: three on the *other* half, with an encoding, an early
@@ -40,6 +41,7 @@ from tdce.explainer.plans import TrainingPlans
 from tdce.methods import Explanation
 from tdce.schema import Categorical, FeasibleSet
 
+START, END = "<!-- safety -->", "<!-- /safety -->"
 COLUMNS = ["data", "model", "asked", "seed", "metric", "value"]
 LEARNED_ROWS = 4_000
 JUDGES = 3  # of either kind
@@ -175,6 +177,12 @@ def markdown(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def write_docs(results: Path, page: Path) -> None:
+    head, rest = page.read_text(encoding="utf-8").split(START)
+    table = markdown(pd.read_csv(results))
+    page.write_text(f"{head}{START}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="german,adult,lcd,law,gmc")
@@ -184,7 +192,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     parser.add_argument("--out", type=Path, default=Path("results/safety.csv"))
+    parser.add_argument("--docs", action="store_true")
     given = parser.parse_args()
+    if given.docs:
+        write_docs(given.out, Path("docs/safety.md"))
+        return
     torch.set_num_threads(1)
     rows = pd.read_csv(given.out) if given.out.exists() else pd.DataFrame(columns=COLUMNS)
     for seed in range(given.seeds):

@@ -443,7 +443,8 @@ def test_a_wrong_setting_is_named_before_training(no_training, name, value):
     [
         ("n", 101), ("n", True), ("n", np.nan), ("n", 10**400), ("n", None), ("seed", True), ("seed", "1"),
         ("closeness", "0.5"), ("closeness", np.nan), ("closeness", True), ("closeness", 10**400), ("closeness", [[]]),
-        ("closeness", -0.1), ("safety", 1), ("safety", "0.5"), ("safety", np.nan), ("threshold", True), ("threshold", np.inf), ("threshold", 1), ("threshold", [0.5]),
+        ("closeness", -0.1), ("safety", 1), ("safety", "0.5"), ("safety", np.nan),
+        ("threshold", True), ("threshold", np.inf), ("threshold", 1), ("threshold", [0.5]),
         ("threshold", 0.9999999),
     ],
 )  # fmt: skip

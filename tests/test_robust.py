@@ -14,7 +14,7 @@ from tdce._core.progress import Progress
 from tdce._core.values import Floats
 from tdce.explainer.evaluation import UNSEEN_SEED
 from tdce.methods.question import Question
-from tdce.methods.robustness import explain_robustly
+from tdce.methods.robustness import explain_robustly, lower_bound
 from tdce.models.ensemble import Ensemble
 from tdce.models.goals import Class, Goals
 from tdce.models.outputs import Output
@@ -91,12 +91,23 @@ def test_robust_answers_are_accepted_by_nearly_all_and_hold_more_often_with_mode
     assert (explainer.predict(robust.to_frame()[list(people.columns)]) == "yes").all()
 
 
+def test_what_so_many_acceptances_prove_by_a_second_route():
+    """With a share of just the bound, as many acceptances or more have a chance of 5 %."""
+    from scipy.stats import binom
+
+    for count, models in ((9, 10), (10, 10), (29, 29), (1, 10)):
+        assert binom.sf(count - 1, models, lower_bound(count, models)) == pytest.approx(0.05, abs=1e-9)
+    assert lower_bound(9, 10) == pytest.approx(0.606, abs=1e-3)
+    assert lower_bound(29, 29) > 0.9 > lower_bound(28, 28)
+    assert lower_bound(0, 10) == 0
+
+
 def test_the_note_says_how_many_accept_it(ensemble, robust):
     counts = ensemble.votes(robust.explanation.raw[:, 0], robust.goals)
     for note, count in zip(robust.to_frame()["note"], counts.tolist(), strict=True):
-        assert note.endswith(f"{count} of {MODELS} retrained models accept it as well")
+        assert f"{count} of {MODELS} retrained models accept it as well: with 95 % confidence, at least " in note
     line = robust.lines[0][0]
-    assert robust.speaker("de").note(line).endswith(f" von {MODELS} neu trainierten Modellen nehmen es ebenfalls an")
+    assert robust.speaker("de").note(line).endswith(" aller")
 
 
 def test_where_no_answer_convinces_them_there_is_the_one_of_the_model_alone(explainer, people):

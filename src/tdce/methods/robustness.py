@@ -39,9 +39,19 @@ def explain_robustly(
         explanation = explanation.put(weak, usual)
     counts, notes = count_accepting(ensemble, explanation, goals), explanation.notes.copy()
     for i, j in np.argwhere(explanation.status == Status.VALID).tolist():
-        note = Note("held", values={"count": int(counts[i, j]), "models": len(ensemble)})
+        count = int(counts[i, j])
+        bound = lower_bound(count, len(ensemble))
+        note = Note("held", values={"count": count, "models": len(ensemble), "bound": bound})
         notes[i, j] = (*notes[i, j], note)
     return replace(explanation, notes=notes)
+
+
+def lower_bound(count: int, models: int) -> float:
+    """The share of all retrained models that accept an answer if `count` of `models` do: with 95 % confidence it is no
+    lower (Clopper and Pearson 1934). All of 29 prove 0.90."""
+    from scipy.special import betaincinv  # only here: other questions do not wait for it
+
+    return float(betaincinv(count, models - count + 1, 0.05)) if count else 0.0
 
 
 def count_accepting(ensemble: Ensemble, explanation: Explanation, goals: Goals) -> NDArray[np.int64]:

@@ -64,6 +64,6 @@ def _value(note: Note, key: str, value: Any, messages: Catalogue, namer: Namer) 
         return namer.value(note.columns[0], value)
     if key in ("before", "after"):
         return namer.score(value)
-    if key == "safety":
+    if key in ("safety", "bound"):
         return write_percent(messages, value, "rounded_share")
     return write_number(messages, value) if isinstance(value, int) else str(value)
