@@ -23,7 +23,7 @@ from tdce.schema.schema import Schema
 
 SIZE = 40  # rows of a table: too few to learn anything, enough to go wrong
 OPTIONS = 2
-ADDED = ["row", "option", "status", "score_before", "score_after", "plausibility", "note"]
+ADDED = ["row", "option", "status", "score_before", "score_after", "plausibility", "safety", "note"]
 
 
 class Asked(NamedTuple):
