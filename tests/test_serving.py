@@ -326,6 +326,7 @@ def test_what_must_not_be_named_is_in_no_json_for_people(explainer):
         ({}, {"n": 0}),
         ({}, {"n": "3"}),
         ({}, {"closeness": 2}),
+        ({}, {"safety": 1}),
         ({}, {"target": "maybe"}),
         ({}, {"immutable": "age"}),
         ({}, {"immutable": ["aeg"]}),

@@ -52,7 +52,7 @@ def test_what_it_does_not_take_is_named(asked):
 
 
 def test_no_option_contains_another_that_is_as_good(asked):
-    """By brute force over all pairs of options: one with all changes of another, and more, is nearer or more typical."""
+    """By force, for all pairs of options: one with all changes of another, and more, is nearer or more typical."""
     explainer, refused = asked
     found = explainer.explain(refused.head(60), n=4, safety=0).explanation
     changed = (found.raw != found.own[:, None]) & ~(np.isnan(found.raw) & np.isnan(found.own[:, None]))
