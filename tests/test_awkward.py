@@ -23,7 +23,7 @@ from tdce.schema.schema import Schema
 
 SIZE = 40  # rows of a table: too few to learn anything, enough to go wrong
 OPTIONS = 2
-ADDED = ["row", "option", "status", "score_before", "score_after", "plausibility", "note"]
+ADDED = ["row", "option", "status", "score_before", "score_after", "plausibility", "safety", "note"]
 
 
 class Asked(NamedTuple):
@@ -251,7 +251,9 @@ def test_along_the_dial_cost_falls_and_energy_rises(asked: Asked) -> None:
     objective = Objective(task, make_query(task, x, class_goals(y, x)), Noise(x, 0), 0.5, torch.full((len(x),), y))
     found = []
     for closeness in (0.0, 0.25, 0.5, 0.75, 1.0):
-        answer = explainer.explain(asked.rows, target=asked.target, immutable=asked.immutable, closeness=closeness)
+        answer = explainer.explain(
+            asked.rows, target=asked.target, immutable=asked.immutable, closeness=closeness, safety=0
+        )
         x_cf = fitted.encoder.embed(answer.explanation.raw[:, 0]).float()
         everyone = torch.arange(len(x))
         found.append((objective.cost(x_cf, everyone).sum().item(), objective.energy(x_cf, everyone).sum().item()))

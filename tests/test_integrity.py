@@ -113,6 +113,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # by parameter: other words of the comma
     "seed": {"--seed": 1},
     "closeness": {"--closeness": 0.5},
     "threshold": {"--threshold": 0.6},
+    "safety": {"--safety": 0.5},
     "max_model_rows": {"--max-model-rows": 5000},
     "model": {},  # see the test of a model at an address
     "header": {},  # the same
@@ -196,6 +197,7 @@ FIELDS: dict[str, Any] = {  # another value of each option
     "question.seed": 1,
     "question.closeness": 0.5,
     "question.threshold": 0.6,
+    "question.safety": 0.5,
     "question.max_model_rows": 5000,
     "question.robust": Retraining(3),
 }

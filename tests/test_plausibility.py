@@ -157,7 +157,7 @@ def test_every_line_has_that_of_its_own_values_in_the_class_that_was_wanted(expl
     rows = lending.table(40, seed=28).drop(columns="decision")
     wanted = ["yes", "no", Not("yes"), AtLeast("yes", 0.9)] * 10
     frame = explainer.explain(rows, target=wanted, immutable=["age"]).to_frame()
-    assert list(frame)[-3:] == ["score_after", "plausibility", "note"]
+    assert list(frame)[-4:] == ["score_after", "plausibility", "safety", "note"]
     assert set(frame["status"]) >= {"valid", "already"}
     by_hand = [
         plausible(explainer, explainer.fitted.encoder.read(frame.iloc[[i]]), k)[0]

@@ -68,7 +68,7 @@ def same_as_python(lines: list[dict], answer: tdce.Answer) -> None:
     names = list(answer.features)
     for line, (_, row) in zip(lines, frame.iterrows(), strict=True):
         assert line["values"] == {name: row[name] for name in names}
-        for name in ("option", "status", "score_before", "score_after", "plausibility", "note"):
+        for name in ("option", "status", "score_before", "score_after", "plausibility", "safety", "note"):
             assert line[name] == row[name]
     changes = [(c["feature"], c["before"], c["after"]) for line in lines for c in line["changes"]]
     assert changes == [tuple(c) for c in answer.changes()[["feature", "before", "after"]].itertuples(index=False)]
@@ -326,6 +326,7 @@ def test_what_must_not_be_named_is_in_no_json_for_people(explainer):
         ({}, {"n": 0}),
         ({}, {"n": "3"}),
         ({}, {"closeness": 2}),
+        ({}, {"safety": 1}),
         ({}, {"target": "maybe"}),
         ({}, {"immutable": "age"}),
         ({}, {"immutable": ["aeg"]}),
