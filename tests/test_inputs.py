@@ -43,7 +43,7 @@ SIZE = 60
 RNG = np.random.default_rng(0)
 AGE = RNG.integers(18, 80, SIZE)
 WORDS = RNG.choice(["own", "rent", "free"], SIZE).tolist()
-ADDED = 8  # columns that an answer adds
+ADDED = 7  # columns that an answer adds
 
 
 class Small(tdce.Explainer):
@@ -443,14 +443,9 @@ def test_a_wrong_setting_is_named_before_training(no_training, name, value):
     [
         ("n", 101), ("n", True), ("n", np.nan), ("n", 10**400), ("n", None), ("seed", True), ("seed", "1"),
         ("closeness", "0.5"), ("closeness", np.nan), ("closeness", True), ("closeness", 10**400), ("closeness", [[]]),
-<<<<<<< HEAD
         ("closeness", -0.1), ("safety", 1), ("safety", "0.5"), ("safety", np.nan),
         ("threshold", True), ("threshold", np.inf), ("threshold", 1), ("threshold", [0.5]),
         ("threshold", 0.9999999),
-=======
-        ("closeness", -0.1), ("safety", 1), ("safety", "0.5"), ("safety", np.nan), ("threshold", True),
-        ("threshold", np.inf), ("threshold", 1), ("threshold", [0.5]), ("threshold", 0.9999999),
->>>>>>> 6d4aea51d03f7d922da290ebf30e9cddb869d2bf
     ],
 )  # fmt: skip
 def test_a_wrong_question_is_named_at_once(explainer, name, value):
