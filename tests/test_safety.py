@@ -1,7 +1,9 @@
 """Safety: the second opinion and the forecast by second routes, and what answers promise of it."""
 
+import sys
 from functools import partial
 from math import exp, log
+from pathlib import Path
 
 import lending
 import numpy as np
@@ -362,3 +364,13 @@ def test_a_predicted_number_has_a_safety(target):
 def _rate(frame):
     """20 % of income, less 5 % of the debt, 100 for owners."""
     return (0.2 * frame["income"] - 0.05 * frame["debt"] + 100 * (frame["housing"] == "own")).to_numpy(dtype=float)
+
+
+def test_the_table_in_the_docs_is_that_of_the_results():
+    root = Path(__file__).parents[1]
+    sys.path.insert(0, str(root / "benchmarks"))
+    import safety
+
+    page = (root / "docs" / "safety.md").read_text(encoding="utf-8")
+    table = page.split(safety.START)[1].split(safety.END)[0].strip()
+    assert table == safety.markdown(pd.read_csv(root / "results" / "safety.csv"))
