@@ -43,7 +43,7 @@ SIZE = 60
 RNG = np.random.default_rng(0)
 AGE = RNG.integers(18, 80, SIZE)
 WORDS = RNG.choice(["own", "rent", "free"], SIZE).tolist()
-ADDED = 7  # columns that an answer adds
+ADDED = 8  # columns that an answer adds
 
 
 class Small(tdce.Explainer):

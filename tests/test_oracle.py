@@ -150,9 +150,10 @@ def test_many_rows_cost_no_more_calls_than_a_few(explainer, monkeypatch):
 
 
 def test_the_default_method_asks_in_few_large_rounds(explainer):
-    """However many rows: decisions on the rows, on parts of exemplars, on six halvings, on some reverted features."""
+    """However many rows: decisions on the rows, on parts of exemplars, on six halvings of all numbers and twice six of
+    one at a time, on some reverted features."""
     few, many = (explainer.explain(lending.refused(explainer, rows)) for rows in (40, 400))
-    assert few.model_calls <= many.model_calls <= 25
+    assert few.model_calls <= many.model_calls <= 40
 
 
 @pytest.mark.parametrize("method", ["search", "cchvae", "face", "nice"])

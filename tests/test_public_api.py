@@ -172,6 +172,7 @@ KEYWORDS = {  # names for **settings
     ],
     "Schema.with_rules": ["costs", "laws", "features", "no_such"],
     "Explainer.set_params": ["hidden", "no_such"],
+    "Explainer.trade_off": ["immutable", "safety", "seed", "n", "no_such"],
 }
 
 

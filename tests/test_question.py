@@ -116,6 +116,7 @@ def found(rows: int, start: int = 0, loss: bool = True) -> Explanation:
     return Explanation(
         numbers[:, 0], numbers, np.full((rows, 2), f"status{start}"), numbers[:, 0, 0], numbers[:, :, 1],
         numbers[:, :, 2], notes, numbers + 0.5 if loss else None, numbers[:, :, 0] / 100,
+        numbers[:, :, 1] / 10,
     )  # fmt: skip
 
 

@@ -77,7 +77,8 @@ def written() -> Answer:
     notes[0, 1] = (Note("odd_value", ("debt",), values={"text": "is <odd>"}),)
     notes[3].fill((Note("all_immutable"),))
     feasible = FeasibleSet.of(Encoder.fit(table), rows)
-    found = Explanation(feasible.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, plausible, notes)
+    found = Explanation(feasible.own, raw, status, np.array([0.31, 0.25, 0.99, 0.1]), after, plausible, notes,
+                        distance=np.array([[0.72, 1.0], [1.4, 0.0], [0.0, 0.0], [0.0, 0.0]]))  # fmt: skip
     return Answer.of(rows, feasible, Goals.all(Class(1), 4), Question(n=2), found, ("bad", "good"), Usage())
 
 
@@ -252,7 +253,7 @@ def test_groups_say_who_would_be_accepted_and_after_how_many_changes(tmp_path):
     assert groups == ["net income", "debt", "housing", "branch", "id"]  # four ids of four people are still few
     branch = text.split('aria-label="branch"')[1]
     north, south = cells(branch, "figures")[1:]
-    assert north == ["north (few people)", "2", "0", "50 %", "1", "0", "1.00", "0.59", "37 %"]
+    assert north == ["north (few people)", "2", "0", "50 %", "1", "0", "1.00", "0.72", "37 %"]
     assert south == ["south (few people)", "2", "1", "0 %", "0", "1", "–", "–", "–"]
     # 0.59: 1,500 of 2,000 to 4,550, the 5 % and the 95 % quantile of the four incomes
 

@@ -79,6 +79,16 @@ from tdce.models import (
 from tdce.report import OWN_MODEL, Context, Origin, Population, outcome_names
 from tdce.schema import FeasibleSet, Schema
 
+TRADE_OFF = (
+    "target",
+    "immutable",
+    "rules",
+    "costs",
+    "seed",
+    "threshold",
+    "safety",
+)  # what `trade_off` hands to `explain`
+
 
 class Explainer:
     """Counterfactual explanations for a table.
@@ -403,9 +413,11 @@ class Explainer:
         >>> bool(near[1.0].explanation.distance[0, 0] <= near[0.5].explanation.distance[0, 0])
         True
         """
-        for name in ("n", "max_model_rows", "robust"):
-            if name in question:
-                raise InputError(f"trade_off does not take {name}; ask with explain, at one position")
+        for name in question:
+            if name not in TRADE_OFF:
+                raise InputError(
+                    f"trade_off does not take {name}; {suggest(name, TRADE_OFF)}it takes: {listing(TRADE_OFF)}"
+                )
         positions = check_sequence("closeness", closeness, None, check_number, 0, 1)
         answers = [self.explain(rows, closeness=each, **question) for each in positions]
         asked = answers[0].question

@@ -92,7 +92,7 @@ def explain(
     status[already] = Status.ALREADY
     status[~already & ~free] = Status.INFEASIBLE
     plausibility = _plausibility(task, raw, goals.target_class(first.score))
-    safety, distance = _safety(task, raw, margin_after, goals), measure_distance(task, feasible.x, raw, question.costs)
+    safety, distance = _safety(task, raw, margin_after, goals), _distance(task, feasible, raw, question)
     oracle.reserve(0)
     notes = _notes(feasible, goals, raw, status, before, after)
     for i, j in np.argwhere((status == Status.VALID) & (safety < LOW_SAFETY)).tolist():
@@ -267,6 +267,13 @@ def _safety(task: Task, raw: Floats, margin: Floats, goals: Goals) -> Floats:
         by = torch.from_numpy(margin.reshape(-1)[at])
         parts.append(task.second_opinion.safety(by, x, own, task.oracle.model.outputs).numpy())
     return np.concatenate([np.zeros(0), *parts]).reshape(rows, options)
+
+
+def _distance(task: Task, feasible: FeasibleSet, raw: Floats, question: Question) -> Floats:
+    """(rows, options) the cost of all changes."""
+    parts = _parts(np.arange(len(raw)), QUERY_ROWS)
+    each = [measure_distance(task, feasible.take(at).x, raw[at], question.costs) for at in parts]
+    return np.concatenate([np.zeros((0, raw.shape[1])), *each])
 
 
 def _notes(
