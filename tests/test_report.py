@@ -194,8 +194,10 @@ def test_a_plausibility_is_a_share_of_people(plausibility, share):
 
 @pytest.mark.parametrize(
     ("status", "safety", "said"),
-    [("valid", 0.874, "safely accepted: about 87 % of models trained again would accept it, too"), ("valid", 0.749, ""),
-     ("valid", 0.9999, "safely accepted: about 99 % of models trained again would accept it, too"), ("already", 0.9, ""),
+    [("valid", 0.874, "safely accepted: about 87 % of models trained again would accept it, too"),
+     ("valid", 0.749, ""),
+     ("valid", 0.9999, "safely accepted: about 99 % of models trained again would accept it, too"),
+     ("already", 0.9, ""),
      ("best_effort", 0.9, ""), ("valid", float("nan"), "")],
 )  # fmt: skip
 def test_what_is_safely_accepted_is_said_beside_how_typical_it_is(status, safety, said):
