@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from tdce._core import Floats
 from tdce.methods.candidates import Candidates, round_numbers
@@ -41,21 +42,21 @@ def try_ends(task: Task, query: Query, candidates: Candidates, columns: Tensor) 
         x_cf, at, column, margin = reply.x[accepted, 0], at[accepted], column[accepted], reply.margin[accepted, 0]
         before = len(candidates.at)
         candidates.add(x_cf, at, margin)
-        yield from bisect_numbers(task, query, candidates, x_cf, at, column, candidates.shortfall[before:])
+        which = one_hot(column, task.space.width).bool()
+        yield from bisect(task, query, candidates, x_cf, at, which, candidates.shortfall[before:])
 
 
-def bisect_numbers(
-    task: Task, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor, column: Tensor, lacking: Tensor
+def bisect(
+    task: Task, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor, which: Tensor, lacking: Tensor
 ) -> Dialogue[None]:
-    """Add accepted candidates (m, width), which lack some safety (m,), with the number in `column` (m,) as near to the
-    row as it can be without lacking more."""
-    own = query.x[at].gather(1, column[:, None])
-    end, best, margin = x_cf.gather(1, column[:, None]), x_cf, torch.zeros(len(at), dtype=torch.double)
+    """Add accepted candidates (m, width), which lack some safety (m,), with their numbers in the columns `which`
+    (m, width) on the straight line to the row, as near to it as the decision holds without lacking more."""
+    own, best, margin = query.x[at], x_cf, torch.zeros(len(at), dtype=torch.double)
     low, high = torch.zeros(len(at), 1), torch.ones(len(at), 1)
     for _ in range(BISECTIONS if len(at) else 0):
         middle = (low + high) / 2
-        between = x_cf.scatter(1, column[:, None], own + middle * (end - own))
-        reply = yield query.ask(round_numbers(task.space, query.x[at], between), at)
+        between = torch.where(which, own + middle * (x_cf - own), x_cf)
+        reply = yield query.ask(round_numbers(task.space, own, between), at)
         accepted = candidates.screen(reply, at, lacking)[:, None]
         best = torch.where(accepted, reply.x[:, 0], best)
         margin = torch.where(accepted[:, 0], reply.margin[:, 0], margin)

@@ -16,10 +16,11 @@ from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import MIN_MARGIN, Candidates, round_numbers
-from tdce.methods.coordinates import bisect_numbers, complete, try_ends
+from tdce.methods.coordinates import bisect, complete, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
@@ -31,7 +32,6 @@ LAST_RESORT_DRAWS = 64  # synthetic rows drawn for a row for which these fail, t
 LAST_RESORT_STEPS = 20  # of the reverse walk that draws them
 OPTIONS_FACTOR = 4  # times as many candidates are tried for further options
 SCORED_PARTS = 8  # accepted parts of exemplars whose energy is computed, the cheapest first
-BISECTIONS = 6
 MAX_SWEPT_NUMBERS = 12  # whose ends are tried for every row
 MAX_CHANGES_COMBINED = 6  # of which every subset is reverted; of more, every pair
 BOUNDARY_STEP_COST = 0.02  # that a step off the decision boundary may cost
@@ -219,7 +219,8 @@ class DiffusionSearch:
         marked = task.encoder.is_mark(query.x)[best.at] | task.encoder.is_mark(best.x)
         number = (torch.arange(task.space.width) < task.space.num) & task.free[task.space.owner] & ~marked
         i, column = ((best.x != query.x[best.at]) & number).nonzero(as_tuple=True)
-        yield from bisect_numbers(task, query, near, best.x[i], best.at[i], column, best.shortfall[i])
+        which = one_hot(column, task.space.width).bool()
+        yield from bisect(task, query, near, best.x[i], best.at[i], which, best.shortfall[i])
         return (yield from self.settle(query, near, lambda near: near.best(2 * self.beam)))
 
     def bisect(self, query: Query, near: Candidates) -> Dialogue[None]:
@@ -228,19 +229,8 @@ class DiffusionSearch:
         marked = task.encoder.is_mark(query.x)[at] | task.encoder.is_mark(x_cf)  # no number lies between
         number = (torch.arange(task.space.width) < task.space.num) & ~marked
         moved = ((x_cf != query.x[at]) & number).any(dim=1)
-        x_cf, at, number, lacking = x_cf[moved], at[moved], number[moved], near.shortfall[moved]
-        own, low, high = query.x[at], torch.zeros(len(at), 1), torch.ones(len(at), 1)
-        end, margin = x_cf, torch.zeros(len(at), dtype=torch.double)
-        for _ in range(BISECTIONS if len(at) else 0):
-            middle = (low + high) / 2
-            between = torch.where(number, own + middle * (x_cf - own), x_cf)
-            reply = yield query.ask(round_numbers(task.space, own, between), at)
-            accepted = near.screen(reply, at, lacking)[:, None]
-            end = torch.where(accepted, reply.x[:, 0], end)
-            margin = torch.where(accepted[:, 0], reply.margin[:, 0], margin)
-            low, high = torch.where(accepted, low, middle), torch.where(accepted, middle, high)
-        nearer = (end != x_cf).any(dim=1)
-        near.add(end[nearer], at[nearer], margin[nearer])
+        lacking = near.shortfall[moved]
+        yield from bisect(task, query, near, x_cf[moved], at[moved], number[moved], lacking)
 
     def step_off_boundary(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
         """Move a candidate one step of its grid further from the row if it would be refused one step nearer to it, and
@@ -288,7 +278,7 @@ class DiffusionSearch:
 def single_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
     """For each of several changes (n, features) of a candidate: (m,) the candidate, and (m, features) that change."""
     i, feature = (changed & (changed.sum(dim=1, keepdim=True) > 1)).nonzero(as_tuple=True)
-    return i, torch.nn.functional.one_hot(feature, changed.shape[1]).bool()
+    return i, one_hot(feature, changed.shape[1]).bool()
 
 
 def group_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
