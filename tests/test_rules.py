@@ -1,6 +1,8 @@
 """Rules written by the user hold in every line of every method."""
 
+import copy
 import json
+from dataclasses import replace
 
 import lending
 import numpy as np
@@ -349,6 +351,17 @@ def test_a_row_that_its_rules_leave_something_to_change_is_not_infeasible(nice, 
     assert all(line.note.startswith(f"without the rule '{HARDLY}' there is an answer") for line in (changed, stuck))
     (line,) = nice.explain(people.iloc[[1]], **TOO_LITTLE).lines[0]  # without the rule there is none either
     assert (line.status, "rule" in line.note) == ("best_effort", False)
+
+
+@pytest.mark.parametrize("own", [1, 2])
+def test_rules_of_the_schema_are_named_like_those_of_the_question(nice, people, own):
+    rules, rows = [HARDLY, "debt >= 0"], people.iloc[[5, 0]]
+    (expected, *_), _ = asked = nice.explain(rows, **TOO_LITTLE | {"rules": rules}).lines
+    assert expected.note.startswith(f"without the rule '{HARDLY}' there is an answer")
+    encoder, ruled = nice.fitted.encoder, copy.copy(nice)
+    schema = encoder.schema.with_rules(*rules[:own])
+    ruled.fitted_ = replace(nice.fitted, encoder=replace(encoder, full_schema=schema))
+    assert ruled.explain(rows, **TOO_LITTLE | {"rules": rules[own:]}).lines == asked
 
 
 @pytest.mark.parametrize(("rules", "words"), [
