@@ -1,5 +1,7 @@
 """Several options for one row: valid, different, nearest first, and about different features."""
 
+from dataclasses import replace
+
 import lending
 import numpy as np
 import pandas as pd
@@ -155,3 +157,12 @@ def test_the_option_of_a_shortcut_comes_first_and_takes_the_place_of_its_like():
     assert found.score.tolist() == [[50, 1, 2], [50, 3, 4], [50, 6, 8], [9, 10, 11]]
     assert found.margin.tolist() == [[60, 21, 22], [60, 23, 24], [60, 26, 28], [29, 30, 31]]
     assert found.valid.tolist() == [[True, False, False]] * 3 + [[False] * 3]
+
+
+def test_rows_that_a_shortcut_has_solved_are_searched_for_the_other_options():
+    x = torch.tensor([[0.0, 1.0]])
+    task = toys.task(toys.encoder("ab"), FROM_FOUR, x)
+    quick = replace(task, shortcut=lambda *_: toys.Jump((5,)).fit(task))
+    method, feasible, goals = toys.Jump((7, 9)).fit(quick), feasible_set(task, x), class_goals(1, x)
+    assert explain(method, feasible, goals, Question(n=2)).raw[0, :, 0].tolist() == [5, 9]
+    assert explain(method, feasible, goals, Question(n=1)).raw[0, :, 0].tolist() == [5]
