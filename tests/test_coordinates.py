@@ -1,5 +1,6 @@
 """The search along the features by hand: far moves, narrow bands, small sets; and goals that have two ends."""
 
+from dataclasses import replace
 from itertools import combinations, product
 from math import inf, log
 
@@ -13,8 +14,18 @@ from torch import Tensor
 from user_models import learned
 
 from tdce import AtLeast, Between, Not, Range
+from tdce._core import Noise
 from tdce.methods.candidates import MIN_MARGIN, Candidates
-from tdce.methods.coordinates import MAX_POINTS, _all_values, complete, enumerate_rows, single_changes, try_ends
+from tdce.methods.coordinates import (
+    MAX_POINTS,
+    _all_values,
+    complete,
+    enumerate_rows,
+    exchange,
+    single_changes,
+    try_ends,
+)
+from tdce.methods.objective import Objective
 from tdce.methods.search import MAX_CHANGES_COMBINED, group_reverts, single_reverts
 from tdce.models.goals import Class, Goals
 from tdce.models.model import Classify
@@ -69,6 +80,44 @@ def test_ends_that_the_row_is_at_already_are_not_tried():
     assert list(zip(request.at.tolist(), request.x.flatten().tolist(), strict=True)) == [
         (0, -16.0), (1, 16.0), (2, -16.0), (2, 16.0),
     ]  # fmt: skip
+
+
+# One change for another
+
+
+def exchanged(odds, start: list[float], mutable: list[bool] | None = None) -> list[list[float]]:
+    """What a candidate for the row (0, first of four, first of two) is exchanged for, by this model."""
+    encoder = toys.encoder("a", b=4, c=2)
+    synthetic = torch.tensor([[2.0, 0, 0, 0, 1, 0, 1], [1.0, 0, 1, 0, 0, 1, 0], [0.0, 1, 0, 0, 0, 1, 0]])
+    task = replace(toys.task(encoder, two_classes(odds), synthetic, mutable), synthetic=synthetic)
+    x = torch.tensor([[0.0, 1, 0, 0, 0, 1, 0]])
+    goals = class_goals(1, x)
+    query = make_query(task, x, goals)
+    best = Candidates(task, query, Objective(task, query, Noise(x, 0), 1.0, torch.ones(1, dtype=torch.long)))
+    best.add(torch.tensor([start]), torch.tensor([0]), torch.ones(1, dtype=torch.double))
+    found = run_dialogue(exchange(task, query, best), task, x, goals)
+    cost = best.objective.cost
+    assert (cost(found.x, found.at) < cost(best.x, best.at)).all()
+    return found.x.tolist()
+
+
+def test_a_change_is_exchanged_for_a_nearer_value_of_the_same_number():
+    found = exchanged(lambda x: x[:, 0] - 0.75, [2.0, 1, 0, 0, 0, 1, 0])
+    assert {tuple(row[1:]) for row in found} == {(1, 0, 0, 0, 1, 0)}
+    assert 1 <= min(row[0] for row in found) < 1.05  # synthetic rows with a yes have 1 and 2
+
+
+def test_a_change_is_exchanged_for_a_cheaper_one_of_another_feature():
+    """The third value of b suffices, and so does a from 0.75 on, which is a smaller change."""
+    found = exchanged(lambda x: x[:, 0] - 0.75 + 9 * x[:, 3], [0.0, 0, 0, 1, 0, 1, 0])
+    assert any(row[0] >= 0.75 and row[1:] == [1, 0, 0, 0, 1, 0] for row in found)
+
+
+def test_what_is_immutable_or_refused_or_dearer_is_no_exchange():
+    only_b = [False, True, True, True, True, False, False]
+    assert exchanged(lambda x: x[:, 0] - 0.75 + 9 * x[:, 3], [0.0, 0, 0, 1, 0, 1, 0], only_b) == []
+    assert exchanged(lambda x: 9 * x[:, 3] - 1, [0.0, 0, 0, 1, 0, 1, 0]) == []
+    assert exchanged(lambda x: 9 * x[:, 3] + 9 * x[:, 6] - 1, [0.0, 0, 0, 1, 0, 1, 0]) == []
 
 
 # Rows that no exemplar helps

@@ -14,12 +14,16 @@ from torch.nn.functional import one_hot
 
 from tdce._core import Floats
 from tdce.methods.candidates import Candidates, round_numbers
+from tdce.methods.exemplars import ValueEffects
+from tdce.methods.objective import change_costs, feature_positions
 from tdce.methods.protocol import Dialogue, Query, Reply, Task
 from tdce.schema import Numeric
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from a number's lowest value to its highest that are tried
 ROUNDS = 4  # in which one feature of the best candidate so far is changed
 BISECTIONS = 6
+EXCHANGES = 24  # of a change for a cheaper one that are tried, those that should help most first
+CHEAPEST_EXCHANGES = 4  # of those accepted whose energy is computed
 BAND_BISECTIONS = 18
 BAND_PATHS = 8  # from below a band to above it that are bisected
 BAND_ROUNDS = 3
@@ -63,6 +67,42 @@ def bisect(
         low, high = torch.where(accepted, low, middle), torch.where(accepted, middle, high)
     nearer = (best != x_cf).any(dim=1)
     candidates.add(best[nearer], at[nearer], margin[nearer])
+
+
+def exchange(task: Task, query: Query, best: Candidates) -> Dialogue[Candidates]:
+    """Try each candidate with one change reverted and a cheaper one made instead, of the same feature or of another:
+    the cheapest of those that the model accepts."""
+    cheaper = Candidates(task, query, best.objective)
+    for goal, belongs in query.goals.groups():
+        values, own = ValueEffects.of(task, goal), belongs[best.at].nonzero().squeeze(1)
+        if len(values.rows) == 0 or len(own) == 0:
+            continue
+        x_cf, at = best.x[own], best.at[own]
+        here, there = (feature_positions(task.encoder, x) for x in (query.x[at], x_cf))
+        changed = task.space.moved(x_cf, query.x[at]) & task.free
+        weights = best.objective.weights
+        paid = change_costs(changed, here, there) * weights  # (n, features)
+        offered = feature_positions(task.encoder, values.rows)[torch.arange(len(values.rows)), values.feature]  # (v, 2)
+        asked = here[:, values.feature]
+        other = offered[:, 0] != asked[..., 0]
+        price = change_costs(other, asked, offered) * weights[values.feature]  # (n, v)
+        gain = values.effect - values.effects(task.space, x_cf)[:, values.feature]
+        i, reverted = changed.nonzero(as_tuple=True)  # (m,)
+        again = values.feature == reverted[:, None]  # (m, v) the same feature gets another value
+        saved = paid[i, reverted][:, None] + torch.where(again, 0.0, paid[i][:, values.feature])
+        same = (values.rows == x_cf[i][:, None]) | ~task.space.members[values.feature]
+        key = (-gain[i]).masked_fill(
+            (price[i] >= saved) | ~other[i] | ~task.free[values.feature] | same.all(dim=2), torch.inf
+        )
+        key, which = key.sort(dim=1, stable=True)
+        row, rank = key[:, :EXCHANGES].isfinite().nonzero(as_tuple=True)
+        if len(row) == 0:
+            continue
+        value = which[row, rank]
+        less = torch.where(task.space.members[reverted[row]], query.x[at[i[row]]], x_cf[i[row]])
+        trials = torch.where(task.space.members[values.feature[value]], values.rows[value], less)
+        yield from _ask(task, query, cheaper, trials, at[i[row]])
+    return cheaper.cheapest(CHEAPEST_EXCHANGES)
 
 
 def complete(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:

@@ -20,7 +20,7 @@ from torch.nn.functional import one_hot
 
 from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import MIN_MARGIN, Candidates, round_numbers
-from tdce.methods.coordinates import bisect, complete, try_ends
+from tdce.methods.coordinates import bisect, complete, exchange, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
@@ -43,7 +43,7 @@ INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that s
 class DiffusionSearch:
     """Try single changes, parts of exemplars and whole exemplars, and refine the best that the model accepts."""
 
-    edition: ClassVar[int] = 7  # raised when its answers change
+    edition: ClassVar[int] = 8  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
     closeness: float = 0.75  # the trade-off: 0 is most plausible by the diffusion model, 1 as close as possible
@@ -214,8 +214,11 @@ class DiffusionSearch:
                 return near
 
     def polish(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
-        """Bring each number of the best candidates nearer to the row by itself, then revert changes once more."""
-        task, best = task_of(self), near.best(1)
+        """Exchange changes of the best candidates for cheaper ones, bring each of their numbers nearer to the row by
+        itself, and revert changes once more."""
+        task = task_of(self)
+        near = near.union((yield from exchange(task, query, near.best(1))))
+        best = near.best(1)
         marked = task.encoder.is_mark(query.x)[best.at] | task.encoder.is_mark(best.x)
         number = (torch.arange(task.space.width) < task.space.num) & task.free[task.space.owner] & ~marked
         i, column = ((best.x != query.x[best.at]) & number).nonzero(as_tuple=True)
