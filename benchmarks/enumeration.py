@@ -6,7 +6,8 @@ Of each refused row only some features may change, few enough that all combinati
 be tried. `solvable`: the model accepts one of them by the method's margin; `missed`: it has none from `explain`. Of
 those that have one at closeness 1 without a wanted safety, `dearer`: the share whose cost is more than 1.10 times that
 of the cheapest combination; `worst`: the largest such ratio. Models: logistic regression, gradient boosting, a random
-forest (scikit-learn) and our own classifier; two sets of free features per table.
+forest (scikit-learn) and our own classifier; three sets of free features per table, the last one too large for the
+search to enumerate by itself.
 """
 
 from __future__ import annotations
@@ -41,9 +42,17 @@ MODELS = {
     "own": lambda: None,
 }
 FREE = {
-    "german": (("checking_account", "savings", "instalment_rate", "housing"), ("duration_months", "instalment_rate")),
-    "months": (("contract", "rating", "complaints"), ("months", "rating")),
-    "conditional range": (("claims", "deductible"), ("car_power", "claims")),
+    "german": (
+        ("checking_account", "savings", "instalment_rate", "housing"),
+        ("duration_months", "instalment_rate"),
+        ("duration_months", "instalment_rate", "checking_account", "savings", "housing"),
+    ),
+    "months": (
+        ("contract", "rating", "complaints"),
+        ("months", "rating"),
+        ("months", "rating", "contract", "complaints"),
+    ),
+    "conditional range": (("claims", "deductible"), ("car_power", "claims"), ("car_power", "claims", "deductible")),
 }
 MAX_POINTS = 20_000
 DEARER = 1.10

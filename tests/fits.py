@@ -44,4 +44,5 @@ SHORT = replace(
     classifier=replace(tdce.TrainingPlans().classifier, steps=120, rate=4e-3, patience=3),
     autoencoder=replace(tdce.TrainingPlans().autoencoder, steps=30),
     sampling=SamplingPlan(512, 512, 15),
+    precedents=16,
 )

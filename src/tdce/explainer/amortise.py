@@ -13,9 +13,9 @@ from tdce._core import Floats, InputError, Progress
 from tdce.diffusion import draw_synthetic
 from tdce.explainer.fitted import Fitted
 from tdce.explainer.plans import TrainingPlans
-from tdce.methods import DiffusionSearch, Method, Proposer, Question, Status, explain
-from tdce.models import Goals, Oracle
-from tdce.schema import FeasibleSet
+from tdce.explainer.precedents import answer_rows
+from tdce.methods import DiffusionSearch, Method, Proposer
+from tdce.models import Oracle
 
 MOST_DRAWN = 16_384  # synthetic rows that are drawn to find enough refused ones
 FEWEST_ANSWERS = 20  # from which anything can be learned
@@ -35,21 +35,13 @@ def search_answers(
     fitted: Fitted, method: Method, seed: int, plans: TrainingPlans, progress: Progress
 ) -> tuple[Tensor, Tensor]:
     """(n, width) refused synthetic rows, and the method's counterfactuals for them."""
-    goal, encoder = fitted.goal, fitted.encoder
-    assert goal is not None
     refused = _refused(fitted, seed, plans, progress)
-    feasible = FeasibleSet.of(encoder, encoder.decode(encoder.embed(refused)))
-    ready = method.fit(fitted.task(feasible.immutable, fast=False))
-    question = Question(seed=seed, costs=encoder.schema.costs)
-    explanation = explain(ready, feasible, Goals.all(goal, len(refused)), question, progress)
-    valid = explanation.status[:, 0] == Status.VALID
+    valid, answers = answer_rows(fitted, method, refused, seed, progress)
     if valid.sum() < FEWEST_ANSWERS:
         raise InputError(f"fast has nothing to learn from: of {len(refused):,} refused synthetic rows only "
                          f"{int(valid.sum())} could be answered; leave fast out")  # fmt: skip
-    own, raw = feasible.own[valid], explanation.raw[valid, 0].copy()
-    followers = feasible.constraints.followers
-    raw[:, followers] = own[:, followers]  # they are computed, not proposed
-    return encoder.embed(own).float(), encoder.embed(raw).float()
+    x, x_cf = (fitted.encoder.embed(rows[valid]).float() for rows in (refused, answers))
+    return x, x_cf
 
 
 def _refused(fitted: Fitted, seed: int, plans: TrainingPlans, progress: Progress) -> Floats:

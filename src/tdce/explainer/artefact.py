@@ -31,6 +31,7 @@ from tdce._core import (
     Floats,
     InputError,
     JsonRule,
+    Positions,
     check_json,
     check_json_names,
     json_integer,
@@ -200,6 +201,8 @@ def _read(whole: bytes) -> Saved:
     synthetic, quantiles = tensors["synthetic.raw"].numpy(), tensors["energy_quantiles"]
     _check_rows(content, encoder, raw, y, outputs[0].groups)
     _check_synthetic(encoder, synthetic, quantiles)
+    precedents = tensors["precedents.row"].numpy(), tensors["precedents.answer"].numpy()
+    _check_precedents(encoder, *precedents, len(synthetic))
 
     tau = tuple(content["diffusion"]["tau"])
     proposer = _proposer(content, encoder.space, tensors) if fast else None
@@ -216,7 +219,8 @@ def _read(whole: bytes) -> Saved:
         encoder, content["label"], favourable_from_json(content["favourable"]), classifier,
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
         raw, y, synthetic, quantiles, decides, second_opinion, content["report"],
-        synthetic_scores=tensors.get("synthetic.score"), proposer=proposer, exact=content["settings"]["exact"],
+        synthetic_scores=tensors.get("synthetic.score"), proposer=proposer, precedents=precedents,
+        exact=content["settings"]["exact"],
     )  # fmt: skip
     settings = {name: content["settings"][name] for name in SETTINGS} | {"tau": tuple(content["settings"]["tau"])}
     return Saved(fitted, method, **settings, fast=fast)
@@ -246,6 +250,9 @@ def _tensors(saved: Saved) -> Tensors:
     kept = len(fitted.raw) if saved.keep_rows else 0
     tensors = {"rows.raw": torch.from_numpy(fitted.raw[:kept]), "rows.y": fitted.y[:kept]}
     tensors |= {"synthetic.raw": torch.from_numpy(fitted.synthetic), "energy_quantiles": fitted.energy_quantiles}
+    none = np.zeros(0, dtype=np.int64), np.zeros((0, fitted.synthetic.shape[1]))
+    for name, array in zip(("row", "answer"), fitted.precedents or none, strict=True):
+        tensors[f"precedents.{name}"] = torch.from_numpy(array)
     opinion = fitted.second_opinion
     tensors |= {"second_opinion.weights": opinion.weights, "second_opinion.units": opinion.units}
     for i, learned in enumerate(fitted.encoder.columns):
@@ -265,6 +272,8 @@ def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast:
     layout |= {
         "synthetic.raw": ("F64", ("synthetic", len(schema))),
         "energy_quantiles": ("F64", (outputs[0].groups, ENERGY_QUANTILES)),
+        "precedents.row": ("I64", ("precedents",)),
+        "precedents.answer": ("F64", ("precedents", len(schema))),
     }
     scores = sum(max(1, len(output.classes)) for output in outputs)
     layout["second_opinion.weights"] = "F64", (count_terms(space.num, space.cat), scores)
@@ -397,6 +406,13 @@ def _check_synthetic(encoder: Encoder, synthetic: Floats, quantiles: Tensor) -> 
         raise InputError("it has no synthetic rows")
     if not ((quantiles.abs() <= LARGEST_VALUE).all() and (quantiles.diff(dim=1) >= 0).all()):  # nor is NaN
         raise InputError("its tensor 'energy_quantiles' does not increase, or has a value that is not a number")
+
+
+def _check_precedents(encoder: Encoder, rows: Positions, answers: Floats, synthetic: int) -> None:
+    """Answers to synthetic rows, of values that each column knows."""
+    _check_values(encoder, answers, "precedents")
+    if not ((rows >= 0) & (rows < synthetic)).all():
+        raise InputError("its precedents answer synthetic rows that it does not have")
 
 
 def _check_values(encoder: Encoder, raw: Floats, whose: str) -> None:

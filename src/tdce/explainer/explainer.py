@@ -49,6 +49,7 @@ from tdce.explainer.evaluation import evaluate
 from tdce.explainer.fitted import Fitted
 from tdce.explainer.fitting import fit
 from tdce.explainer.plans import TrainingPlans, plan_for
+from tdce.explainer.precedents import add_precedents
 from tdce.explainer.provenance import Provenance, machine
 from tdce.methods import (
     METHODS,
@@ -231,6 +232,7 @@ class Explainer:
             frame, label, favourable, schema, check_names("immutable", immutable), self.hidden, self._tau,
             self.steps, self.seed, self._plans, progress, learn, categorical, models, actionable, causes, self.exact,
         )  # fmt: skip
+        fitted = add_precedents(fitted, self._plans.precedents, self.seed, progress)
         if self.fast:
             fitted = amortise(fitted, self.chosen_method, self.seed, self._plans, progress)
         self._set_fitted(fitted)

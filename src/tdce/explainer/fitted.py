@@ -24,7 +24,7 @@ from tdce._core import (
     suggest,
 )
 from tdce.diffusion import TabularDiffusion
-from tdce.methods import Guide, Proposals, Proposer, Task, amortised_pass
+from tdce.methods import Guide, Precedents, Proposals, Proposer, Task, amortised_pass
 from tdce.models import (
     AdaptedModel,
     Classifier,
@@ -71,6 +71,7 @@ class Fitted:
     hints: tuple[str, ...] = ()  # what is worth knowing about the columns; none if it was loaded
     synthetic_scores: Tensor | None = None  # (synthetic rows, columns) of a model that the user brought
     proposer: Proposer | None = None  # for amortised answers, see `amortise`
+    precedents: tuple[Positions, Floats] | None = None  # which synthetic rows the search has answered, and how
     exact: bool = False  # whether values that fewer than five people have may be among what was learned
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
 
@@ -151,6 +152,13 @@ class Fitted:
             return None
         return Proposals(self.proposer, self.goal, self.encoder.schema.costs)
 
+    @cached_property
+    def known_precedents(self) -> Precedents | None:
+        if self.precedents is None or self.goal is None:
+            return None
+        rows, answers = self.precedents
+        return Precedents(self.goal, self.x_synthetic[rows], self.encoder.embed(answers).float())
+
     @property
     def guide(self) -> Guide | None:
         """What has gradients: the classifier, or a torch module that was given."""
@@ -173,4 +181,5 @@ class Fitted:
             self.encoder, oracle, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
             self.x_synthetic, self.energy_quantiles, self.memo, self.synthetic_scores,
             self.proposals if fast else None, amortised_pass if fast else None, self.second_opinion,
+            self.known_precedents,
         )  # fmt: skip

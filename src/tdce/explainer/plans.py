@@ -22,6 +22,7 @@ class TrainingPlans:
     diffusion: TrainingPlan = DIFFUSION  # its steps are `Explainer(steps=...)`
     autoencoder: TrainingPlan = AUTOENCODER  # for the metrics IM1 and IM2
     sampling: SamplingPlan = SAMPLING
+    precedents: int = 256  # answers of the search to synthetic rows, which it tries for similar rows, at most
     amortised: TrainingPlan = AMORTISED
     amortised_answers: int = 6_000  # answers of the search that the amortised network learns from, at most
 
@@ -29,6 +30,7 @@ class TrainingPlans:
         for name, kind in {each.name: type(each.default) for each in fields(self)}.items():
             if kind is not int:
                 check_type(name, getattr(self, name), kind, f"it must be a {kind.__name__}")
+        check_integer("precedents", self.precedents, 0)
         check_integer("amortised_answers", self.amortised_answers, 1)
 
 

@@ -20,6 +20,7 @@ from tdce.methods.explanation import Explanation as Explanation
 from tdce.methods.explanation import Line as Line
 from tdce.methods.explanation import Status as Status
 from tdce.methods.objective import measure_distance as measure_distance
+from tdce.methods.precedents import Precedents as Precedents
 from tdce.methods.proposer import Proposals as Proposals
 from tdce.methods.proposer import Proposer as Proposer
 from tdce.methods.protocol import Guide as Guide

@@ -27,7 +27,9 @@ CHEAPEST_EXCHANGES = 4  # of those accepted whose energy is computed
 BAND_BISECTIONS = 18
 BAND_PATHS = 8  # from below a band to above it that are bisected
 BAND_ROUNDS = 3
-MAX_POINTS = 4_096  # of a feasible set that is tried as a whole
+MAX_POINTS = 4_096  # of a feasible set that is tried as a whole where nothing else was accepted
+FEW_POINTS = 512  # of one that is tried as a whole in any case
+POINTS_AT_A_TIME = 65_536
 ROWS_AT_A_TIME = 64
 
 
@@ -204,19 +206,30 @@ def _nearer(x: Tensor, margin: Tensor, others: Tensor, other_margin: Tensor) -> 
     return torch.where(better[:, None], found, x), torch.where(better, best, margin)
 
 
-def enumerate_rows(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:
-    """For rows (m,) of which few others are feasible: try all of these."""
-    for row in rows.tolist():
-        values = _all_values(task, query, row)
-        if values is None:
-            continue
-        mesh = np.stack([each.ravel() for each in np.meshgrid(*values, indexing="ij")], axis=1)
-        x_cf = task.encoder.embed(mesh).float()
-        yield from _ask(task, query, candidates, x_cf, torch.full((len(x_cf),), row))
+def enumerate_rows(
+    task: Task, query: Query, rows: Tensor, candidates: Candidates, most: int = MAX_POINTS
+) -> Dialogue[None]:
+    """For rows (m,) of which at most this many others are feasible: try all of these."""
+    rows = rows[2.0 ** _choices(task, query)[rows].sum(dim=1) <= most]
+    for part in torch.split(rows, max(1, POINTS_AT_A_TIME // most)):
+        each = [(row, values) for row in part.tolist() if (values := _all_values(task, query, row, most)) is not None]
+        meshes = [
+            np.stack([axis.ravel() for axis in np.meshgrid(*values, indexing="ij")], axis=1) for _, values in each
+        ]
+        if meshes:
+            at = torch.cat([torch.full((len(mesh),), row) for (row, _), mesh in zip(each, meshes, strict=True)])
+            yield from _ask(task, query, candidates, task.encoder.embed(np.concatenate(meshes)).float(), at)
 
 
-def _all_values(task: Task, query: Query, row: int) -> list[Floats] | None:
-    """What each feature of a row may be, itself included; None if there are too many combinations."""
+def _choices(task: Task, query: Query) -> Tensor:
+    """(n, features) which features of each row may have more than one value."""
+    several = 2.0 * (query.bounds.high > query.bounds.low)
+    values = task.space.sum_by_feature(task.space.join(several, query.bounds.allowed.float()))
+    return (values > 1) & task.free
+
+
+def _all_values(task: Task, query: Query, row: int, most: int = MAX_POINTS) -> list[Floats] | None:
+    """What each feature of a row may be, itself included; None if there are more than `most` combinations."""
     own = task.encoder.unembed(query.x[[row]])[0]
     ends = []
     for bound in (query.bounds.low, query.bounds.high):
@@ -232,7 +245,7 @@ def _all_values(task: Task, query: Query, row: int) -> list[Floats] | None:
             low, high = ends[0][i], ends[1][i]
             if column.levels is not None:
                 grid = np.array(column.levels)
-            elif column.step is not None and (high - low) / column.step <= MAX_POINTS:
+            elif column.step is not None and (high - low) / column.step <= most:
                 grid = column.round(np.arange(low, high + column.step / 2, column.step))
             else:
                 return None
@@ -241,7 +254,7 @@ def _all_values(task: Task, query: Query, row: int) -> list[Floats] | None:
             allowed = query.bounds.allowed[row, torch.tensor(columns) - task.space.num].numpy()
             each = np.union1d(each, np.flatnonzero(allowed).astype(np.float64))
         points *= len(each)
-        if points > MAX_POINTS:
+        if points > most:
             return None
         values.append(each)
     return values

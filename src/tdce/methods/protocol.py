@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tdce._core import Floats, InputError, Noise
 from tdce.diffusion import TabularDiffusion
+from tdce.methods.precedents import Precedents
 from tdce.methods.proposer import Proposals
 from tdce.models import Decision, Goals, Oracle, SecondOpinion
 from tdce.schema import EncodedBounds, Encoder, Space
@@ -45,6 +46,7 @@ class Task:
     proposals: Proposals | None = None  # for amortised answers
     shortcut: Shortcut | None = None  # a quicker method that is tried before the usual one, if the question suits it
     second_opinion: SecondOpinion | None = None  # None: no forecasts of safety
+    precedents: Precedents | None = None  # answers of the search to synthetic rows
 
     @property
     def space(self) -> Space:

@@ -20,13 +20,14 @@ from torch.nn.functional import one_hot
 
 from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import MIN_MARGIN, Candidates, round_numbers
-from tdce.methods.coordinates import bisect, complete, exchange, try_ends
+from tdce.methods.coordinates import FEW_POINTS, bisect, complete, enumerate_rows, exchange, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
 
 NEAREST_EXEMPLARS = 256  # among which those are chosen whose parts should suffice at the lowest cost
+NEAREST_PRECEDENTS = 15  # whose changes are tried
 LAST_RESORT_EXEMPLARS = 512  # tried as a whole for rows without a candidate
 LAST_RESORT_DRAWS = 64  # synthetic rows drawn for a row for which these fail, too
 LAST_RESORT_STEPS = 20  # of the reverse walk that draws them
@@ -64,7 +65,10 @@ class DiffusionSearch:
         objective = Objective(task_of(self), query, noise, closeness, target)
         single, parts, whole = (Candidates(task_of(self), query, objective) for _ in range(3))
         yield from self.propose(query, single, parts, whole, slice(self.exemplars))
+        yield from self.precedents(query, parts)
         yield from try_ends(task_of(self), query, single, self.effective_numbers(query))
+        if task_of(self).oracle.budget is None:
+            yield from enumerate_rows(task_of(self), query, torch.arange(len(query.x)), parts, FEW_POINTS)
         yield from self.last_resort(query, single.unsolved() & parts.unsolved() & whole.unsolved(), whole, noise)
         partial_changes = single.cheapest(self.beam).union(parts.cheapest(SCORED_PARTS))
         starts = partial_changes.best(self.beam).union(whole.best(self.beam))
@@ -149,6 +153,17 @@ class DiffusionSearch:
         row, part = taken.any(dim=2).nonzero(as_tuple=True)
         columns = taken[row, part][:, task.space.owner]  # (m, width) those taken over
         return torch.where(columns, pool.x[exemplar[row, part]], query.x[at[row]]), at[row]
+
+    def precedents(self, query: Query, candidates: Candidates) -> Dialogue[None]:
+        """Try what the search changed for the most similar synthetic rows."""
+        task, rows = task_of(self), torch.arange(len(query.x))
+        known = task.precedents
+        for goal, belongs in query.goals.groups():
+            if known is not None and len(known.x) and goal.family == known.goal.family:
+                x_cf = known.apply(task.space, query.x[belongs], task.free, NEAREST_PRECEDENTS)
+                yield from self.ask(
+                    query, candidates, x_cf.flatten(0, 1), rows[belongs].repeat_interleave(x_cf.shape[1])
+                )
 
     def whole_exemplars(self, query: Query, candidates: Candidates, rows: Tensor, ranks: slice) -> Dialogue[None]:
         """Try the best exemplars as a whole, with the row's own immutable features."""
