@@ -74,17 +74,18 @@ class ExemplarPool:
                 (cost if may_change else disagreement).add_(
                     weight * change_costs(own[..., 0] != theirs[..., 0], own, theirs)
                 )
-            total = objective.total(cost, self.energy(task, objective.y[some])) + IMMUTABLE_WEIGHT * disagreement
+            energy = objective.weigh(self.errors(task, objective.y[some]), some)
+            total = objective.total(cost, energy) + IMMUTABLE_WEIGHT * disagreement
             best.append(total.topk(min(count, len(self.x)), largest=False).indices)
         return torch.cat(best)
 
-    def energy(self, task: Task, y: Tensor) -> Tensor:
-        """(n, p) the energies of all exemplars as members of each row's class, each with noise of its own."""
+    def errors(self, task: Task, y: Tensor) -> Tensor:
+        """(n, p) the denoising errors of all exemplars as members of each row's class, each with noise of its own."""
         classes = sorted(set(y.tolist()))
-        each = torch.stack([task.memoise(("energy", self.goal, k), partial(self._energy, task, k)) for k in classes])
+        each = torch.stack([task.memoise(("errors", self.goal, k), partial(self._errors, task, k)) for k in classes])
         return each[torch.tensor([classes.index(k) for k in y.tolist()])]
 
-    def _energy(self, task: Task, k: int) -> Tensor:
+    def _errors(self, task: Task, k: int) -> Tensor:
         """(p,) as members of class k."""
         x, energy = self.x[pad_rows(torch.arange(len(self.x)))], []
         noise = draw_noise(task.space, Noise(x, 0, length=NOISE_LENGTH))

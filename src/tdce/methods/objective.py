@@ -20,6 +20,8 @@ from tdce.schema import ConstraintSet, Encoder, Space
 FIXED_COST = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
 FAR = 2.0  # standard deviations of a number beyond which a change costs more
 FAR_COST = 0.25  # for each deviation beyond these
+ATYPICAL = 0.9  # of the people of the class have a lower energy: what is beyond theirs counts more
+ATYPICAL_WEIGHT = 3.0  # as many times more
 SAFETY_WEIGHT = 10.0  # the penalty for a safety that is 1 below what is wanted
 NOISE_LENGTH = 2.0  # encoded rows nearer to each other than this get similar noise, and so similar answers
 SOFT_LAW_PENALTY = 0.5  # the cost of breaking a law that nearly all rows of the table keep
@@ -46,8 +48,9 @@ class Objective:
 
     The cost is d(x, x_cf) of eqn:cf_obj: the sum of `change_costs` of all features but those that follow others,
     weighted by the user's costs, plus a penalty for every soft law broken. The energy is the denoising error of all
-    features, given the target class. The penalty is proportional to what the forecast safety lacks. All candidates of a
-    row get the same noise; only candidates of the same row are compared.
+    features, given the target class; what exceeds that of nearly all people of the class counts several times. The
+    penalty is proportional to what the forecast safety lacks. All candidates of a row get the same noise; only
+    candidates of the same row are compared.
     """
 
     def __init__(self, task: Task, query: Priced, noise: Noise, closeness: float, y: Tensor) -> None:
@@ -55,6 +58,7 @@ class Objective:
         self.x, self.position = query.x, feature_positions(task.encoder, query.x)
         self.follows = task.follows
         self.y = y  # (n,) the target class of each row
+        self.typical = typical_energy(task.energy_quantiles, y)
         self.first_copy = first_copies(query.x)
         self.weights = query.costs.expand(len(task.space.places)) * ~task.follows
         self._draws = Noise(query.x, noise.seed, noise.part, NOISE_LENGTH)
@@ -70,7 +74,7 @@ class Objective:
         return cost + SOFT_LAW_PENALTY * self._soft_laws_broken(x_cf, at) if self.soft_laws.constraints else cost
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
-        """(m,) the energy of candidates, computed once for each distinct candidate of a row."""
+        """(m,) the energy of candidates of the rows at `at`, computed once for each distinct candidate of a row."""
         first, place = unique_rows(torch.cat([self.first_copy[at, None].to(x_cf.dtype), x_cf], dim=1).numpy())
         distinct, energy = torch.from_numpy(first), [torch.zeros(0)]
         for part in torch.split(torch.arange(len(distinct)), DENOISE_BATCH_ROWS):
@@ -78,7 +82,12 @@ class Objective:
             rows = at[some]
             noise = [(normal[rows], gumbel[rows]) for normal, gumbel in self.noise]
             energy.append(denoising_energy(self.diffusion, x_cf[some], self.y[rows], noise, len(part))[: len(part)])
-        return torch.cat(energy)[place]
+        return self.weigh(torch.cat(energy)[place], at)
+
+    def weigh(self, error: Tensor, at: Tensor) -> Tensor:
+        """(m, ...) the energy of rows with this denoising error (m, ...) as answers for the rows at `at` (m,)."""
+        beyond = error - self.typical[at].view(-1, *(1,) * (error.dim() - 1))
+        return error + ATYPICAL_WEIGHT * beyond.clamp_min(0.0)
 
     def total(self, cost: Tensor, energy: Tensor, shortfall: Tensor | float = 0.0) -> Tensor:
         """J"""
@@ -98,6 +107,13 @@ class Objective:
     def _own(self) -> Floats:
         """(n, features) the rows, raw."""
         return self.encoder.unembed(self.x)
+
+
+def typical_energy(quantiles: Tensor, y: Tensor) -> Tensor:
+    """(n,) the energy that `ATYPICAL` of the people of each class y (n,) stay below; infinite if none were measured."""
+    if quantiles.numel() == 0:
+        return torch.full((len(y),), torch.inf)
+    return quantiles[y, round(ATYPICAL * (quantiles.shape[1] - 1))].float()
 
 
 def feature_costs(encoder: Encoder, costs: Mapping[Name, float]) -> Tensor:
