@@ -140,6 +140,7 @@ TABLES = ("numbers", "categories", "mixed", "wide", *lawful.TABLES)
 MODELS: dict[str, Callable[[pd.DataFrame, np.random.Generator], Any]] = {
     "own": own, "logistic": logistic, "boosting": boosting, "function": Interactions,
 }  # fmt: skip
+TARGETS = (tdce.AtLeast("yes", 0.65), tdce.Between("yes", 0.55, 0.7), tdce.Between("yes", 0.6, 0.61))
 CLOSENESS = (0.0, 0.5, 0.75, 1.0)
 
 
@@ -169,7 +170,7 @@ def random_question(features: list[str], rng: np.random.Generator) -> dict[str, 
     if rng.random() < 0.2:
         asked["rules"] = ["at most 3 changes"]
     if rng.random() < 0.2:
-        asked["target"] = [tdce.AtLeast("yes", 0.65), tdce.Between("yes", 0.55, 0.7)][rng.integers(2)]
+        asked["target"] = TARGETS[rng.integers(len(TARGETS))]
     return asked
 
 
@@ -198,9 +199,10 @@ class Verdict:
 class Judge:
     """Values rows as the search does: on the grid, with every law kept, by the real model, with the same noise."""
 
-    def __init__(self, explainer: tdce.Explainer, answer: tdce.Answer) -> None:
+    def __init__(self, explainer: tdce.Explainer, answer: tdce.Answer, as_safe: bool = False) -> None:
+        """With `as_safe`, a change that is good for safety alone is not needless either."""
         question, fitted = answer.question, explainer.fitted
-        self.answer, self.found = answer, answer.explanation
+        self.found, self.as_safe = answer.explanation, as_safe
         self.feasible = FeasibleSet.of(fitted.encoder, answer.rows, question.immutable, question.rules)
         self.task, goals = fitted.task(self.feasible.immutable, fast=False), answer.goals
         decision = self.task.oracle.decide_alone(self.feasible.own, goals)
@@ -228,7 +230,8 @@ class Judge:
         lacks = safety_shortfall(self.task, self.query, x, decision.margin, at)
         least = np.minimum(MIN_MARGIN, BAND_SHARE * goals.width.numpy())
         return pd.DataFrame({
-            "accepted": decision.met.numpy() & (decision.margin.numpy() >= least), "margin": decision.margin.numpy(),
+            "met": decision.met.numpy(), "accepted": decision.met.numpy() & (decision.margin.numpy() >= least),
+            "margin": decision.margin.numpy(),
             "cost": cost.numpy(), "energy": energy.numpy(), "lacks": lacks.numpy(),
             "total": self.objective.total(cost, energy, lacks).numpy(),
         })  # fmt: skip
@@ -262,9 +265,10 @@ class Judge:
         for i, j in combinations(first, 2):
             for less, more in ((i, j), (j, i)):
                 contains = (changed[less] <= changed[more]).all() and changed[less].sum() < changed[more].sum()
-                if contains and same(raw[less], raw[more])[changed[less]].all():
-                    if value["total"][less] <= value["total"][more] + TOLERANCE and value["accepted"][less]:
-                        verdict.fault("contained", f"row {row}: option {more} contains {less}, which is as good")
+                contains = contains and same(raw[less], raw[more])[changed[less]].all()
+                as_good = value["total"][less] <= value["total"][more] + TOLERANCE
+                if contains and as_good and value["accepted"][less]:
+                    verdict.fault("contained", f"row {row}: option {more} contains {less}, which is as good")
 
     def _needless(
         self, row: int, raw: np.ndarray, changed: np.ndarray, value: pd.Series, verdict: Verdict
@@ -278,7 +282,9 @@ class Judge:
         found = self.snap(np.where(sets, self.found.own[row], raw), row)
         fewer = ~same(found, raw).all(axis=1)
         each = self.value(found, row)
+        each["accepted"] |= each["met"] & (not value["accepted"])  # where it is on the very boundary itself
         better = each["accepted"] & fewer & (each["total"] < value["total"] - TOLERANCE)
+        better &= (each["lacks"] <= value["lacks"]) | (not self.as_safe)
         if better.any():
             best = each["total"].where(better).idxmin()
             yield (
