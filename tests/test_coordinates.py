@@ -260,13 +260,13 @@ def test_a_number_without_a_grid_or_too_many_rows_are_not_enumerated():
 
 
 @pytest.mark.parametrize("count", range(1, MAX_CHANGES_COMBINED + 3))
-def test_every_subset_of_changes_is_reverted_or_every_pair_of_many(count):
-    changed = torch.zeros(3, 10, dtype=torch.bool)
-    places = [0, 2, 3, 5, 6, 7, 8, 9][:count]
+def test_every_subset_of_changes_is_reverted_or_every_two_or_three_of_many(count):
+    changed = torch.zeros(3, 14, dtype=torch.bool)
+    places = [0, 2, 3, 5, 6, 7, 8, 9, 10, 11, 12, 13][:count]
     changed[1, places] = True
     changed[2, :2] = True  # only single ones
     which, reverted = group_reverts(changed)
-    sizes = range(2, count) if count <= MAX_CHANGES_COMBINED else (2,)
+    sizes = range(2, count) if count <= MAX_CHANGES_COMBINED else (2, 3)
     expected = [set(some) for size in sizes for some in combinations(places, size)] if count > 2 else []
     found = [set(row.nonzero().flatten().tolist()) for row in reverted]
     assert which.tolist() == [1] * len(expected)

@@ -34,7 +34,7 @@ LAST_RESORT_STEPS = 20  # of the reverse walk that draws them
 OPTIONS_FACTOR = 4  # times as many candidates are tried for further options
 SCORED_PARTS = 8  # accepted parts of exemplars whose energy is computed, the cheapest first
 MAX_SWEPT_NUMBERS = 12  # whose ends are tried for every row
-MAX_CHANGES_COMBINED = 6  # of which every subset is reverted; of more, every pair
+MAX_CHANGES_COMBINED = 10  # of which every subset is reverted; of more, every pair and every three
 BOUNDARY_STEP_COST = 0.02  # that a step off the decision boundary may cost
 PARTS_BATCH_ROWS = 128  # rows that are compared with exemplars at a time
 INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that should, whatever those cost
@@ -44,7 +44,7 @@ INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that s
 class DiffusionSearch:
     """Try single changes, parts of exemplars and whole exemplars, and refine the best that the model accepts."""
 
-    edition: ClassVar[int] = 8  # raised when its answers change
+    edition: ClassVar[int] = 9  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
     closeness: float = 0.75  # the trade-off: 0 is most plausible by the diffusion model, 1 as close as possible
@@ -301,12 +301,12 @@ def single_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
 
 def group_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
     """The same for every set of two or more of a candidate's changes, but not for all of them; with many changes, for
-    every pair."""
+    every pair and every three."""
     features, count = changed.shape[1], changed.sum(dim=1)
     which, reverted = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, features, dtype=torch.bool)]
     for k in sorted({int(c) for c in count.tolist() if c > 2}):
         at = (count == k).nonzero().squeeze(1)
-        sizes = range(2, k) if k <= MAX_CHANGES_COMBINED else (2,)
+        sizes = range(2, k) if k <= MAX_CHANGES_COMBINED else (2, 3)
         sets = torch.tensor([[j in some for j in range(k)] for size in sizes for some in combinations(range(k), size)])
         place = changed[at].nonzero(as_tuple=True)[1].view(len(at), k)  # the features that candidate changes
         each = torch.zeros(len(at), len(sets), features, dtype=torch.bool)
