@@ -122,7 +122,7 @@ def test_the_class_that_leads_there():
 def test_every_row_is_measured_by_its_own_goal():
     p = some_scores(len(GOALS))
     goals = Goals.of(GOALS)
-    for name in ("met", "margin", "chance", "display_score", "loss", "logit_margin", "target_class"):
+    for name in ("met", "margin", "shown_margin", "chance", "display_score", "loss", "logit_margin", "target_class"):
         of = getattr(goals, name)(p)
         alone = [getattr(Goals.all(goal, 1), name)(p[[i]]) for i, goal in enumerate(GOALS)]
         torch.testing.assert_close(of, torch.cat(alone).to(of.dtype))

@@ -174,6 +174,44 @@ def test_where_no_goal_is_about_the_first_output_its_class_stays():
     assert later.display_score(p).tolist() == [9, 9]
 
 
+# without the digits that depend on the machine
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [Class(1), AtLeast(1, 0.7), Not(1), Between(1, 0.4, 0.6), ModelDecides(Class(1), OWN), ModelDecides(Not(1), OWN),
+     AllGoals(((AtLeast(1, 0.7), 0, 2),), OWN)],
+    ids=str,
+)  # fmt: skip
+def test_the_shown_margin_of_classes_is_that_of_six_decimals(goal):
+    p = torch.rand(500, generator=torch.Generator().manual_seed(0), dtype=torch.double)
+    p = torch.cat([p, 0.5 + torch.arange(-30, 30) / 1e7, torch.tensor([0.0, 1.0])])  # around the border of a class
+    score = torch.stack([1 - p, p, (p < 0.3).double(), (p >= 0.3).double()], dim=1)
+    score = score if isinstance(goal, ModelDecides | AllGoals) else score[:, :2]
+    goals = Goals.all(goal, len(score))
+    assert torch.equal(goals.shown_margin(score), goals.margin((score * 1e6).round() / 1e6))
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-30, 1e-9, 1e9])
+def test_the_shown_margin_of_a_number_has_six_decimals_of_its_spread(scale):
+    """Ends of 5 and 7, a spread of 2: 5.6666666 is a third of a spread beyond the lower end."""
+    goal = Range(5 * scale, 7 * scale, Output(spread=2 * scale))
+    p = scale * column(5.6666666, 6, 4.9999999, 3)
+    expected = [0.333333, 0.5, -1e-6, -1.0]  # what is not met is never shown as met
+    assert Goals.all(goal, 4).shown_margin(p).tolist() == pytest.approx(expected, abs=1e-12)
+    both = AllGoals(((Class(1), 0, 2), (goal, 2, 3)), GRADE)
+    score = torch.cat([torch.tensor([[0.2, 0.8]] * 3 + [[0.9, 0.1]]).double(), p], dim=1)
+    assert both.shown_margin(score).tolist() == pytest.approx([*expected[:3], -log(9)], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("spread", "expected"), [(100.0, 123.456789), (1.0, 123.456789), (0.5, 123.4567891), (2e-9, 123.456789123456789)]
+)
+def test_the_prediction_that_a_change_starts_from_is_rounded_by_its_spread(spread, expected):
+    assert Output(spread=spread).rounded(123.456789123456789) == expected
+    assert Output(spread=2e-9).rounded(1.23456789123e-9) == 1.234568e-9
+
+
 # in words
 
 

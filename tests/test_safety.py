@@ -347,9 +347,25 @@ def test_a_predicted_number_has_a_safety(target):
     assert lines(frame[frame["status"] == "valid"]).mean() > 0.85
 
 
-def _rate(frame):
+def _rate(frame, scale=1.0):
     """20 % of income, less 5 % of the debt, 100 for owners."""
-    return (0.2 * frame["income"] - 0.05 * frame["debt"] + 100 * (frame["housing"] == "own")).to_numpy(dtype=float)
+    rate = 0.2 * frame["income"] - 0.05 * frame["debt"] + 100 * (frame["housing"] == "own")
+    return scale * rate.to_numpy(dtype=float)
+
+
+@pytest.mark.parametrize("scale", [2.0**-30, 1e-9, 1e9])
+def test_a_number_in_other_units_has_the_same_answers_and_the_same_safety(scale):
+    asked = user_models.rows(user_models.table())
+    found = []
+    for unit in (1.0, scale):
+        rate = partial(_rate, scale=unit)
+        explainer = user_models.learned(rate, asked, label=None, favourable=Range(low=700 * unit))
+        targets = Range(low=700 * unit), Range(620 * unit, 680 * unit), Change(-50 * unit)
+        found.append(pd.concat([explainer.explain(asked.head(20), target=each).to_frame() for each in targets]))
+    one, other = found
+    assert {"valid", "already"} <= set(one["status"])
+    pd.testing.assert_frame_equal(one[[*asked, "status"]], other[[*asked, "status"]])
+    np.testing.assert_allclose(lines(other), lines(one), atol=5e-6)
 
 
 def test_the_table_in_the_docs_is_that_of_the_results():

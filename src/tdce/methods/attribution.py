@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce._core import Floats, Name, round_scores, same
+from tdce._core import Floats, Name, same
 from tdce.models import Goals, Oracle, logit
 from tdce.schema import ConstraintSet
 
@@ -49,8 +49,8 @@ def change_losses(
 
 
 def shown_margin(score: Tensor, goals: Goals) -> Tensor:
-    """(n,) by scores as they are shown, so that another machine's last bits do not matter; never infinite."""
-    return goals.margin(round_scores(score)).nan_to_num(posinf=SURE, neginf=-SURE)
+    """(n,) the margin of scores (n, columns), without another machine's last bits; never infinite."""
+    return goals.shown_margin(score).nan_to_num(posinf=SURE, neginf=-SURE)
 
 
 def rank_reasons(reasons: list[tuple[Name, float]]) -> list[tuple[Name, float]]:

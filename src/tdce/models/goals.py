@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 import torch
 from torch import Tensor
 
-from tdce._core import InputError, check_number, plain
+from tdce._core import InputError, check_number, plain, round_scores
 
 STANDOFF = 1e-6
 """A probability counts only this far beyond the border, so that another machine's last bits change no decision."""
@@ -45,6 +45,10 @@ class Goal(Protocol):
     def raw_margin(self, p: Tensor) -> Tensor:
         """(n,) how far the scores are beyond the border: in log odds, or in standard deviations of a number. At the
         border its sign may disagree with `met`; `Goals.margin` corrects that."""
+
+    def shown_margin(self, p: Tensor) -> Tensor:
+        """(n,) the margin without the digits that depend on the machine: of probabilities to six decimals, or of a
+        number to six decimals of its standard deviation. At least 0 if and only if the goal is met by these."""
 
     def logit_margin(self, logits: Tensor) -> Tensor:
         """(n,) the raw margin from logits; differentiable."""
@@ -91,6 +95,9 @@ class Class:
 
     def raw_margin(self, p: Tensor) -> Tensor:
         return self.logit_margin(p.log())
+
+    def shown_margin(self, p: Tensor) -> Tensor:
+        return signed_margin(self, round_scores(p))
 
     def logit_margin(self, logits: Tensor) -> Tensor:
         return logits[:, self.of] - others(logits, self.of).amax(dim=1)
@@ -234,8 +241,10 @@ class Goals:
 
     def margin(self, p: Tensor) -> Tensor:
         """(n,) how far the scores are beyond the border: at least 0 if and only if the goal is met."""
-        raw = self._each(lambda goal, p: goal.raw_margin(p), p)
-        return torch.where(self.met(p), raw.clamp_min(0.0), raw.clamp(max=-STANDOFF))
+        return self._each(signed_margin, p)
+
+    def shown_margin(self, p: Tensor) -> Tensor:
+        return self._each(lambda goal, p: goal.shown_margin(p), p)
 
     def logit_margin(self, logits: Tensor) -> Tensor:
         return self._each(lambda goal, logits: goal.logit_margin(logits), logits)
@@ -268,6 +277,12 @@ class Goals:
         parts = torch.split(scores[order], self.which.bincount(minlength=len(self.kinds)).tolist())
         values = [function(goal, part) for goal, part in zip(self.kinds, parts, strict=True)]
         return torch.cat(values)[order.argsort()]
+
+
+def signed_margin(goal: Goal, p: Tensor) -> Tensor:
+    """(n,) the margin of scores (n, columns): at least 0 if and only if the goal is met."""
+    raw = goal.raw_margin(p)
+    return torch.where(goal.met(p), raw.clamp_min(0.0), raw.clamp(max=-STANDOFF))
 
 
 def others(values: Tensor, k: int, fill: float = -inf) -> Tensor:

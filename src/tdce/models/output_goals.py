@@ -10,8 +10,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from tdce._core import InputError, check_number, check_optional, plain
-from tdce.models.goals import STANDOFF, Class, Goal, Not, logit
+from tdce._core import InputError, check_number, check_optional, plain, round_scores
+from tdce.models.goals import STANDOFF, Class, Goal, Not, logit, signed_margin
 from tdce.models.outputs import Output
 
 
@@ -59,6 +59,9 @@ class Range:
     def raw_margin(self, p: Tensor) -> Tensor:
         low, high = self._ends
         return torch.minimum(p[:, 0] - low, high - p[:, 0]) / self.output.spread
+
+    def shown_margin(self, p: Tensor) -> Tensor:
+        return round_scores(signed_margin(self, p))
 
     def logit_margin(self, logits: Tensor) -> Tensor:
         return self.raw_margin(logits)
@@ -142,6 +145,9 @@ class ModelDecides:
         margin = self.logit_margin(p[:, : len(self.output.classes)].log())
         return torch.where(self.met(p), margin.clamp_min(0.0), margin.clamp(max=-STANDOFF))
 
+    def shown_margin(self, p: Tensor) -> Tensor:
+        return signed_margin(self, round_scores(p))
+
     def logit_margin(self, logits: Tensor) -> Tensor:
         shift = logit(self.output.border) if len(self.output.classes) == 2 else 0.0
         second = (self.goal.of == 1) != isinstance(self.goal, Not)  # whether the second class is wanted
@@ -190,6 +196,9 @@ class AllGoals:
 
     def raw_margin(self, p: Tensor) -> Tensor:
         return torch.stack(self._each(lambda goal, p: goal.raw_margin(p), p)).amin(dim=0)
+
+    def shown_margin(self, p: Tensor) -> Tensor:
+        return torch.stack(self._each(lambda goal, p: goal.shown_margin(p), p)).amin(dim=0)
 
     def logit_margin(self, logits: Tensor) -> Tensor:
         return torch.stack(self._each(lambda goal, logits: goal.logit_margin(logits), logits)).amin(dim=0)

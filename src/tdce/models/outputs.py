@@ -8,6 +8,7 @@ output that is a number has one column.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Any
 
 import torch
@@ -45,6 +46,10 @@ class Output:
         if not self.classes:
             return torch.bucketize(score[:, 0].contiguous(), torch.tensor(self.edges, dtype=score.dtype))
         return score[:, self.columns - len(self.classes) : self.columns].argmax(dim=1)
+
+    def rounded(self, number: float) -> float:
+        """A predicted number to six decimals or, if its spread is below 1, to as many of its spread."""
+        return round(number, 6 - min(0, floor(log10(self.spread))))
 
     def labels(self) -> tuple[Any, ...]:
         """The names of its columns."""

@@ -172,7 +172,7 @@ def _goal_for_output(wanted: Any, output: Output, threshold: float | None, now: 
 
 
 def _range_for_row(wanted: Any, output: Output, now: Tensor | None) -> Range:
-    value = 0.0 if now is None else round(float(now[0]), 6)
+    value = 0.0 if now is None else output.rounded(float(now[0]))
     if isinstance(wanted, Change):
         wanted = wanted.range(value)
     if not isinstance(wanted, Range):

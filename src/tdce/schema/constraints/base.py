@@ -97,16 +97,6 @@ class Constraint(ABC):
 
     columns: tuple[int, ...]
 
-    @property
-    def follower(self) -> int | None:
-        """The column that is computed from the others, if one is: it is never changed alone."""
-        return None
-
-    def expected(self, raw: Floats, own: Floats) -> Floats:
-        """(n,) the follower's value in proposed rows (n, features), given the rows' own values; NaN if it can have
-        none."""
-        raise NotImplementedError
-
     def parts(self) -> tuple[Constraint, ...]:
         """The constraints that it consists of; each is repaired by itself."""
         return (self,)
@@ -137,6 +127,20 @@ class Constraint(ABC):
     def reverted(self, raw: Floats, own: Floats) -> Flags:
         """(n, features) which changes to revert in rows that break it and that nothing else helps: at least one."""
         return ~same(raw, own) & np.isin(np.arange(raw.shape[1]), self.columns)
+
+
+class FollowerConstraint(Constraint):
+    """A constraint by which one column is computed from the others."""
+
+    @property
+    @abstractmethod
+    def follower(self) -> int:
+        """The column that is computed: it is never changed alone."""
+
+    @abstractmethod
+    def expected(self, raw: Floats, own: Floats) -> Floats:
+        """(n,) the follower's value in proposed rows (n, features), given the rows' own values; NaN if it can have
+        none."""
 
 
 def feature_position(features: Sequence[Column], name: Name) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tdce._core import Flags, Floats, InputError, Name, Value, is_value, listing, same, show
 from tdce.schema.columns.base import Column
-from tdce.schema.constraints.base import Constraint, Law, feature_position, number_position, raw_values
+from tdce.schema.constraints.base import FollowerConstraint, Law, feature_position, number_position, raw_values
 
 DRAWS = 256  # of noise
 NOISE_SEED = 5_381
@@ -84,7 +84,7 @@ class Chosen(Law):
     def hard(self) -> bool:
         return True
 
-    def bind(self, features: Sequence[Column]) -> Constraint:
+    def bind(self, features: Sequence[Column]) -> FollowerConstraint:
         follower = feature_position(features, self.column)
         terms = []
         for name, term in zip(self.sources, self.terms, strict=True):
@@ -101,7 +101,7 @@ class Chosen(Law):
 
 
 @dataclass(frozen=True)
-class _BoundChosen(Constraint):
+class _BoundChosen(FollowerConstraint):
     columns: tuple[int, ...]  # the follower first
     codes: Floats  # (categories,) raw values
     terms: tuple[tuple[int, Floats, Floats], ...]  # position, its values, their logits (values, categories)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tdce._core import Flags, Floats, InputError, Name, Value, same
 from tdce.schema.columns.base import Column
-from tdce.schema.constraints.base import Constraint, Law, feature_position, raw_values
+from tdce.schema.constraints.base import FollowerConstraint, Law, feature_position, raw_values
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Determines(Law):
                              "follow")  # fmt: skip
         return replace(self, column=self.other, other=name, values=tuple(pair[::-1] for pair in self.values))
 
-    def bind(self, features: Sequence[Column]) -> Constraint:
+    def bind(self, features: Sequence[Column]) -> FollowerConstraint:
         at = feature_position(features, self.column), feature_position(features, self.other)
         values = zip(*self.values, strict=True) if self.values else ((), ())
         pairs = np.column_stack([raw_values(features[i], cells) for i, cells in zip(at, values, strict=True)])
@@ -61,7 +61,7 @@ class Determines(Law):
 
 
 @dataclass(frozen=True)
-class _BoundDetermines(Constraint):
+class _BoundDetermines(FollowerConstraint):
     columns: tuple[int, int]
     pairs: Floats  # (values, 2) sorted by the first
 

@@ -16,7 +16,7 @@ from tdce._core import LARGEST_VALUE, Flags, Floats, InputError, Name, Value, is
 from tdce.schema.columns.base import Column, FittedColumn
 from tdce.schema.columns.numeric import FittedNumeric, Numeric
 from tdce.schema.constraints.base import (
-    Constraint,
+    FollowerConstraint,
     Law,
     TowardsOwn,
     feature_position,
@@ -161,7 +161,7 @@ class Follows(Law):
 
 
 @dataclass(frozen=True)
-class BoundFollows(Constraint):
+class BoundFollows(FollowerConstraint):
     columns: tuple[int, ...]  # the follower first
     terms: tuple[tuple[int, float | tuple[Floats, Floats]], ...]  # by position; a curve as values and contributions
     constant: float

@@ -11,7 +11,7 @@ import numpy as np
 
 from tdce._core import Flags, Floats, Positions, same
 from tdce.schema.columns.base import Column
-from tdce.schema.constraints.base import Constraint, Law
+from tdce.schema.constraints.base import Constraint, FollowerConstraint, Law
 
 PASSES = 3  # over all constraints: repairing one may break another
 
@@ -64,17 +64,21 @@ class ConstraintSet:
     @property
     def followers(self) -> list[int]:
         """The columns that are computed from others, in any order."""
-        return sorted({c.follower for c in self.constraints if c.follower is not None})
+        return sorted({c.follower for c in self._following})
+
+    @property
+    def _following(self) -> list[FollowerConstraint]:
+        return [c for c in self.constraints if isinstance(c, FollowerConstraint)]
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def follow(self, raw: Floats, own: Floats) -> Floats:
         """The rows (n, features) with every column that follows others computed anew, whatever may be proposed."""
-        following = [(c, c.follower) for c in self.constraints if c.follower is not None]
+        following = self._following
         raw = raw.copy() if following else raw
         for _ in following:  # each may follow another
             before = raw.copy()
-            for constraint, follower in following:
-                value = constraint.expected(raw, own)
+            for constraint in following:
+                value, follower = constraint.expected(raw, own), constraint.follower
                 raw[:, follower] = np.where(np.isnan(value), own[:, follower], value)
             if same(raw, before).all():
                 break
