@@ -11,10 +11,14 @@ of `fit` (`held_again`). `held` is the mean of both: the share of valid answers 
 classifier that `fit` trains, `boosted` histogram gradient boosting. Asked for: the default; `safety 0`, any acceptance
 at all; a constant margin (`p 0.7`: a probability of at least 0.7); `robust`, ten retrained models that must agree.
 
-`forecast` is the mean of the column `safety`, to be compared with `held`. A high threshold leaves the hard rows without
-an answer, so what is compared with each other (`held`, features, Gower) is of the rows that every way of asking
-answers (`common` is their share); validity, plausibility and the distance are of all. Results are written case by case;
-those in the file are not measured again. The printed table shows the whole file.
+`forecast` is the mean of the column `safety`, to be compared with `held`; `safe` the share of answers that reach a
+forecast of 0.9, and `held_safe` what is held of these. Not everybody can reach it: roles leave some people little to
+change. results/calibration.csv has the forecasts of all valid answers by bins, beside what was held.
+
+A high threshold leaves the hard rows without an answer, so what is compared with each other (`held`, features, Gower)
+is of the rows that every way of asking answers (`common` is their share); validity, plausibility and the distance are
+of all. Results are written case by case; those in the file are not measured again. The printed table shows the whole
+file.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ from tdce.explainer.plans import TrainingPlans
 from tdce.methods import Explanation
 from tdce.schema import Categorical, FeasibleSet
 
-START, END = "<!-- safety -->", "<!-- /safety -->"
+TABLES = ("safety", "calibration")  # in docs/safety.md, between markers
 COLUMNS = ["data", "model", "asked", "seed", "metric", "value"]
 LEARNED_ROWS = 4_000
 JUDGES = 3  # of either kind
@@ -51,9 +55,14 @@ ASKED = ("default", "safety 0", "safety 0.7", "safety 0.8", "p 0.6", "p 0.7", "p
 METRICS = {  # the title of each, and its decimals
     "validity": ("validity", 2), "common": ("common", 2), "held_other": ("held, other half", 2),
     "held_again": ("held, bootstraps", 2), "held": ("held", 2), "forecast": ("forecast", 2),
+    "safe": ("safe", 2), "held_safe": ("held where safe", 2),
     "sparsity": ("features", 2), "gower": ("Gower", 3), "held_out_distance": ("distance to held-out rows", 2),
     "plausibility": ("plausibility", 2), "seconds": ("seconds per 100", 1),
 }  # fmt: skip
+BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)  # of the forecast
+CALIBRATION = ["data", "model", "seed", "bin", "answers", "forecast", "held"]
+FITTED_SEEDS = (0, 1)  # whose verdicts the forecast was fitted to
+SAFE = 0.895
 QUICK = TrainingPlans(diffusion=TrainingPlan(steps=1), sampling=SamplingPlan(rows=64, batch=64, steps=1))
 Judge = Callable[[pd.DataFrame], np.ndarray]
 
@@ -112,9 +121,27 @@ class Case:
             out[asked] = {"seconds": 100 * (time.process_time() - began) / len(self.queries)}
             found[asked] = answer.explanation
         common = np.all([each.status[:, 0] == "valid" for each in found.values()], axis=0)
+        self.calibrate([each for asked, each in found.items() if asked == "default" or asked.startswith("safety")])
         for asked, explanation in found.items():
             out[asked] |= self.rate(explanation) | self.rate_common(explanation, common)
         return out
+
+    def calibrate(self, found: list[Explanation]) -> None:
+        """Sort all valid answers by their forecast, and count what the judges accept of them."""
+        forecast = np.concatenate([each.safety[each.status[:, 0] == "valid", 0] for each in found])
+        held = np.concatenate([self.acceptance(each)[each.status[:, 0] == "valid"] for each in found])
+        which = np.searchsorted(BINS[1:-1], forecast, side="right")
+        self.calibration = [
+            (BINS[i], int((which == i).sum()), float(forecast[which == i].mean()), float(held[which == i].mean()))
+            for i in np.unique(which)
+        ]
+
+    def acceptance(self, found: Explanation) -> np.ndarray:
+        """(rows,) the share of judges that accept each answer, those of either kind counting as much."""
+        encoder = self.explainer.fitted.encoder
+        rows = encoder.write(found.raw[:, 0], self.queries, encoder.read(self.queries))
+        kinds = [np.mean([judge(rows) for judge in judges], axis=0) for judges in self.judges.values()]
+        return np.mean(kinds, axis=0)
 
     def rate(self, found: Explanation) -> dict[str, float]:
         """Of all rows."""
@@ -131,6 +158,8 @@ class Case:
         for kind, judges in self.judges.items():
             values[kind] = float(np.mean([judge(rows).mean() for judge in judges])) if common.any() else float("nan")
         changed = ~same(raw, own)[common]
+        safe = found.safety[common, 0] >= SAFE
+        held = self.acceptance(found)[common]
         low, high = np.nanquantile(self.explainer.fitted.raw, [0.05, 0.95], axis=0)
         far = np.nan_to_num(np.abs(raw - own)[common] / np.maximum(high - low, 1e-9), nan=1.0).clip(max=1.0)
         number = np.array([column.numbers > 0 for column in schema])
@@ -138,6 +167,8 @@ class Case:
         return values | {
             "held": (values["held_other"] + values["held_again"]) / 2,
             "forecast": float(found.safety[common, 0].mean()),
+            "safe": float(safe.mean()),
+            "held_safe": float(held[safe].mean()) if safe.any() else float("nan"),
             "sparsity": float(changed[:, decided].sum(axis=1).mean()),
             "gower": float(np.where(changed, np.where(number, far, 1.0), 0.0).mean()),
         }
@@ -177,10 +208,27 @@ def markdown(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def calibration_markdown(rows: pd.DataFrame) -> str:
+    """The forecasts beside what was held: with seeds that they were fitted to, and with others."""
+    lines = ["| forecast | " + " | ".join(f"{name}: answers | forecast | held" for name in ("fitted", "new")) + " |"]
+    lines.append("|---" * 7 + "|")
+    for low, part in rows.groupby("bin"):
+        cells = []
+        for fitted in (True, False):
+            some = part[part["seed"].isin(FITTED_SEEDS) == fitted]
+            means = (np.average(some[name], weights=some["answers"]) for name in ("forecast", "held"))
+            cells += [str(some["answers"].sum()), *(f"{mean:.2f}" for mean in means)] if len(some) else ["0", "", ""]
+        lines.append(f"| {low:g} to {BINS[BINS.index(low) + 1]:g} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def write_docs(results: Path, page: Path) -> None:
-    head, rest = page.read_text(encoding="utf-8").split(START)
-    table = markdown(pd.read_csv(results))
-    page.write_text(f"{head}{START}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    tables = markdown(pd.read_csv(results)), calibration_markdown(pd.read_csv(results.with_name("calibration.csv")))
+    for name, table in zip(TABLES, tables, strict=True):
+        head, rest = text.split(f"<!-- {name} -->")
+        text = f"{head}<!-- {name} -->\n{table}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}"
+    page.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
@@ -199,6 +247,8 @@ def main() -> None:
         return
     torch.set_num_threads(1)
     rows = pd.read_csv(given.out) if given.out.exists() else pd.DataFrame(columns=COLUMNS)
+    bins_file = given.out.with_name("calibration.csv")
+    bins = pd.read_csv(bins_file) if bins_file.exists() else pd.DataFrame(columns=CALIBRATION)
     for seed in range(given.seeds):
         for data in given.data.split(","):
             for model in given.models.split(","):
@@ -210,6 +260,9 @@ def main() -> None:
                     rows = pd.concat([rows, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True)
                     shown = (f"{name} {values[m]:.{digits}f}" for m, (name, digits) in METRICS.items())
                     print(data, model, asked, seed, *shown, sep=" | ", flush=True)
+                new_bins = pd.DataFrame([(data, model, seed, *each) for each in case.calibration], columns=CALIBRATION)
+                bins = pd.concat([bins, new_bins], ignore_index=True)
+                bins.to_csv(bins_file, index=False)
                 rows.to_csv(given.out, index=False)
     print(markdown(rows))
 

@@ -152,7 +152,7 @@ def forecast(margin, x, goal, opinion=LINE, outputs=(TWO,)) -> list[float]:
 
 def by_hand(first: float, second: float) -> float:
     first, second = (min(4.0, max(-4.0, each)) for each in (first, second))
-    return 1 / (1 + exp(-(0.10 + 0.29 * first + 0.17 * second + 1.51 * min(first, second))))
+    return 1 / (1 + exp(-(0.07 + 0.69 * first + 0.43 * second + 0.55 * min(first, second))))
 
 
 def test_the_forecast_by_hand():
