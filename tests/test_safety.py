@@ -159,7 +159,7 @@ def test_the_forecast_by_hand():
     margin, x = [0.0, 1.0, 1.0, 2.0, 9.0, -9.0, float("inf")], [0.0, 1.0, -1.0, 0.5, 9.0, -9.0, 1.0]
     expected = [by_hand(*each) for each in zip(margin, x, strict=True)]
     assert forecast(margin, x, Class(1)) == pytest.approx(expected, abs=6e-7)
-    assert expected[0] == pytest.approx(0.524979, abs=1e-6)  # 1 / (1 + exp(-0.1))
+    assert expected[0] == pytest.approx(0.517493, abs=1e-6)  # 1 / (1 + exp(-0.07))
     assert forecast([1.0], [-2.0], Not(1)) == pytest.approx([by_hand(1, 2)], abs=6e-7)
     at_least = forecast([1.0], [2.0], AtLeast(1, 0.8))
     assert at_least == pytest.approx([by_hand(1, 2 - log(0.8 / 0.2))], abs=6e-7)
@@ -368,11 +368,13 @@ def test_a_number_in_other_units_has_the_same_answers_and_the_same_safety(scale)
     np.testing.assert_allclose(lines(other), lines(one), atol=5e-6)
 
 
-def test_the_table_in_the_docs_is_that_of_the_results():
+def test_the_tables_in_the_docs_are_those_of_the_results():
     root = Path(__file__).parents[1]
     sys.path.insert(0, str(root / "benchmarks"))
     import safety
 
     page = (root / "docs" / "safety.md").read_text(encoding="utf-8")
-    table = page.split(safety.START)[1].split(safety.END)[0].strip()
-    assert table == safety.markdown(pd.read_csv(root / "results" / "safety.csv"))
+    made = safety.markdown, safety.calibration_markdown
+    for name, make in zip(safety.TABLES, made, strict=True):
+        table = page.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0].strip()
+        assert table == make(pd.read_csv(root / "results" / f"{name}.csv"))

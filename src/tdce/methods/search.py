@@ -159,7 +159,7 @@ class DiffusionSearch:
         task, rows = task_of(self), torch.arange(len(query.x))
         known = task.precedents
         for goal, belongs in query.goals.groups():
-            if known is not None and len(known.x) and goal.family == known.goal.family:
+            if known is not None and len(known.x) and goal.of == known.goal.of:
                 x_cf = known.apply(task.space, query.x[belongs], task.free, NEAREST_PRECEDENTS)
                 yield from self.ask(
                     query, candidates, x_cf.flatten(0, 1), rows[belongs].repeat_interleave(x_cf.shape[1])
