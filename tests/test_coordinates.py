@@ -323,3 +323,32 @@ def test_a_candidate_in_a_narrow_band_needs_a_tenth_of_its_width_as_margin():
     width = 2 * log(0.501 / 0.499)
     found = Candidates(task, make_query(task, x, goals), None).min_margin.tolist()
     assert found == pytest.approx([MIN_MARGIN, 0.1 * width, MIN_MARGIN])
+
+
+def test_small_sets_of_several_rows_are_tried_whole_and_larger_ones_are_left():
+    """Of the first row four others are feasible (b has three values, c two), of the second one, more than asked for."""
+    encoder = toys.encoder("", b=3, c=2)
+    task = toys.task(encoder, two_classes(lambda x: 9 * x[:, 2] + 9 * x[:, 4] - 5), torch.zeros(1, 5))
+    x = torch.tensor([[1.0, 0, 0, 1, 0], [0.0, 1, 0, 1, 0]])
+    for most, rows in ((6, [0, 0, 0, 0, 1, 1, 1, 1]), (5, [])):
+        found = run(
+            lambda task, query, found, most=most: enumerate_rows(task, query, torch.arange(2), found, most), task, x
+        )
+        assert sorted(found.at.tolist()) == rows
+        assert len({(int(at), *row) for at, row in zip(found.at, found.x.tolist(), strict=True)}) == len(rows)
+
+
+def test_the_default_search_finds_the_cheapest_of_a_small_set():
+    """The model accepts the category z, and one odd value of a: nothing leads there, but it is nearer."""
+
+    def accepts(frame: pd.DataFrame) -> np.ndarray:
+        yes = (frame["b"] == "z") | (frame["a"] == 17)
+        return np.column_stack([np.where(yes, 0.1, 0.9), np.where(yes, 0.9, 0.1)])
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.integers(0, 40, 600), "b": rng.choice(list("xyz"), 600)})
+    frame = frame[frame["a"] != 17]
+    frame["decision"] = np.where(frame["b"] == "z", "yes", "no")
+    explainer = learned(accepts, frame)
+    answer = explainer.explain(pd.DataFrame({"a": [16], "b": ["y"]}), closeness=1, safety=0).to_frame()
+    assert (answer.loc[0, "a"], answer.loc[0, "b"]) == (17, "y")

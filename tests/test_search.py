@@ -729,3 +729,19 @@ def test_errors_at_several_times_are_those_at_each_to_the_bit():
     together = model.errors_at(x, times, noise, y, rows=3)
     for t, draw, found in zip(times, noise, together, strict=True):
         assert torch.equal(found, model.errors(x, t, *draw, y))
+
+
+def test_energies_beyond_those_of_nearly_all_people_count_four_times():
+    """Of nine in ten people of class 1 the energy is below 90, of class 0 below 45."""
+    quantiles = torch.stack([torch.linspace(0, 50, 101), torch.linspace(0, 100, 101)]).double()
+    task = replace(toys.task(toys.encoder("a"), lambda x: x, torch.zeros(1, 1)), energy_quantiles=quantiles)
+    x = torch.zeros(2, 1)
+    query = SimpleNamespace(x=x, costs=torch.ones(()))
+    objective = Objective(task, query, Noise(x, 0), 0.5, torch.tensor([0, 1]))
+    rows = torch.tensor([0, 1, 1, 1])
+    found = objective.weigh(torch.tensor([50.0, 50.0, 90.0, 100.0]), rows)
+    assert found.tolist() == pytest.approx([50 + 3 * 5, 50, 90, 100 + 3 * 10])
+    both = objective.weigh(torch.tensor([[50.0, 40.0], [50.0, 100.0]]), torch.tensor([0, 1]))
+    assert both.tolist() == [pytest.approx([65, 40]), pytest.approx([50, 130])]
+    unmeasured = Objective(replace(task, energy_quantiles=torch.zeros(0, 0)), query, Noise(x, 0), 0.5, rows[:2])
+    assert unmeasured.weigh(torch.tensor([1e6, 5.0]), torch.tensor([0, 1])).tolist() == [1e6, 5]
