@@ -339,16 +339,16 @@ def test_small_sets_of_several_rows_are_tried_whole_and_larger_ones_are_left():
 
 
 def test_the_default_search_finds_the_cheapest_of_a_small_set():
-    """The model accepts the category z, and one odd value of a: nothing leads there, but it is nearer."""
+    """The model accepts the category z and, of this person alone, one odd value of a: nothing leads there."""
 
     def accepts(frame: pd.DataFrame) -> np.ndarray:
-        yes = (frame["b"] == "z") | (frame["a"] == 17)
+        yes = (frame["b"] == "z") | ((frame["a"] == 33) & (frame["w"] == 0.5))
         return np.column_stack([np.where(yes, 0.1, 0.9), np.where(yes, 0.9, 0.1)])
 
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"a": rng.integers(0, 40, 600), "b": rng.choice(list("xyz"), 600)})
-    frame = frame[frame["a"] != 17]
+    frame = pd.DataFrame({"a": rng.integers(0, 100, 600), "b": rng.choice(list("xyz"), 600), "w": rng.normal(size=600)})
     frame["decision"] = np.where(frame["b"] == "z", "yes", "no")
+    row = pd.DataFrame({"a": [29], "b": ["y"], "w": [0.5]})
     explainer = learned(accepts, frame)
-    answer = explainer.explain(pd.DataFrame({"a": [16], "b": ["y"]}), closeness=1, safety=0).to_frame()
-    assert (answer.loc[0, "a"], answer.loc[0, "b"]) == (17, "y")
+    answer = explainer.explain(row, closeness=1, safety=0, immutable=["w"]).to_frame()
+    assert (answer.loc[0, "a"], answer.loc[0, "b"]) == (33, "y")
