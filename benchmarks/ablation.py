@@ -1,9 +1,12 @@
 """Ablation of the default method: the quality of its answers without each of its parts, beside a simple baseline.
 
-    python benchmarks/ablation.py [--data german,adult,…] [--seeds 3] [--rows 300] [--cache FOLDER] [--out FILE]
+    python benchmarks/ablation.py [--data german,adult,…] [--seeds 3] [--rows 150] [--cache FOLDER] [--out FILE]
+    python benchmarks/ablation.py --docs          writes the tables of docs/method.md from the results
 
 Refused test rows, nothing masked, default settings. Results are written as they are measured; those in the file are not
 measured again. The method does not optimise the distance to held-out rows, the two-sample test or the coherence.
+`excess` is the instability less that of the rows as they are; `implausible` the share of answers with a plausibility
+below 0.02; `cost` the distance that the method minimises.
 `random row`: the denoiser returns a random synthetic row whatever its input; its errors are larger, so more features
 change. `random row, as few changes`: the closeness is raised until no more features change than with the real denoiser.
 """
@@ -11,18 +14,28 @@ change. `random row, as few changes`: the closeness is raised until no more feat
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from math import isnan
 from pathlib import Path
+from unittest.mock import patch
 
 import pandas as pd
 import torch
 from torch import Tensor
 
+from tdce import metrics
 from tdce.diffusion import TabularDiffusion, gaussian
 from tdce.methods import METHODS, DiffusionSearch, Method, Task
 from tdce_reproduction.benchmark.cell import Bench
 
-SHOWN = ("validity", "sparsity", "gower", "held_out_distance", "two_sample", "coherence", "im1_median")
+SHOWN = (
+    "validity", "sparsity", "gower", "cost", "held_out_distance", "two_sample", "coherence", "plausibility",
+    "implausible", "safety", "excess",
+)  # fmt: skip
+COMPARED = ("sparsity", "gower", "held_out_distance", "two_sample", "coherence", "implausible", "excess")
+TABLES = ("ablation", "parts")  # in docs/method.md, between markers
+IMPLAUSIBLE = 0.02
 COLUMNS = ["data", "variant", "seed", "metric", "value"]
 CLOSER = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1.0)
 
@@ -80,15 +93,31 @@ class NoWhole(DiffusionSearch):
             yield from super().whole_exemplars(query, candidates, rows, ranks)
 
 
+def no_exchange(task, query, best):  # type: ignore[no-untyped-def]
+    return best
+    yield
+
+
+PATCHES = {  # what is put in the place of a part
+    "no exchange": {"tdce.methods.search.exchange": no_exchange},
+    "energy alike": {"tdce.methods.objective.ATYPICAL_WEIGHT": 0.0},
+    "no safety": {"tdce.methods.driver.DEFAULT_SAFETY": 0.0},
+}
+
+
 def variants(task: Task) -> dict[str, tuple[Method, Task]]:
-    task = replace(task, energy_quantiles=torch.zeros(0))  # no plausibility, which would need the real model
     random, no_class = (kind(task.diffusion, task.synthetic) for kind in (RandomDenoiser, NoClass))
+    unrated = replace(task, energy_quantiles=torch.zeros(0))  # no plausibility, which would need the real model
     return {
         "full": (DiffusionSearch(), task),
         "energy weight 0": (DiffusionSearch(closeness=1.0), task),
-        "random row": (DiffusionSearch(), replace(task, diffusion=random)),
-        "random row, as few changes": (DiffusionSearch(), replace(task, diffusion=random)),
-        "no class": (DiffusionSearch(), replace(task, diffusion=no_class)),
+        "random row": (DiffusionSearch(), replace(unrated, diffusion=random)),
+        "random row, as few changes": (DiffusionSearch(), replace(unrated, diffusion=random)),
+        "no class": (DiffusionSearch(), replace(unrated, diffusion=no_class)),
+        "energy alike": (DiffusionSearch(), task),
+        "no safety": (DiffusionSearch(), task),
+        "no precedents": (DiffusionSearch(), replace(task, precedents=None)),
+        "no exchange": (DiffusionSearch(), task),
         "real rows": (DiffusionSearch(), replace(task, synthetic=task.x)),
         "no single changes": (NoSingle(), task),
         "no parts": (NoParts(), task),
@@ -101,10 +130,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="german,adult,lcd,gmc,law")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rows", type=int, default=300)
+    parser.add_argument("--rows", type=int, default=150)
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     parser.add_argument("--out", type=Path, default=Path("results/ablation.csv"))
+    parser.add_argument("--docs", action="store_true")
     asked = parser.parse_args()
+    if asked.docs:
+        write_docs(asked.out, Path("docs/method.md"))
+        return
     torch.set_num_threads(1)
     rows = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=COLUMNS)
     for data in asked.data.split(","):
@@ -114,7 +147,10 @@ def main() -> None:
                 have = rows[(rows["data"] == data) & (rows["variant"] == name) & (rows["seed"] == seed)]
                 if len(have):
                     continue
-                values = measure(bench, method.fit(task))
+                with ExitStack() as patched:
+                    for what, other in PATCHES.get(name, {}).items():
+                        patched.enter_context(patch(what, other))
+                    values = measure(bench, method.fit(task))
                 if name.endswith("as few changes"):
                     full = rows[(rows["data"] == data) & (rows["variant"] == "full") & (rows["seed"] == seed)]
                     features = full.loc[full["metric"] == "sparsity", "value"].item()
@@ -130,9 +166,17 @@ def main() -> None:
 
 
 def measure(bench: Bench, method: Method) -> dict[str, float]:
-    """All metrics but the instability, which would need the answers of other rows."""
     explanation, feasible = bench.explanation(method, "no", bench.queries)
-    return bench.reference.measure(feasible, explanation, feasible.own, explanation)
+    near, near_feasible = bench.explanation(method, "no", bench.neighbours)
+    values = bench.reference.measure(feasible, explanation, near_feasible.own, near)
+    valid = explanation.status[:, 0] == "valid"
+    x, x_near = (bench.reference.standardised(each.own[valid]) for each in (feasible, near_feasible))
+    return values | {
+        "excess": values["instability"] - metrics.instability(x, x_near, x, x_near),
+        "implausible": float((explanation.plausibility[valid, 0] < IMPLAUSIBLE).mean()),
+        "cost": float(explanation.distance[valid, 0].mean()),
+        "safety": float(explanation.safety[valid, 0].mean()),
+    }
 
 
 def markdown(rows: pd.DataFrame) -> str:
@@ -141,7 +185,7 @@ def markdown(rows: pd.DataFrame) -> str:
     for (data, variant), part in rows.groupby(["data", "variant"], sort=False):
         values = part.groupby("metric")["value"]
         seeds, mean, deviation = part["seed"].nunique(), values.mean(), values.std()
-        cells = [f"{mean[m]:.3f}" + (f" ± {deviation[m]:.3f}" if seeds > 1 else "") for m in SHOWN]
+        cells = [f"{mean[m]:.3f}" + (f" ± {deviation[m]:.3f}" if seeds > 1 else "") if m in mean else "" for m in SHOWN]
         lines.append(f"| {data} | {variant} | {seeds} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -151,14 +195,23 @@ def differences(rows: pd.DataFrame) -> str:
     seeds for all variants."""
     wide = rows.pivot(index=["data", "seed", "metric"], columns="variant", values="value")
     apart = wide.drop(columns="full").sub(wide["full"], axis=0).groupby(["data", "metric"], sort=False)
-    mean, deviation = apart.mean(), apart.std()
-    metrics = [m for m in SHOWN if m not in ("validity", "im1_median")]
-    lines = ["| data | variant minus full | " + " | ".join(metrics) + " |", "|---" * (2 + len(metrics)) + "|"]
+    means, deviations = (each.to_dict("index") for each in (apart.mean(), apart.std()))
+    lines = ["| data | variant minus full | " + " | ".join(COMPARED) + " |", "|---" * (2 + len(COMPARED)) + "|"]
     for data in rows["data"].unique():
         for variant in (v for v in rows["variant"].unique() if v != "full"):
-            cells = [f"{mean.loc[(data, m), variant]:+.3f} ± {deviation.loc[(data, m), variant]:.3f}" for m in metrics]
+            pairs = [(each.get((data, m), {}).get(variant) for each in (means, deviations)) for m in COMPARED]
+            cells = ["" if a is None or isnan(a) else f"{a:+.3f} ± {b:.3f}" for a, b in pairs]
             lines.append(f"| {data} | {variant} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def write_docs(results: Path, page: Path) -> None:
+    rows, text = pd.read_csv(results), page.read_text(encoding="utf-8")
+    whole = rows[rows["variant"].isin(("full", "no safety", "nice"))]
+    for name, table in zip(TABLES, (markdown(whole), differences(rows)), strict=True):
+        head, rest = text.split(f"<!-- {name} -->")
+        text = f"{head}<!-- {name} -->\n{table}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}"
+    page.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,50 +1,120 @@
-"""The trade-off: proximity and plausibility of the answers at each value of closeness.
+"""The trade-off: what answers cost and how plausible they are at each closeness, and which one is the default.
 
-    TDCE_DATA=... python benchmarks/closeness.py [--data lcd,gmc,adult,law] [--rows 300]
+    TDCE_DATA=... python benchmarks/closeness.py [--data lcd,gmc,adult,law,german] [--seeds 2] [--rows 150]
+    python benchmarks/closeness.py --docs          writes the table of docs/method.md from the results
 
-`search` with its defaults except for the closeness, seed 0, refused validation rows, nothing immutable. Writes
-results/closeness.csv and results/figures/closeness.png and .svg, and prints a table.
+`search` with its defaults except for the closeness, refused validation rows, nothing immutable; beside it `nice`, the
+rows as they are (`unchanged`), and closeness 1 for whatever the model accepts (`1, safety 0`), as `nice` does. `cost`
+is the distance that the method minimises. `back`: asked one position at a time, the share of people whose distance
+rises by more than 1 % from some position to the next, nearer one.
+
+The rule: the default is the largest closeness, in steps of 0.05, at which the answers on every table are at least 5 %
+nearer to held-out rows of the wanted class than the refused rows are.
+Writes results/closeness.csv and results/figures/closeness.png and .svg.
 """
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import torch
 from matplotlib.figure import Figure
 
-from tdce.methods import DiffusionSearch
-from tdce_reproduction.benchmark.cell import Bench, Cell
+from tdce import metrics
+from tdce.methods import METHODS, DiffusionSearch, Explanation, Method, explain
+from tdce.schema import FeasibleSet
+from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.settings import PAPER_DATA
 from tdce_reproduction.benchmark.summary import TITLES
 from tdce_reproduction.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
 
-CLOSENESS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+CLOSENESS = (0.0, 0.25, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0)
 SHOWN = {
     "sparsity": "features changed",
     "gower": "Gower distance",
     "held_out_distance": "distance to held-out rows of the class",
     "plausibility": "plausibility",
 }
-LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"))
+MEASURED = ("cost", *SHOWN, "implausible", "safety", "validity")
+RISE = 1.01  # of the distance towards closeness 1, from which on it counts
+IMPLAUSIBLE = 0.02
+NEARER = 0.05  # than the rows as they are, at least
+LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), ("black", "v"))
+START, END = "<!-- closeness -->", "<!-- /closeness -->"
 
 
-def measure(data: list[str], rows: int, cache: Path) -> pd.DataFrame:
+def answer(bench: Bench, method: Method, safety: float | None = None) -> tuple[Explanation, FeasibleSet]:
+    feasible = FeasibleSet.of(bench.fitted.encoder, bench.queries)
+    question = replace(bench.question(), safety=safety)
+    return explain(method.fit(bench.task("no")), feasible, bench.goals(len(bench.queries)), question), feasible
+
+
+def rate(bench: Bench, found: Explanation, feasible: FeasibleSet) -> dict[str, float]:
+    values = bench.reference.measure(feasible, found, feasible.own, found)
+    valid = found.status[:, 0] == "valid"
+    values |= {
+        "implausible": float((found.plausibility[valid, 0] < IMPLAUSIBLE).mean()),
+        "safety": float(found.safety[valid, 0].mean()),
+        "cost": float(found.distance[valid, 0].mean()),
+    }
+    return {name: values[name] for name in MEASURED}
+
+
+def unchanged(bench: Bench) -> dict[str, float]:
+    real = bench.reference.held[bench.reference.held_target]
+    own = bench.reference.whole(bench.fitted.encoder.read(bench.queries))
+    return {"held_out_distance": metrics.held_out_distance(own, bench.reference.whole(real))}
+
+
+def measure_all(data: list[str], seeds: int, rows: int, cache: Path) -> pd.DataFrame:
     lines = []
     for name in data:
-        bench = Bench(name, 0, rows, cache, part="validation")
-        for closeness in CLOSENESS:
-            values = bench.measure(Cell(name, "search", "no", 0), DiffusionSearch(closeness=closeness)).metrics
-            lines.append({"data": name, "closeness": closeness} | {m: values[m] for m in (*SHOWN, "validity")})
+        for seed in range(seeds):
+            bench = Bench(name, seed, rows, cache, part="validation")
+            figures = {"unchanged": unchanged(bench), "nice": rate(bench, *answer(bench, METHODS["nice"]()))}
+            answers = {f"{c:g}": answer(bench, DiffusionSearch(closeness=c)) for c in CLOSENESS}
+            answers["1, safety 0"] = answer(bench, DiffusionSearch(closeness=1.0), 0.0)
+            figures |= {asked: rate(bench, *each) for asked, each in answers.items()}
+            distance = np.stack([answers[f"{c:g}"][0].distance[:, 0] for c in CLOSENESS])
+            figures["one at a time"] = {"back": float((distance[1:] > RISE * distance[:-1]).any(axis=0).mean())}
+            lines += [{"data": name, "seed": seed, "asked": asked} | values for asked, values in figures.items()]
+            print(name, seed, "measured", flush=True)
     return pd.DataFrame(lines)
+
+
+def choose(table: pd.DataFrame) -> float:
+    """The default, by the rule."""
+    distance = table.groupby(["data", "asked"])["held_out_distance"].mean().unstack()
+    near = distance.div(distance["unchanged"], axis=0).max() <= 1 - NEARER
+    return max(c for c in CLOSENESS if near[f"{c:g}"])
+
+
+def markdown(table: pd.DataFrame) -> str:
+    columns = (*MEASURED, "back")
+    lines = ["| data | asked | " + " | ".join(columns) + " |", "|---" * (2 + len(columns)) + "|"]
+    for (data, asked), part in table.groupby(["data", "asked"], sort=False):
+        cells = ("" if part[m].isna().all() else f"{part[m].mean():.3f}" for m in columns)
+        lines.append(f"| {data} | {asked} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_docs(results: Path, page: Path) -> None:
+    head, rest = page.read_text(encoding="utf-8").split(START)
+    table = markdown(pd.read_csv(results, dtype={"asked": str}))
+    page.write_text(f"{head}{START}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
 def draw(table: pd.DataFrame) -> Figure:
     figure = new(13, 9)
     panels = figure.subplots(2, 2, sharex=True)
+    table = table[table["asked"].isin([f"{c:g}" for c in CLOSENESS])]
+    table = table.assign(closeness=table["asked"].astype(float))
     for panel, (metric, title) in zip(panels.flat, SHOWN.items(), strict=True):
         for (name, part), (colour, mark) in zip(table.groupby("data", sort=False), LOOKS, strict=False):
-            panel.plot(part["closeness"], part[metric], color=colour, marker=mark, label=TITLES[str(name)])
+            mean = part.groupby("closeness")[metric].mean()
+            panel.plot(mean.index, mean, color=colour, marker=mark, label=TITLES[str(name)])
         panel.set_title(title, loc="left")
         panel.set_ylim(bottom=0)
     for panel in panels[1]:
@@ -54,21 +124,25 @@ def draw(table: pd.DataFrame) -> Figure:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--data", default=",".join(PAPER_DATA))
-    parser.add_argument("--rows", type=int, default=300)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default=",".join((*PAPER_DATA, "german")))
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--rows", type=int, default=150)
+    parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     parser.add_argument("--out", type=Path, default=Path("results"))
-    arguments = parser.parse_args()
+    parser.add_argument("--docs", action="store_true")
+    asked = parser.parse_args()
+    if asked.docs:
+        write_docs(asked.out / "closeness.csv", Path("docs/method.md"))
+        return
     torch.set_num_threads(1)
-    table = measure(arguments.data.split(","), arguments.rows, arguments.out / "fitted")
-    table.to_csv(arguments.out / "closeness.csv", index=False)
-    (arguments.out / "figures").mkdir(exist_ok=True)
+    table = measure_all(asked.data.split(","), asked.seeds, asked.rows, asked.cache)
+    table.to_csv(asked.out / "closeness.csv", index=False)
+    (asked.out / "figures").mkdir(exist_ok=True)
     with styled():
-        save(draw(table), arguments.out / "figures", "closeness")
-    print("| data | closeness | " + " | ".join((*SHOWN, "validity")) + " |\n" + "|---" * (3 + len(SHOWN)) + "|")
-    for line in table[table["closeness"].isin((0.0, 0.25, 0.5, 0.7, 0.9, 1.0))].itertuples():
-        cells = (f"{getattr(line, m):.2f}" for m in (*SHOWN, "validity"))
-        print(f"| {line.data} | {line.closeness:g} | {' | '.join(cells)} |")
+        save(draw(table), asked.out / "figures", "closeness")
+    print(markdown(table))
+    print(f"By the rule, the default is {choose(table):g}")
 
 
 if __name__ == "__main__":
