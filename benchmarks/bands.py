@@ -3,15 +3,15 @@
     TDCE_DATA=... python benchmarks/bands.py [--tables months,...] [--models ridge,...] [--rows 60] [--draws 4000]
     python benchmarks/bands.py --docs          writes the table of docs/models.md from the results
 
-Two tables with laws (tests/lawful.py) get a number to predict, german's is the amount of the credit, adult's the hours of
-work. Each person gets a band of each width, a share of the range of that number in the table, at a place drawn evenly
-from all that a first random search reaches for this person, away from what the model says of them now. A second random
-search draws as many rows: each takes over a random subset of the features that may change from a random row of the
-table, then what follows is computed, and all is put on the grid.
+Two tables with laws (tests/lawful.py) get a number to predict; german's is the amount of the credit, adult's the hours
+of work. Each person gets a band of each width, a share of the range of that number in the table, at a place drawn
+evenly from all that a first random search reaches for this person, away from what the model says of them now. A second
+random search draws as many rows: each takes over a random subset of the features that may change from a random row of
+the table, then what follows is computed, and all is put on the grid.
 
 `solvable`: the second search has a row in the band, or our answer is valid; `missed`: solvable, but ours is not valid.
-`random`: what the random search misses of the solvable ones. `untrue`: lines whose note does not say what the model says
-of the returned row, or that are further from the band than the person was.
+`random`: what the random search misses of the solvable ones. `untrue`: lines whose note does not say what the model
+says of the returned row, or that are further from the band than the person was.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def measure(name: str, model: str, rows: int, draws: int) -> list[list[object]]:
         by_chance = np.array([((each >= a) & (each <= a + width)).any() for each, a in zip(again, low, strict=True)])
         solvable = valid | by_chance
         lines.append([
-            name, model, share, rows, int(solvable.sum()), int((solvable & ~valid).sum()), int((solvable & ~by_chance).sum()),
-            untrue(explainer, found, low, low + width), round(seconds, 1),
+            name, model, share, rows, int(solvable.sum()), int((solvable & ~valid).sum()),
+            int((solvable & ~by_chance).sum()), untrue(explainer, found, low, low + width), round(seconds, 1),
         ])  # fmt: skip
         print(*lines[-1], sep=" | ", flush=True)
     return lines
@@ -201,7 +201,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/bands.csv"))
     given = parser.parse_args()
     if given.docs:
-        return write_docs(given.out, Path("docs/models.md"))
+        write_docs(given.out, Path("docs/models.md"))
+        return
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     lines = []
@@ -209,7 +210,6 @@ def main() -> None:
         for model in given.models.split(","):
             lines += measure(name, model, given.rows, given.draws)
             pd.DataFrame(lines, columns=HEAD).to_csv(given.out, index=False)
-    return None
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from tdce.methods.candidates import BAND_SHARE, MIN_MARGIN
 from tdce.methods.objective import Objective, feature_costs, safety_shortfall
 from tdce.methods.protocol import Query
 from tdce.methods.question import DEFAULT_SAFETY
-from tdce.methods.search import DiffusionSearch
+from tdce.methods.search import MIN_WORTH, DiffusionSearch
 from tdce.schema import FeasibleSet, Schema
 
 TOLERANCE = 1e-5  # of an objective, which is computed with 24 binary digits
@@ -199,10 +199,11 @@ class Verdict:
 class Judge:
     """Values rows as the search does: on the grid, with every law kept, by the real model, with the same noise."""
 
-    def __init__(self, explainer: tdce.Explainer, answer: tdce.Answer, as_safe: bool = False) -> None:
-        """With `as_safe`, a change that is good for safety alone is not needless either."""
+    def __init__(self, explainer: tdce.Explainer, answer: tdce.Answer, lenient: bool = False) -> None:
+        """A change must be worth a little of the objective; with `lenient`, a change that is worth nearly nothing or
+        good for safety alone is not needless."""
         question, fitted = answer.question, explainer.fitted
-        self.found, self.as_safe = answer.explanation, as_safe
+        self.found, self.lenient = answer.explanation, lenient
         self.feasible = FeasibleSet.of(fitted.encoder, answer.rows, question.immutable, question.rules)
         self.task, goals = fitted.task(self.feasible.immutable, fast=False), answer.goals
         decision = self.task.oracle.decide_alone(self.feasible.own, goals)
@@ -283,8 +284,10 @@ class Judge:
         fewer = ~same(found, raw).all(axis=1)
         each = self.value(found, row)
         each["accepted"] |= each["met"] & (not value["accepted"])  # where it is on the very boundary itself
-        better = each["accepted"] & fewer & (each["total"] < value["total"] - TOLERANCE)
-        better &= (each["lacks"] <= value["lacks"]) | (not self.as_safe)
+        less = changed.sum() - (~same(found, self.found.own[row]) & self.decided).sum(axis=1)
+        worth = 0.0 if self.lenient else MIN_WORTH
+        better = each["accepted"] & fewer & (each["total"] < value["total"] + worth * less - TOLERANCE)
+        better &= (each["lacks"] <= value["lacks"]) | (not self.lenient)
         if better.any():
             best = each["total"].where(better).idxmin()
             yield (

@@ -19,6 +19,8 @@ from tdce.methods.candidates import MIN_MARGIN, Candidates
 from tdce.methods.coordinates import (
     MAX_POINTS,
     _all_values,
+    _pairs,
+    bracket,
     complete,
     enumerate_rows,
     exchange,
@@ -176,6 +178,31 @@ def test_a_narrow_band_of_probability_is_reached_from_either_side(centre):
     found = run_complete(task, x, Goals.all(Between(1, float(low), float(high)), 2))
     assert not found.unsolved().any()
     assert ((found.x[:, 0] - centre).abs() < 0.16).all()
+
+
+def test_pairs_of_changes_whose_effects_add_up_lead_into_a_band():
+    """Categories alone: 5.4 to 5.6 is wanted, and of all combinations only 3.2 of b and 2.3 of c add up to that."""
+    worth = torch.zeros(24)
+    worth[[1, 2, 3, 5, 6, 7, 9, 10, 11]] = torch.tensor([1.0, 2.0, 9.0, 3.2, 7.0, 8.0, 2.3, 11.0, 12.0])
+    encoder = toys.encoder("", **dict.fromkeys("abcdefg", 4))
+    task = toys.task(encoder, two_classes(lambda x: x[:, :24] @ worth - 5), torch.zeros(1, 28))
+    x = torch.eye(4)[:1].repeat(3, 7)
+    low, high = (1 / (1 + np.exp(-each)) for each in (0.4, 0.6))
+    goals = Goals.all(Between(1, float(low), float(high)), 3)
+    found = run(lambda task, query, found: bracket(task, query, torch.arange(3), found), task, x, goals)
+    assert not found.unsolved().any()
+    assert any(row[5] and row[9] for row in found.x.tolist())
+    tried = run(lambda task, query, found: bracket(task, query, torch.tensor([1]), found), task, x, goals)
+    assert torch.equal(found.x[found.at == 1], tried.x)
+
+
+def test_the_pairs_are_those_whose_sum_is_nearest_to_the_middle():
+    """By hand: offsets of three single changes from the middle, of a row that is 4 below it."""
+    task = toys.task(toys.encoder("ab"), two_classes(lambda x: x[:, 0]), torch.zeros(1, 2))
+    x = torch.tensor([[[1.0, 0.0], [2.0, 0.0], [0.0, 3.0]]])
+    offsets = torch.tensor([[-3.0, -1.5, -2.4]])  # worth 1, 2.5 and 1.6: together with the last, 2.6 and 4.1
+    pairs = _pairs(task, x, torch.tensor([0, 0, 1]), torch.tensor([-4.0]), offsets)
+    assert pairs.tolist() == [[[2.0, 3.0], [1.0, 3.0]]]
 
 
 def test_a_band_of_a_hundredth_of_the_range_of_a_linear_model_is_reached():

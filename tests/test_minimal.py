@@ -46,6 +46,18 @@ def test_no_change_is_needless_in_many_answers(table, model):
     assert total.lines > 100
 
 
+@pytest.mark.parametrize(("table", "model"), [("instalment", "function"), ("wide", "boosting")])
+def test_no_change_is_needless_at_positions_that_are_asked_together(table, model):
+    """What one position takes over from another may have changes that only the other needed, as one of these has."""
+    explainer, refused = fit(table, model, laws=True, seed=3)
+    answers = explainer.trade_off(refused.head(12), closeness=CLOSENESS)
+    for closeness, answer in answers.items():
+        assert answer.question.closeness == closeness
+        assert not Judge(explainer, answer, lenient=True).judge().faults
+    far = np.stack([answers[each].explanation.distance[:, 0] for each in CLOSENESS])
+    assert (np.diff(far, axis=0) <= 1e-6).all()
+
+
 @pytest.fixture(scope="module")
 def asked() -> tuple[tdce.Explainer, tdce.Answer]:
     explainer, refused = fit("lawless", "logistic", laws=True, seed=0)

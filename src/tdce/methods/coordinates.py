@@ -25,8 +25,10 @@ BISECTIONS = 6
 EXCHANGES = 24  # of a change for a cheaper one that are tried, those that should help most first
 CHEAPEST_EXCHANGES = 4  # of those accepted whose energy is computed
 BAND_BISECTIONS = 18
-BAND_PATHS = 8  # from below a band to above it that are bisected
-BAND_ROUNDS = 3
+BAND_PATHS = 8  # from below a band to above it that are bisected in each round
+BAND_PAIRS = 64  # of single changes that should lead into a band if their effects add up, tried in each round
+MOST_PAIRS = 50_000  # that these are chosen from
+BAND_ROUNDS = 6
 MAX_POINTS = 4_096  # of a feasible set that is tried as a whole where nothing else was accepted
 FEW_POINTS = 512  # of one that is tried as a whole in any case
 POINTS_AT_A_TIME = 65_536
@@ -131,15 +133,17 @@ def complete(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> 
 
 
 def bracket(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:
-    """For rows (m,) whose goal is a band: bisect between a candidate below the band and one above it, on several paths
-    that change the features in different orders."""
+    """For rows (m,) whose goal is a band: try the pairs of single changes that should lead into it if their effects
+    add up, then bisect between a candidate below the band and one above it, on several paths that change the features
+    in different orders."""
     features = len(task.space.members)
     shuffle = torch.Generator().manual_seed(0)
-    ranks = torch.stack([torch.randperm(features, generator=shuffle) for _ in range(BAND_PATHS)])[:, task.space.owner]
+    orders = [torch.randperm(features, generator=shuffle) for _ in range(BAND_ROUNDS * BAND_PATHS)]
+    rounds = torch.stack(orders)[:, task.space.owner].view(BAND_ROUNDS, BAND_PATHS, -1)
     for at in torch.split(rows, ROWS_AT_A_TIME):
         sides = _Sides(query, at)
-        for _ in range(BAND_ROUNDS):
-            m, base = len(at), sides.nearest()
+        for ranks in rounds:
+            m, base, before = len(at), sides.nearest(), sides.offset()
             trials, feature = single_changes(task, query, base, at)
             v = trials.shape[1]
             if not m or not v:
@@ -147,6 +151,11 @@ def bracket(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> D
             reply = yield from _ask(task, query, candidates, trials.flatten(0, 1), at.repeat_interleave(v))
             x, over = sides.add(reply, v)
             score = query.goals.take(at.repeat_interleave(v)).display_score(reply.score[:, 0]).view(m, v)
+            pairs = _pairs(task, x, feature, before, sides.offset_of(reply.margin[:, 0].view(m, v), over))
+            if pairs.shape[1]:
+                each = at.repeat_interleave(pairs.shape[1])
+                reply = yield from _ask(task, query, candidates, pairs.flatten(0, 1), each)
+                sides.add(reply, pairs.shape[1])
             ends = torch.stack([_combine(task, base, x, sign * score, feature) for sign in (-1, 1)], dim=1)
             reply = yield from _ask(task, query, candidates, ends.flatten(0, 1), at.repeat_interleave(2))
             sides.add(reply, 2)
@@ -192,11 +201,34 @@ class _Sides:
         """(m, width) the nearest miss of either side."""
         return torch.where((self.below_margin > self.above_margin)[:, None], self.below, self.above)
 
+    def offset(self) -> Tensor:
+        """(m,) how far the nearest miss is from the middle of the band, less than 0 if it is below."""
+        margin = torch.maximum(self.below_margin, self.above_margin)
+        return self.offset_of(margin[:, None], (self.below_margin <= self.above_margin)[:, None])[:, 0]
+
+    def offset_of(self, margin: Tensor, over: Tensor) -> Tensor:
+        """(m, k) the same of candidates with these margins (m, k), of which some are above the band (m, k)."""
+        half = self.query.goals.width[self.at, None] / 2
+        return torch.where(over, half - margin, margin - half)
+
     def take(self, which: Tensor) -> _Sides:
         part = _Sides(self.query, self.at[which])
         for name in ("below", "above", "below_margin", "above_margin"):
             setattr(part, name, getattr(self, name)[which])
         return part
+
+
+def _pairs(task: Task, x: Tensor, feature: Tensor, before: Tensor, after: Tensor) -> Tensor:
+    """(m, pairs, width) single changes x (m, v, width) of different features, two at a time: those first whose effects
+    lead to the middle of a band if they add up. The offsets from it are `before` (m,) and `after` (m, v)."""
+    i, j = torch.triu_indices(len(feature), len(feature), 1)
+    apart = (feature[i] != feature[j]).nonzero().squeeze(1)
+    apart = apart[:: 1 + len(apart) // MOST_PAIRS]
+    i, j = i[apart], j[apart]
+    off = (after[:, i] + after[:, j] - before[:, None]).abs().nan_to_num(nan=torch.inf)
+    best = off.argsort(dim=1, stable=True)[:, :BAND_PAIRS]
+    rows = torch.arange(len(x))[:, None]
+    return torch.where(task.space.members[feature[j[best]]], x[rows, j[best]], x[rows, i[best]])
 
 
 def _nearer(x: Tensor, margin: Tensor, others: Tensor, other_margin: Tensor) -> tuple[Tensor, Tensor]:

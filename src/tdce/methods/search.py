@@ -35,6 +35,7 @@ OPTIONS_FACTOR = 4  # times as many candidates are tried for further options
 SCORED_PARTS = 8  # accepted parts of exemplars whose energy is computed, the cheapest first
 MAX_SWEPT_NUMBERS = 12  # whose ends are tried for every row
 MAX_CHANGES_COMBINED = 10  # of which every subset is reverted; of more, every pair and every three
+MIN_WORTH = 0.001  # of the objective that each change must be worth
 BOUNDARY_STEP_COST = 0.02  # that a step off the decision boundary may cost
 PARTS_BATCH_ROWS = 128  # rows that are compared with exemplars at a time
 INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that should, whatever those cost
@@ -216,15 +217,15 @@ class DiffusionSearch:
         return (yield from self.settle(query, near, select))
 
     def settle(
-        self, query: Query, near: Candidates, select: Callable[[Candidates], Candidates]
+        self, query: Query, near: Candidates, select: Callable[[Candidates], Candidates], worth: float = MIN_WORTH
     ) -> Dialogue[Candidates]:
-        """Revert changes for as long as that lowers the objective: one at a time, then several together."""
+        """Revert changes that are not worth this much of the objective each: one at a time, then several together."""
         while True:
             near = select(near)
             if not near.settled.all():
-                near = yield from self.revert(query, near)
+                near = yield from self.revert(query, near, worth=worth)
             elif not near.minimal.all():
-                near = yield from self.revert(query, near, groups=True)
+                near = yield from self.revert(query, near, groups=True, worth=worth)
             else:
                 return near
 
@@ -265,19 +266,22 @@ class DiffusionSearch:
         near.add(x_further[step], at[step], reply.margin[step, 1])
         return near.drop(torch.cat([step, torch.zeros(int(step.sum()), dtype=torch.bool)]))
 
-    def revert(self, query: Query, near: Candidates, groups: bool = False) -> Dialogue[Candidates]:
+    def revert(
+        self, query: Query, near: Candidates, groups: bool = False, worth: float = MIN_WORTH
+    ) -> Dialogue[Candidates]:
         """Try every candidate with one change reverted, or several. A better one replaces the candidate it came from; a
         candidate without a better one is settled, and after `groups` minimal."""
-        space, x_cf, at, before = task_of(self).space, near.x, near.at, near.total
+        space, free, x_cf, at, before = task_of(self).space, task_of(self).free, near.x, near.at, near.total
         done = near.minimal if groups else near.settled
-        changed = space.moved(x_cf, query.x[at]) & task_of(self).free & ~done[:, None]
+        changes = space.moved(x_cf, query.x[at]) & free
+        changed = changes & ~done[:, None]
         # (m,) a candidate, and (m, features) what is reverted in it
         i, features = group_reverts(changed) if groups else single_reverts(changed)
         reverted = torch.where(features[:, space.owner], query.x[at[i]], x_cf[i])
         accepted = yield from self.ask(query, near, reverted, at[i])
-        after = torch.full((len(i),), torch.inf)
-        after[accepted] = near.total[len(before) :]
-        better = after < before[i]
+        fewer = changes[i[accepted]].sum(dim=1) - (space.moved(near.x, query.x[near.at]) & free)[len(at) :].sum(dim=1)
+        better = torch.zeros(len(i), dtype=torch.bool)
+        better[accepted] = near.total[len(at) :] < before[i[accepted]] + worth * fewer
         replaced = torch.zeros(len(at), dtype=torch.bool).index_fill(0, i[better], True)
         near.settled[: len(at)] = ~replaced
         near.minimal[: len(at)] = ~replaced if groups else near.minimal[: len(at)]

@@ -91,7 +91,7 @@ class Settled:
         reply = yield query.ask(self.x_cf[pad_rows(torch.arange(len(self.x_cf)))])
         accepted = near.screen(reply, at)
         near.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
-        near = yield from DiffusionSearch().fit(task).settle(query, near, lambda near: near.best(1))
+        near = yield from DiffusionSearch().fit(task).settle(query, near, lambda near: near.best(1), worth=0.0)
         return near.best_answer()
 
 
