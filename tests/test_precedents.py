@@ -102,6 +102,19 @@ def test_rows_without_a_way_are_no_precedents(explainer):
     assert len(add_precedents(stuck, 4, 0, Progress("silent")).precedents[0]) == 0
 
 
+def test_answers_beyond_what_was_learned_are_kept_as_its_ends(explainer, tmp_path, monkeypatch):
+    """A range of the user's may go further than the table."""
+    fitted = replace(explainer.fitted, precedents=None, report=explainer.fitted.report | {"seconds": 0.0})
+
+    def beyond(fitted, method, rows, seed, progress):
+        return np.ones(len(rows), dtype=bool), np.where(np.arange(rows.shape[1]) == 0, 1e6, rows)
+
+    monkeypatch.setattr("tdce.explainer.precedents.answer_rows", beyond)
+    explainer.fitted_ = add_precedents(fitted, 8, 0, Progress("silent"))
+    assert (explainer.fitted.precedents[1][:, 0] == fitted.encoder.columns[0].ends[1]).all()
+    explainer.save(tmp_path / "a.tdce")
+
+
 def test_they_are_saved_and_checked(explainer, tmp_path):
     path = tmp_path / "a.tdce"
     explainer.save(path)

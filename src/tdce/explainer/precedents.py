@@ -25,7 +25,8 @@ def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) ->
     rows = np.flatnonzero(~met.numpy())[:count]
     answered, answers = answer_rows(fitted, DiffusionSearch(), fitted.synthetic[rows], seed, progress)
     seconds = round(fitted.report["seconds"] + time.monotonic() - began, 1)
-    return replace(fitted, precedents=(rows[answered], answers[answered]), report=fitted.report | {"seconds": seconds})
+    known = fitted.encoder.nearest_known(answers[answered])  # a range may go further than what was learned
+    return replace(fitted, precedents=(rows[answered], known), report=fitted.report | {"seconds": seconds})
 
 
 def answer_rows(fitted: Fitted, method: Method, rows: Floats, seed: int, progress: Progress) -> tuple[Flags, Floats]:
