@@ -111,7 +111,7 @@ def test_answers_beyond_what_was_learned_are_kept_as_its_ends(explainer, tmp_pat
 
     monkeypatch.setattr("tdce.explainer.precedents.answer_rows", beyond)
     explainer.fitted_ = add_precedents(fitted, 8, 0, Progress("silent"))
-    assert (explainer.fitted.precedents[1][:, 0] == fitted.encoder.columns[0].ends[1]).all()
+    assert (explainer.fitted.precedents[1][:, 0] == fitted.encoder.columns[0].scale.raw[-1]).all()
     explainer.save(tmp_path / "a.tdce")
 
 
