@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import lawful
 import lending
+import numpy as np
 import pandas as pd
 import uvicorn
 from fits import SMALL, kept
@@ -60,6 +61,23 @@ def lawful_explainer() -> tdce.Explainer:
         return made.fit(lawful.months(rows=800).frame, label="label", favourable="yes")
 
     return kept("months", learned)
+
+
+def insured_explainer() -> tdce.Explainer:
+    """Of a table with laws of several kinds: an equation, an order with exceptions, an equivalence, ranges within a
+    category."""
+
+    def learned() -> tdce.Explainer:
+        rng, frame = np.random.default_rng(0), lawful.conditional_range(rows=800).frame
+        frame.insert(2, "yearly", (12 * frame.premium).round(1))
+        frame.insert(4, "claims_paid", np.minimum(frame.claims, rng.poisson(0.8, len(frame))))
+        frame.loc[::200, "claims_paid"] = frame.claims + 1
+        frame.insert(5, "garage", rng.choice(["none", "shared", "own"], len(frame), p=[0.4, 0.3, 0.3]))
+        rent = np.where(frame.garage == "none", 0, 10 * rng.integers(3, 20, len(frame)))
+        frame.insert(6, "garage_rent", rent)
+        return tdce.Explainer(**SMALL, progress="silent").fit(frame, label="label", favourable="yes")
+
+    return kept("insured", learned)
 
 
 @contextmanager

@@ -16,6 +16,18 @@ def explainer():
 
 
 @pytest.fixture(scope="module")
+def insured():
+    """Of a table with laws of several kinds."""
+    return studio.insured_explainer()
+
+
+@pytest.fixture(scope="module")
+def lawful(insured):
+    with studio.connect(insured) as client:
+        yield str(client.base_url)
+
+
+@pytest.fixture(scope="module")
 def address(explainer):
     with studio.connect(explainer) as client:
         yield str(client.base_url)
@@ -79,6 +91,71 @@ def test_a_law_turned_round_can_be_turned_back_and_undone(page, address):
     expect(page.locator("tr.moved th")).to_contain_text("Months")
 
 
+def test_every_law_has_a_switch_and_answers_change_with_it(page, lawful, insured, tmp_path):
+    opened(page, lawful)
+    items = page.locator(".switches li")
+    words = [str(law) for law in insured.schema.laws]
+    assert [text[:1].lower() + text[1:] for text in items.locator("label").all_inner_texts()] == words
+    expect(items.nth(0).locator("p")).to_have_text("800 rows · no exceptions · kept in every answer")
+    expect(items.nth(1).locator("p")).to_have_text("800 rows · 4 exceptions · breaking it costs")
+    first = page.locator("#answers .sentence").all_inner_texts()
+    ranges = [i for i, law in enumerate(insured.schema.laws) if law.kind == "within"]
+    for number in ranges[:-1]:
+        page.get_by_label(words[number], exact=False).click()
+    reply = after(page, page.get_by_label(words[ranges[-1]], exact=False).click)
+    expect(items.nth(ranges[0]).locator("p")).to_contain_text("switched off")
+    expect(page.locator(".switches .moved")).to_have_count(len(ranges))
+    now = page.locator("#answers .sentence").all_inner_texts()
+    assert [text.partition(" Note: ")[0] for text in now] == [line["sentence"] for line in reply["lines"]]
+    assert page.locator("#answers .moved").count() >= sum(a != b for a, b in zip(first, now, strict=True)) > 0
+    with page.expect_download() as downloaded:
+        page.get_by_role("button", name="Save the schema").click()
+    saved = tdce.Schema.from_json(downloaded.value.path().read_text("utf-8"))
+    assert saved == insured.schema.without_laws(*ranges)
+    page.keyboard.press("Control+z")
+    expect(page.locator(f"#law-{ranges[-1]}")).to_be_checked(timeout=30_000)
+    expect(page.locator(f"#law-{ranges[0]}")).not_to_be_checked()
+    page.get_by_role("button", name="Reset").click()
+    expect(page.locator("#answers-changed")).to_have_text("0 of 5 answers changed", timeout=30_000)
+    assert page.locator(".switches input:checked").count() == len(words)
+
+
+def test_a_law_is_switched_by_keyboard_and_is_in_the_link(page, lawful, browser):
+    opened(page, lawful)
+    page.locator("#law-2").focus()
+    after(page, lambda: page.keyboard.press("Space"))
+    expect(page.locator("#law-2")).to_be_focused()
+    expect(page.get_by_role("switch", checked=False)).to_have_count(1)
+    other = browser.new_context(locale="de-DE", viewport={"width": 390, "height": 800})
+    shared = opened(other.new_page(), lawful, page.url.partition("#page=columns")[2])
+    expect(shared.locator("#law-2")).not_to_be_checked()
+    expect(shared.locator("#law-2-facts")).to_have_text("351 Zeilen · keine Ausnahmen · ausgeschaltet")
+    expect(shared.locator("#law-1-facts")).to_have_text("800 Zeilen · 4 Ausnahmen · sie zu verletzen kostet")
+    assert shared.evaluate("document.documentElement.scrollWidth") <= 390
+    other.close()
+
+
+def test_a_switch_and_what_a_column_follows_agree(page, address):
+    opened(page, address)
+    follows, law = page.get_by_label("Follows: Total paid"), page.get_by_role("switch")
+    expect(page.locator("#law-0-facts")).to_contain_text("explains 99.7 %")
+    after(page, law.click)
+    expect(follows).to_have_value("[]")
+    follows.select_option(index=1)
+    expect(law).to_be_checked(timeout=30_000)
+    assert "laws=" not in page.url
+    after(page, lambda: follows.select_option("[]"))
+    expect(law).not_to_be_checked()
+    after(page, law.click)
+    expect(follows).not_to_have_value("[]")
+    after(page, lambda: page.get_by_label("Follows: Price").select_option(index=1))
+    expect(page.locator(".switches label")).to_have_text("Price = about total_paid / months")
+    after(page, law.click)
+    expect(page.get_by_label("Follows: Price")).to_have_value("[]")
+    page.get_by_label("Follows: Price").select_option(index=1)  # as it was before: the answers are known
+    expect(law).to_be_checked(timeout=30_000)
+
+
 def test_settings_are_made_by_keyboard_and_are_in_the_link(page, address, browser):
     opened(page, address)
     page.get_by_label("Role: Rating").focus()
@@ -108,4 +185,9 @@ def test_what_is_wrong_is_said_in_the_words_of_python(browser, address, explaine
     expect(page.get_by_role("alert")).to_contain_text("there is no feature 'nobody'", timeout=30_000)
     page.get_by_role("button", name="Reset").click()
     expect(page.locator("#answers .sentence")).to_have_count(5, timeout=30_000)
+    page.goto("about:blank")
+    page.goto(f"{address}/#page=columns&laws=%5B%7B%22number%22%3A99%2C%22on%22%3Afalse%7D%5D")
+    expect(page.get_by_role("alert")).to_have_text(
+        "there is no law 99; the schema has 1, counted from 0", timeout=30_000
+    )
     context.close()

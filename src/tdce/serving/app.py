@@ -28,7 +28,7 @@ from tdce.methods import Question
 from tdce.report import Speaker, load_catalogue
 from tdce.serving import schemas
 from tdce.serving.columns import try_columns
-from tdce.serving.descriptions import column_wording, default_person, describe_column
+from tdce.serving.descriptions import column_wording, default_person, describe_column, describe_laws
 from tdce.serving.i18n import page_words, request_language
 from tdce.serving.jobs import RESULT_FILES, Jobs
 from tdce.serving.json_rows import json_to_frame, values_to_json
@@ -204,18 +204,7 @@ def _add_model_routes(api: FastAPI) -> None:
     async def laws(request: Request) -> Any:
         """The laws discovered in the table, and the rules written by the user."""
         schema = request.app.state.explainer.schema
-        sentences = schema.sentences()
-        laws = [
-            {
-                "number": i,
-                "sentence": sentences[i],
-                "on": law.on,
-                "hard": law.hard,
-                "columns": list(map(str, law.columns)),
-            }
-            for i, law in enumerate(schema.laws)
-        ]
-        return {"laws": laws, "rules": list(schema.rules)}
+        return {"laws": describe_laws(schema, schema.names), "rules": list(schema.rules)}
 
     @api.get("/report", responses=_error_responses(), response_model=dict[str, Any])
     async def report(request: Request) -> Any:
@@ -306,11 +295,11 @@ def _add_row_routes(api: FastAPI) -> None:
 
     @api.post("/columns", response_model=schemas.TriedBody, responses=_error_responses(408, 413, 415))
     async def columns(request: Request, body: schemas.ColumnsBody) -> Any:
-        """The answers if some columns had other settings; nothing is changed on the server."""
+        """The answers if some columns had other settings, or some laws were off; nothing is changed on the server."""
         state, question = request.app.state, _read_question(request, body)
         make_speaker(state.explainer.schema, body.language, body.audience)  # an error before any work
         lines = len(_read_rows(request, body.rows, question.n))
-        asked = body.columns, body.rows, question, body.audience, body.language
+        asked = body.columns, body.rows, question, body.audience, body.language, body.laws
         return await _await_result(request, state.queue.run(lambda: try_columns(state.explainer, *asked), lines))
 
     @api.post("/walk", response_model=schemas.WalkedBody, responses=_error_responses(408, 413, 415))

@@ -1,4 +1,4 @@
-"""Other settings of the columns, tried on a few people; what was fitted stays as it is."""
+"""Other settings of the columns, and laws switched off, tried on a few people; what was fitted stays as it is."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from tdce._core import InputError, Name, listing, show
+from tdce._core import InputError, Name, is_integer, listing, show
 from tdce.explainer import Explainer
 from tdce.methods import Question
 from tdce.report import Speaker
 from tdce.schema import SETTABLE, Column, Schema
-from tdce.serving.descriptions import describe_column
+from tdce.serving.descriptions import describe_column, describe_laws
 from tdce.serving.json_rows import json_to_frame
 from tdce.serving.lines import answer_to_json, make_speaker
 
@@ -26,9 +26,10 @@ def try_columns(
     question: Question,
     audience: Any = "program",
     language: Any = "en",
+    laws: Any = (),
 ) -> dict[str, Any]:
-    """The answers to rows with other settings of some columns, and the schema that has these settings."""
-    tried = with_schema(explainer, edit_schema(explainer.schema, edits))
+    """The answers to rows with other settings of some columns and laws, and the schema that has these settings."""
+    tried = with_schema(explainer, switch_laws(edit_schema(explainer.schema, edits), laws))
     tried.check(question)
     speaker = make_speaker(tried.schema, language, audience)  # who follows whom is said in the words of the new one
     answer = tried.ask(json_to_frame(rows, tried.fitted.encoder), question)
@@ -37,6 +38,7 @@ def try_columns(
     return {
         "lines": answer_to_json(answer, tried.fitted.encoder, rows, speaker, audience),
         "columns": [_column_settings(tried.schema, column, shown, speaker) for column in shown],
+        "laws": describe_laws(tried.schema, {column.name for column in shown}),
         "roles": list(SETTABLE),
         "edited_schema": tried.schema.to_json(),
     }
@@ -56,6 +58,27 @@ def edit_schema(schema: Schema, edits: Any) -> Schema:
         edited.add(name)
         schema = _edit_column(schema, name, {key: value for key, value in edit.items() if key != "name"})
     return schema
+
+
+def switch_laws(schema: Schema, switches: Any) -> Schema:
+    """The schema with some laws switched off or on: `{"number": 0, "on": False}`."""
+    if not isinstance(switches, list | tuple):
+        raise InputError(f"laws is {show(switches)}; it must be a list of objects, each with number and on")
+    on = {i: law.on for i, law in enumerate(schema.laws)}
+    switched = set[int]()
+    for switch in switches:
+        if not isinstance(switch, Mapping) or set(switch) != {"number", "on"}:
+            raise InputError(f"laws has {show(switch)}; each entry must be an object with number and on")
+        number = switch["number"]
+        if not is_integer(number) or number not in on:
+            raise InputError(f"there is no law {show(number)}; the schema has {len(on)}, counted from 0")
+        if not isinstance(switch["on"], bool):
+            raise InputError(f"law {number}: on is {show(switch['on'])}; it must be true or false")
+        if number in switched:
+            raise InputError(f"laws names law {number} twice; name it once")
+        switched.add(number)
+        on[number] = switch["on"]
+    return replace(schema, laws=tuple(replace(law, on=on[i]) for i, law in enumerate(schema.laws)))
 
 
 def _edit_column(schema: Schema, name: Name, settings: dict[str, Any]) -> Schema:

@@ -1,16 +1,16 @@
-"""Descriptions of the columns, as the pages show them."""
+"""Descriptions of the columns and of the laws, as the pages show them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tdce._core import Floats
+from tdce._core import Floats, Name
 from tdce.report import Speaker, write_number
-from tdce.schema import Categorical, Column, Numeric
+from tdce.schema import Categorical, Column, Numeric, Schema
 from tdce.serving.json_rows import series_to_json
 
 MAX_LISTED_VALUES = 6  # in a description
@@ -21,6 +21,27 @@ def describe_column(column: Column, speaker: Speaker) -> str:
     if isinstance(column, Categorical):
         return _describe_categories(column, speaker)
     return _describe_numbers(column, speaker) if isinstance(column, Numeric) else column.describe()
+
+
+def describe_laws(schema: Schema, named: Collection[Name]) -> list[dict[str, Any]]:
+    """The laws between columns that may be named, each with its position in the schema."""
+    sentences = schema.sentences()
+    return [
+        {
+            "number": i,
+            "sentence": sentences[i],
+            "words": str(law),
+            "on": law.on,
+            "hard": law.hard,
+            "support": law.support,
+            "exceptions": law.exceptions,
+            "strength": getattr(law, "strength", None),
+            "columns": list(map(str, law.columns)),
+            "follower": None if law.follower is None else str(law.follower),
+        }
+        for i, law in enumerate(schema.laws)
+        if all(name in named for name in law.columns)
+    ]
 
 
 def column_wording(column: Column, speaker: Speaker) -> dict[str, Any]:

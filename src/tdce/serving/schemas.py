@@ -114,6 +114,13 @@ EDIT_SCHEMA: dict[str, Any] = {
     },
 }
 
+SWITCH_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "required": ["number", "on"],
+    "additionalProperties": False,
+    "properties": {"number": {"type": "integer", "minimum": 0}, "on": {"type": "boolean"}},
+}
+
 
 class ColumnsBody(ExplainBody):
     columns: Annotated[
@@ -122,6 +129,11 @@ class ColumnsBody(ExplainBody):
         Field(description="Settings of columns instead of those fitted, applied in this order, as `Schema.change` "
                           "takes them; `step` null: any value, `cost` null: 1"),
     ] = ()  # fmt: skip
+    laws: Annotated[
+        Any,
+        WithJsonSchema({"type": "array", "items": SWITCH_SCHEMA}),
+        Field(description="Laws to switch off or on, by their numbers in GET /laws, after the settings of columns"),
+    ] = ()
 
 
 class NewJobBody(QuestionBody):
@@ -201,8 +213,22 @@ class ColumnBody(BaseModel):
     may_follow: list[list[str]] = Field(description="Groups of columns that it follows or could follow")
 
 
+class LawBody(BaseModel):
+    number: int
+    sentence: str = Field(description="The law with its rows, exceptions and strength")
+    words: str = Field(description="The law alone")
+    on: bool
+    hard: bool = Field(description="Whether no answer may break it; breaking another one costs")
+    support: int = Field(description="Rows of the table that could break it")
+    exceptions: int = Field(description="Rows of the table that do")
+    strength: float | None = Field(description="Of an equation: the share of the variance that it explains")
+    columns: list[str]
+    follower: str | None = Field(description="The column that follows the others, if one does")
+
+
 class TriedBody(LinesBody):
     columns: list[ColumnBody]
+    laws: list[LawBody]
     roles: list[str] = Field(description="Roles that a column can be given")
     edited_schema: str = Field(description="The schema with these settings, a file for `tdce fit --schema`")
 
@@ -215,14 +241,6 @@ class DecisionBody(BaseModel):
 
 class DecisionsBody(BaseModel):
     decisions: list[DecisionBody]
-
-
-class LawBody(BaseModel):
-    number: int
-    sentence: str
-    on: bool
-    hard: bool = Field(description="Whether no row of the table breaks it; then no answer may")
-    columns: list[str]
 
 
 class LawsBody(BaseModel):

@@ -1,7 +1,8 @@
-// The page “Columns”: set what each column is, and see what five people would then be told.
+// The page “Columns”: set what each column is and which laws hold, and see what five people would then be told.
 import { get, post } from "./api.js";
 import { announce, debounced, fill, h, save } from "./dom.js";
 import { hiddenCount, title, visible } from "./fields.js";
+import { lawItems, withoutFollower } from "./laws.js";
 import { change, listen, state } from "./state.js";
 import { language, number, rich, t } from "./words.js";
 
@@ -14,11 +15,11 @@ let current = null; // the elements on the page now, and the people
 
 export async function columns(main, go) {
   const box = h("div", {}, h("p", { class: "loading" }, t("loading")));
-  const here = (current = { box, go, people: [], rows: [], controller: null });
+  const here = (current = { box, go, people: [], rows: [], laws: [], controller: null });
   fill(main, h("h1", {}, t("columns_heading")), h("p", { class: "lead" }, rich("columns_lead", { command: h("code", {}, "tdce fit --schema") })), box);
   try {
     here.people = (await get(`/people?met=false&count=${PEOPLE}`)).people;
-    here.fitted = await reply(here, []);
+    here.fitted = await reply(here, [], []);
     if (!box.isConnected) return;
     draw(here);
     await show(here);
@@ -29,16 +30,16 @@ export async function columns(main, go) {
 
 const later = debounced(() => { if (current?.box.isConnected) show(current); }, WAIT_MS);
 listen((now, before, redraw) => {
-  if (!redraw && now.columns !== before.columns && current?.box.isConnected && current.fitted) {
+  if (!redraw && (now.columns !== before.columns || now.laws !== before.laws) && current?.box.isConnected && current.fitted) {
     mark(current);
     later();
   }
 });
 
 // What the server says of these settings; it is asked once.
-async function reply(here, edits, signal) {
+async function reply(here, edits, laws, signal) {
   const { target, closeness, threshold } = state();
-  const body = { rows: here.people.map((person) => person.values), columns: edits, target, closeness, threshold, audience: "analyst", language: language() };
+  const body = { rows: here.people.map((person) => person.values), columns: edits, laws, target, closeness, threshold, audience: "analyst", language: language() };
   const key = JSON.stringify(body);
   if (!cache.has(key)) {
     cache.set(key, await post("/columns", body, signal));
@@ -62,7 +63,7 @@ function put(name, key, value, typing = "") {
 const isEmpty = (edit) => Object.keys(edit).length === 1;
 
 // One of the columns that a law binds follows the others: what was said about the same columns no longer holds.
-function follow(name, sources, fitted) {
+function follow(here, name, sources, fitted) {
   const group = keyOf([name, ...sources]);
   const others = state().columns.filter((edit) => edit.name !== name).map((edit) => {
     const { follows, ...rest } = edit;
@@ -70,7 +71,7 @@ function follow(name, sources, fitted) {
   });
   const { follows: _, ...rest } = editOf(name);
   const same = keyOf(sources) === keyOf(fitted ?? []);
-  change({ columns: [...others, same ? rest : { ...rest, follows: sources }].filter((edit) => !isEmpty(edit)) });
+  change({ columns: [...others, same ? rest : { ...rest, follows: sources }].filter((edit) => !isEmpty(edit)), laws: withoutFollower(here.fitted.laws, name) });
 }
 
 const keyOf = (names) => JSON.stringify([...names].sort());
@@ -82,11 +83,12 @@ function draw(here) {
   const shown = visible().map((column) => known.get(String(column.name))).filter(Boolean);
   const bound = shown.some((column) => column.may_follow.length);
   here.rows = shown.map((column) => row(here, column, bound));
+  here.laws = lawItems(here.fitted.laws);
   here.answers = h("div", { id: "answers" }, h("p", { class: "loading" }, t("looking")));
   here.count = h("p", { class: "small", id: "answers-changed" });
   here.glance = h("p", { class: "glance", "aria-hidden": "true" }); // on a phone, where the answers are out of sight
   here.download = h("button", { class: "main", id: "download-schema", onclick: () => save(new Blob([here.reply.edited_schema], { type: "application/json" }), "schema.json") }, t("columns_download"));
-  here.reset = h("button", { id: "columns-reset", onclick: () => { change({ columns: [] }); columns(here.box.parentElement, here.go); } }, t("columns_reset"));
+  here.reset = h("button", { id: "columns-reset", onclick: () => { change({ columns: [], laws: [] }); columns(here.box.parentElement, here.go); } }, t("columns_reset"));
   const heads = [t("column"), t("role"), t("direction"), t("step"), t("cost_short"), ...(bound ? [t("follows")] : [])];
   fill(here.box,
     h("div", { class: "two turned settings" },
@@ -95,7 +97,10 @@ function draw(here) {
           h("thead", {}, h("tr", {}, heads.map((text) => h("th", { scope: "col" }, text)))),
           h("tbody", {}, here.rows.map((each) => each.element)))),
         h("p", { class: "small" }, t("columns_empty"), bound ? ` ${t("columns_follows_note")}` : ""),
-        hiddenCount() ? h("p", { class: "small" }, t("kept_unseen", { count: hiddenCount() })) : null),
+        hiddenCount() ? h("p", { class: "small" }, t("kept_unseen", { count: hiddenCount() })) : null,
+        h("section", { class: "card", "aria-labelledby": "laws-heading" }, h("h2", { id: "laws-heading" }, t("columns_laws")),
+          h("p", { class: "small" }, here.laws.length ? t("columns_laws_note") : t("no_laws")),
+          here.laws.length ? h("ul", { class: "switches" }, here.laws.map((each) => each.element)) : null)),
       h("section", { class: "card sticky tall", "aria-label": t("columns_people") },
         h("h2", {}, t("columns_people")), here.count,
         h("div", { class: "buttons" }, here.download, here.reset), here.answers)),
@@ -119,7 +124,7 @@ function row(here, fitted, bound) {
   };
   const step = numeric ? box("step", t("step"), fitted.step === null ? t("any_step") : number(fitted.step)) : null;
   const cost = box("cost", t("cost_short"), number(fitted.cost), { min: 0, max: 1000 });
-  const follows = fitted.may_follow.length ? h("select", { ...labelled("follows", t("follows")), onchange: () => follow(name, JSON.parse(follows.value), fitted.follows) }) : null;
+  const follows = fitted.may_follow.length ? h("select", { ...labelled("follows", t("follows")), onchange: () => follow(here, name, JSON.parse(follows.value), fitted.follows) }) : null;
   const cell = (text, control) => h("td", { "data-label": text, class: control ? "" : "none" }, control);
   const element = h("tr", {}, h("th", { scope: "row" }, label, h("br"), holds), cell(t("role"), role), cell(t("direction"), direction), cell(t("step"), step), cell(t("cost_short"), cost),
     bound ? cell(t("follows"), follows) : null);
@@ -143,10 +148,11 @@ function choose(select, pairs, value) {
   select.value = value;
 }
 
-// Marks the columns that are set otherwise than they were fitted.
+// Marks the columns and laws that are set otherwise than they were fitted.
 function mark(here) {
   for (const { name, element } of here.rows) element.classList.toggle("moved", !isEmpty(editOf(name)));
-  here.reset.disabled = state().columns.length === 0;
+  for (const { number: place, element } of here.laws) element.classList.toggle("moved", state().laws.some((edit) => edit.number === place));
+  here.reset.disabled = state().columns.length === 0 && state().laws.length === 0;
 }
 
 // The answers
@@ -157,9 +163,11 @@ async function show(here) {
   here.answers.setAttribute("aria-busy", "true");
   here.download.disabled = true;
   try {
-    here.reply = await reply(here, state().columns, signal);
+    here.reply = await reply(here, state().columns, state().laws, signal);
     const known = new Map(here.reply.columns.map((column) => [column.name, column]));
     for (const { name, update } of here.rows) update(known.get(name));
+    const laws = new Map(here.reply.laws.map((law) => [law.number, law]));
+    for (const { number: place, update } of here.laws) update(laws.get(place));
     here.download.disabled = false;
     fill(here.answers, answers(here));
   } catch (error) {

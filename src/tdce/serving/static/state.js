@@ -16,8 +16,9 @@ export const EMPTY = {
   costs: {},
   rules: [],
   columns: [], // settings of columns that are tried: {name, role, direction, step, cost, follows}, those that differ
+  laws: [], // switches of laws that are tried: {number, on}
 };
-const SETTINGS = ["target", "n", "closeness", "threshold", "locks", "ranges", "directions", "costs", "rules", "columns"];
+const SETTINGS = ["target", "n", "closeness", "threshold", "locks", "ranges", "directions", "costs", "rules", "columns", "laws"];
 const MAX_UNDO = 200; // steps
 
 let now = structuredClone(EMPTY);
@@ -119,6 +120,7 @@ function fits(name, value) {
   if (name === "directions") return isObject && Object.values(value).every((v) => v === "increase" || v === "decrease");
   if (name === "costs") return isObject && Object.values(value).every((v) => typeof v === "number");
   if (name === "columns") return Array.isArray(value) && value.every((v) => v !== null && typeof v === "object" && typeof v.name === "string");
+  if (name === "laws") return Array.isArray(value) && value.every((v) => v !== null && typeof v === "object" && Number.isInteger(v.number) && typeof v.on === "boolean");
   if (name === "n") return Number.isInteger(value) && value >= 1 && value <= 12;
   if (name === "target") return value === null || ["string", "number", "boolean"].includes(typeof value);
   return value === null || (typeof value === "number" && value >= 0 && value <= 1);
