@@ -1,6 +1,6 @@
 """Is a narrow band of a predicted number missed that somebody can reach? Judged by a random search that keeps the laws.
 
-    TDCE_DATA=... python benchmarks/bands.py [--tables months,...] [--models ridge,...] [--rows 60] [--draws 4000]
+    TDCE_DATA=... python benchmarks/bands.py [--tables months,...] [--models ridge,...] [--rows 60] [--seed 0]
     python benchmarks/bands.py --docs          writes the table of docs/models.md from the results
 
 Two tables with laws (tests/lawful.py) get a number to predict; german's is the amount of the credit, adult's the hours
@@ -115,18 +115,18 @@ class RandomSearch:
         return np.asarray(self.model.score(one.snap(self.encoder.embed(raw).float()))[:, 0])
 
 
-def measure(name: str, model: str, rows: int, draws: int) -> list[list[object]]:
+def measure(name: str, model: str, rows: int, draws: int, seed: int) -> list[list[object]]:
     """Lines of the result, one per width."""
     frame, label = TABLES[name]()
     explainer = learn(frame, label, model)
-    people = frame.drop(columns=label).sample(rows, random_state=1)
+    people = frame.drop(columns=label).sample(rows, random_state=1 + seed)
     search = RandomSearch(explainer, frame.drop(columns=label), people, draws)
     before = np.asarray(explainer.fitted.model.score(search.feasible.own)[:, 0])
-    reached = [search.scores(r, np.random.default_rng([0, r])) for r in range(rows)]
-    again = [search.scores(r, np.random.default_rng([1, r])) for r in range(rows)]
+    reached = [search.scores(r, np.random.default_rng([2 * seed, r])) for r in range(rows)]
+    again = [search.scores(r, np.random.default_rng([2 * seed + 1, r])) for r in range(rows)]
     lines = []
     for share in WIDTHS:
-        width, rng = share * float(frame[label].max() - frame[label].min()), np.random.default_rng(2)
+        width, rng = share * float(frame[label].max() - frame[label].min()), np.random.default_rng(2 + seed)
         low = np.array([place_band(reached[r], before[r], width, rng) for r in range(rows)])
         bands = [tdce.Range(float(each), float(each + width)) for each in low]
         began = time.process_time()
@@ -197,6 +197,7 @@ def main() -> None:
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--rows", type=int, default=60)
     parser.add_argument("--draws", type=int, default=4_000)
+    parser.add_argument("--seed", type=int, default=0, help="of the people and of their bands")
     parser.add_argument("--docs", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("results/bands.csv"))
     given = parser.parse_args()
@@ -208,7 +209,7 @@ def main() -> None:
     lines = []
     for name in given.tables.split(","):
         for model in given.models.split(","):
-            lines += measure(name, model, given.rows, given.draws)
+            lines += measure(name, model, given.rows, given.draws, given.seed)
             pd.DataFrame(lines, columns=HEAD).to_csv(given.out, index=False)
 
 
