@@ -2,7 +2,8 @@
 
     TDCE_DATA=... python benchmarks/safety.py [--data german,...] [--models own,boosted] [--seeds 3] [--rows 100]
                                               [--ask ...] [--cache FOLDER] [--out results/safety.csv]
-    python benchmarks/safety.py --docs          writes the table of docs/safety.md from the results
+    TDCE_DATA=... python benchmarks/safety.py --times   how much longer it takes: results/safety_times.csv
+    python benchmarks/safety.py --docs          writes the tables of docs/safety.md from the results
 
 Each table is cut into a half that is learned, another half, and unseen rows, of which the refused ones are explained.
 The judges are trained without anything that the explainer knows: three on the *other* half, with an encoding, an early
@@ -26,6 +27,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -45,19 +47,20 @@ from tdce.explainer.plans import TrainingPlans
 from tdce.methods import Explanation
 from tdce.schema import Categorical, FeasibleSet
 
-TABLES = ("safety", "calibration")  # in docs/safety.md, between markers
+TABLES = ("safety", "calibration", "safety_times")  # in docs/safety.md, between markers
 COLUMNS = ["data", "model", "asked", "seed", "metric", "value"]
 LEARNED_ROWS = 4_000
 JUDGES = 3  # of either kind
 JUDGE_SEED = 1_000
 ROBUST_MODELS = 10
+TURNS = 3
 ASKED = ("default", "safety 0", "safety 0.7", "safety 0.8", "p 0.6", "p 0.7", "p 0.8", "robust")
 METRICS = {  # the title of each, and its decimals
     "validity": ("validity", 2), "common": ("common", 2), "held_other": ("held, other half", 2),
     "held_again": ("held, bootstraps", 2), "held": ("held", 2), "forecast": ("forecast", 2),
     "safe": ("safe", 2), "held_safe": ("held where safe", 2),
     "sparsity": ("features", 2), "gower": ("Gower", 3), "held_out_distance": ("distance to held-out rows", 2),
-    "plausibility": ("plausibility", 2), "seconds": ("seconds per 100", 1),
+    "plausibility": ("plausibility", 2),
 }  # fmt: skip
 BINS = (0.0, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)  # of the forecast
 CALIBRATION = ["data", "model", "seed", "bin", "answers", "forecast", "held"]
@@ -94,12 +97,27 @@ class Case:
             fitted.encoder, fitted.raw, (fitted.y == fitted.classes.index(data.favourable)).numpy(), seed,
             fitted.encoder.read(held), (held[data.label] == data.favourable).to_numpy(dtype=bool),
         )  # fmt: skip
-        rng = np.random.default_rng(JUDGE_SEED + seed)
-        samples = [learned.iloc[rng.integers(0, half, half)].reset_index(drop=True) for _ in range(JUDGES)]
-        self.judges = {
-            "held_other": [self.judge(other, JUDGE_SEED + seed + i) for i in range(JUDGES)],
-            "held_again": [self.judge(sample, JUDGE_SEED + seed + i) for i, sample in enumerate(samples)],
+        self.other, self.seed = other, seed
+
+    @cached_property
+    def judges(self) -> dict[str, list[Judge]]:
+        """Models of the other half, and of bootstrap samples of the learned one."""
+        rng, half, first = np.random.default_rng(JUDGE_SEED + self.seed), len(self.learned), JUDGE_SEED + self.seed
+        samples = [self.learned.iloc[rng.integers(0, half, half)].reset_index(drop=True) for _ in range(JUDGES)]
+        return {
+            "held_other": [self.judge(self.other, first + i) for i in range(JUDGES)],
+            "held_again": [self.judge(sample, first + i) for i, sample in enumerate(samples)],
         }
+
+    def time_ratio(self) -> float:
+        """Processor time of the default over that without a wanted safety, in turns, the shortest of each."""
+        times: dict[float | None, list[float]] = {None: [], 0.0: []}
+        for _ in range(1 + TURNS):
+            for safety, seconds in times.items():
+                began = time.process_time()
+                self.explainer.explain(self.queries, safety=safety)
+                seconds.append(time.process_time() - began)
+        return min(times[None][1:]) / min(times[0.0][1:])  # the first of each prepares what later ones share
 
     def judge(self, table: pd.DataFrame, seed: int) -> Judge:
         """Whether a model that was trained on this table, independently, accepts each row."""
@@ -115,15 +133,11 @@ class Case:
         """The figures of each way to ask."""
         found, out = {}, {}
         for asked in ways:
-            options = self.options(asked)
-            began = time.process_time()
-            answer = self.explainer.explain(self.queries, **options)
-            out[asked] = {"seconds": 100 * (time.process_time() - began) / len(self.queries)}
-            found[asked] = answer.explanation
+            found[asked] = self.explainer.explain(self.queries, **self.options(asked)).explanation
         common = np.all([each.status[:, 0] == "valid" for each in found.values()], axis=0)
         self.calibrate([each for asked, each in found.items() if asked == "default" or asked.startswith("safety")])
         for asked, explanation in found.items():
-            out[asked] |= self.rate(explanation) | self.rate_common(explanation, common)
+            out[asked] = self.rate(explanation) | self.rate_common(explanation, common)
         return out
 
     def calibrate(self, found: list[Explanation]) -> None:
@@ -222,10 +236,18 @@ def calibration_markdown(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def times_markdown(times: pd.DataFrame) -> str:
+    lines = ["| data | own model | boosting |", "|---|---|---|"]
+    for data, part in times.groupby("data", sort=False):
+        ratio = part.set_index("model")["ratio"]
+        lines.append(f"| {data} | {ratio['own']:.2f} | {ratio['boosted']:.2f} |")
+    return "\n".join(lines)
+
+
 def write_docs(results: Path, page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    tables = markdown(pd.read_csv(results)), calibration_markdown(pd.read_csv(results.with_name("calibration.csv")))
-    for name, table in zip(TABLES, tables, strict=True):
+    for name, make in zip(TABLES, (markdown, calibration_markdown, times_markdown), strict=True):
+        table = make(pd.read_csv(results.with_name(f"{name}.csv")))
         head, rest = text.split(f"<!-- {name} -->")
         text = f"{head}<!-- {name} -->\n{table}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}"
     page.write_text(text, encoding="utf-8")
@@ -240,12 +262,20 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     parser.add_argument("--out", type=Path, default=Path("results/safety.csv"))
+    parser.add_argument("--times", action="store_true")
     parser.add_argument("--docs", action="store_true")
     given = parser.parse_args()
     if given.docs:
         write_docs(given.out, Path("docs/safety.md"))
         return
     torch.set_num_threads(1)
+    if given.times:
+        cases = [(data, model) for data in given.data.split(",") for model in given.models.split(",")]
+        times = [(*each, Case(*each, 0, given.rows, given.cache).time_ratio()) for each in cases]
+        frame = pd.DataFrame(times, columns=["data", "model", "ratio"]).round(3)
+        frame.to_csv(given.out.with_name("safety_times.csv"), index=False)
+        print(frame.to_string(index=False))
+        return
     rows = pd.read_csv(given.out) if given.out.exists() else pd.DataFrame(columns=COLUMNS)
     bins_file = given.out.with_name("calibration.csv")
     bins = pd.read_csv(bins_file) if bins_file.exists() else pd.DataFrame(columns=CALIBRATION)
