@@ -53,6 +53,17 @@ def test_of_seven_changes_five_are_given_back_together():
     assert not Judge(explainer, answer).judge().faults
 
 
+def test_an_answer_on_the_very_boundary_has_no_needless_change_either():
+    """Nothing is accepted by the usual margin for one of these people, who get an answer with a smaller one."""
+    explainer, refused = fit("months", "boosting", laws=False, seed=0)
+    asked = {"immutable": ["complaints", "rating"], "rules": ["at most 3 changes"]}
+    judge = Judge(explainer, explainer.explain(refused.head(8), closeness=0.5, safety=0, seed=29, **asked))
+    value = judge.value(judge.found.raw[2], 2)
+    assert value["met"].all()
+    assert not value["accepted"].any()
+    assert not judge.judge().faults
+
+
 def test_a_change_that_is_worth_next_to_nothing_is_given_back():
     """A debt of 5,060 became 5,053, which was better by 0.000004."""
     explainer, refused = fit("ratio", "logistic", laws=True, seed=3)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -32,11 +30,8 @@ class Candidates:
         self._total = torch.zeros(0)  # (up to m,)
         self.nearest_miss = query.x  # (n, width) the refused candidate of each row with the largest margin
         self.miss_margin = torch.full((len(query.x),), -torch.inf, dtype=torch.double)
-
-    @cached_property
-    def min_margin(self) -> Tensor:
-        """(n,) by which a candidate must be accepted: less in a narrow band."""
-        return (BAND_SHARE * self.query.goals.width).clamp(max=MIN_MARGIN)
+        # (n,) by which a candidate must be accepted: less in a narrow band
+        self.min_margin = (BAND_SHARE * query.goals.width).clamp(max=MIN_MARGIN)
 
     @property
     def total(self) -> Tensor:
@@ -75,6 +70,15 @@ class Candidates:
         """(n,) which rows have no candidate."""
         return torch.ones(len(self.query.x), dtype=torch.bool).index_fill(0, self.at, False)
 
+    def with_misses(self) -> Candidates:
+        """The same; where a row has none, its nearest miss if the goal is met after all, by less than the minimum
+        margin. For such a row that is enough."""
+        at = (self.unsolved() & (self.miss_margin >= 0)).nonzero().squeeze(1)
+        more = self._subset(torch.arange(len(self.at)))
+        more.add(self.nearest_miss[at], at, self.miss_margin[at])
+        more.min_margin = self.min_margin.index_fill(0, at, 0.0)
+        return more
+
     def cheapest(self, count: int) -> Candidates:
         """The distinct candidates of each row with the lowest cost and enough safety, up to `count`."""
         return self._top(self.objective.cost(self.x, self.at) + SAFETY_WEIGHT * self.shortfall, count)
@@ -107,6 +111,7 @@ class Candidates:
         nearer = others.miss_margin > self.miss_margin
         both.nearest_miss = torch.where(nearer[:, None], others.nearest_miss, self.nearest_miss)
         both.miss_margin = torch.maximum(self.miss_margin, others.miss_margin)
+        both.min_margin = torch.minimum(self.min_margin, others.min_margin)
         return both
 
     def best_answer(self) -> Tensor:
@@ -137,6 +142,7 @@ class Candidates:
         subset.settled, subset.minimal = self.settled[which], self.minimal[which]
         subset.shortfall = self.shortfall[which]
         subset.nearest_miss, subset.miss_margin = self.nearest_miss, self.miss_margin
+        subset.min_margin = self.min_margin
         return subset
 
     def _greedy(self, count: int, first: Tensor) -> tuple[Tensor, Tensor]:

@@ -72,7 +72,7 @@ class DiffusionSearch:
             yield from enumerate_rows(task_of(self), query, torch.arange(len(query.x)), parts, FEW_POINTS)
         yield from self.last_resort(query, single.unsolved() & parts.unsolved() & whole.unsolved(), whole, noise)
         partial_changes = single.cheapest(self.beam).union(parts.cheapest(SCORED_PARTS))
-        starts = partial_changes.best(self.beam).union(whole.best(self.beam))
+        starts = partial_changes.best(self.beam).union(whole.best(self.beam)).with_misses()
         near = yield from self.refine(query, starts, lambda near: near.best(2 * self.beam))
         near = yield from self.polish(query, near)
         answer = near.best_answer()
