@@ -8,8 +8,8 @@ rows as they are (`unchanged`), and closeness 1 for whatever the model accepts (
 is the distance that the method minimises. `back`: asked one position at a time, the share of people whose distance
 rises by more than 1 % from some position to the next, nearer one.
 
-The rule: the default is the largest closeness, in steps of 0.05, at which the answers on every table are at least 5 %
-nearer to held-out rows of the wanted class than the refused rows are.
+The rule: the default is the largest closeness, in steps of 0.05, at which the answers on every table are no further
+from held-out rows of the wanted class than the refused rows are.
 Writes results/closeness.csv and results/figures/closeness.png and .svg.
 """
 
@@ -40,7 +40,6 @@ SHOWN = {
 MEASURED = ("cost", *SHOWN, "implausible", "safety", "validity")
 RISE = 1.01  # of the distance towards closeness 1, from which on it counts
 IMPLAUSIBLE = 0.02
-NEARER = 0.05  # than the rows as they are, at least
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), ("black", "v"))
 START, END = "<!-- closeness -->", "<!-- /closeness -->"
 
@@ -87,7 +86,7 @@ def measure_all(data: list[str], seeds: int, rows: int, cache: Path) -> pd.DataF
 def choose(table: pd.DataFrame) -> float:
     """The default, by the rule."""
     distance = table.groupby(["data", "asked"])["held_out_distance"].mean().unstack()
-    near = distance.div(distance["unchanged"], axis=0).max() <= 1 - NEARER
+    near = distance.div(distance["unchanged"], axis=0).max() <= 1
     return max(c for c in CLOSENESS if near[f"{c:g}"])
 
 

@@ -146,7 +146,7 @@ def test_the_energy_is_the_sum_of_the_denoising_errors_of_one_row_after_another(
             for j in range(space.num):
                 total += (out[j] - normal[i, j]).item() ** 2
             total -= out[space.num :].log_softmax(dim=0)[int(cat.argmax())].item()
-        error, limit = total / len(NOISE_LEVELS), objective.typical[i].item()
+        error, limit = total / len(NOISE_LEVELS), objective.tolerated[i].item()
         assert found[i].item() == pytest.approx(error + 3 * max(0.0, error - limit), rel=1e-4)
     assert goals.kinds[0].of == 1  # the class that the network was told
 
@@ -731,17 +731,22 @@ def test_errors_at_several_times_are_those_at_each_to_the_bit():
         assert torch.equal(found, model.errors(x, t, *draw, y))
 
 
-def test_energies_beyond_those_of_nearly_all_people_count_four_times():
+def test_energies_beyond_those_of_nearly_all_people_and_of_the_row_count_four_times(monkeypatch):
     """Of nine in ten people of class 1 the energy is below 90, of class 0 below 45."""
     quantiles = torch.stack([torch.linspace(0, 50, 101), torch.linspace(0, 100, 101)]).double()
     task = replace(toys.task(toys.encoder("a"), lambda x: x, torch.zeros(1, 1)), energy_quantiles=quantiles)
     x = torch.zeros(2, 1)
     query = SimpleNamespace(x=x, costs=torch.ones(()))
+    own = torch.tensor([20.0, 20.0])
+    monkeypatch.setattr(Objective, "errors", lambda self, x_cf, at: own[at])
     objective = Objective(task, query, Noise(x, 0), 0.5, torch.tensor([0, 1]))
     rows = torch.tensor([0, 1, 1, 1])
     found = objective.weigh(torch.tensor([50.0, 50.0, 90.0, 100.0]), rows)
     assert found.tolist() == pytest.approx([50 + 3 * 5, 50, 90, 100 + 3 * 10])
     both = objective.weigh(torch.tensor([[50.0, 40.0], [50.0, 100.0]]), torch.tensor([0, 1]))
     assert both.tolist() == [pytest.approx([65, 40]), pytest.approx([50, 130])]
+    own = torch.tensor([48.0, 20.0])  # the first row is less typical than nine in ten
+    unusual = Objective(task, query, Noise(x, 0), 0.5, torch.tensor([0, 1]))
+    assert unusual.weigh(torch.tensor([48.0, 50.0, 50.0]), torch.tensor([0, 0, 1])).tolist() == [48, 50 + 3 * 2, 50]
     unmeasured = Objective(replace(task, energy_quantiles=torch.zeros(0, 0)), query, Noise(x, 0), 0.5, rows[:2])
     assert unmeasured.weigh(torch.tensor([1e6, 5.0]), torch.tensor([0, 1])).tolist() == [1e6, 5]

@@ -48,9 +48,9 @@ class Objective:
 
     The cost is d(x, x_cf) of eqn:cf_obj: the sum of `change_costs` of all features but those that follow others,
     weighted by the user's costs, plus a penalty for every soft law broken. The energy is the denoising error of all
-    features, given the target class; what exceeds that of nearly all people of the class counts several times. The
-    penalty is proportional to what the forecast safety lacks. All candidates of a row get the same noise; only
-    candidates of the same row are compared.
+    features, given the target class; what exceeds that of nearly all people of the class, and the row's own, counts
+    several times. The penalty is proportional to what the forecast safety lacks. All candidates of a row get the same
+    noise; only candidates of the same row are compared.
     """
 
     def __init__(self, task: Task, query: Priced, noise: Noise, closeness: float, y: Tensor) -> None:
@@ -58,7 +58,7 @@ class Objective:
         self.x, self.position = query.x, feature_positions(task.encoder, query.x)
         self.follows = task.follows
         self.y = y  # (n,) the target class of each row
-        self.typical = typical_energy(task.energy_quantiles, y)
+        self.quantiles = task.energy_quantiles
         self.first_copy = first_copies(query.x)
         self.weights = query.costs.expand(len(task.space.places)) * ~task.follows
         self._draws = Noise(query.x, noise.seed, noise.part, NOISE_LENGTH)
@@ -74,7 +74,11 @@ class Objective:
         return cost + SOFT_LAW_PENALTY * self._soft_laws_broken(x_cf, at) if self.soft_laws.constraints else cost
 
     def energy(self, x_cf: Tensor, at: Tensor) -> Tensor:
-        """(m,) the energy of candidates of the rows at `at`, computed once for each distinct candidate of a row."""
+        """(m,) the energy of candidates (m, width) of the rows at `at`."""
+        return self.weigh(self.errors(x_cf, at), at)
+
+    def errors(self, x_cf: Tensor, at: Tensor) -> Tensor:
+        """(m,) the denoising errors of candidates, computed once for each distinct candidate of a row."""
         first, place = unique_rows(torch.cat([self.first_copy[at, None].to(x_cf.dtype), x_cf], dim=1).numpy())
         distinct, energy = torch.from_numpy(first), [torch.zeros(0)]
         for part in torch.split(torch.arange(len(distinct)), DENOISE_BATCH_ROWS):
@@ -82,11 +86,11 @@ class Objective:
             rows = at[some]
             noise = [(normal[rows], gumbel[rows]) for normal, gumbel in self.noise]
             energy.append(denoising_energy(self.diffusion, x_cf[some], self.y[rows], noise, len(part))[: len(part)])
-        return self.weigh(torch.cat(energy)[place], at)
+        return torch.cat(energy)[place]
 
     def weigh(self, error: Tensor, at: Tensor) -> Tensor:
         """(m, ...) the energy of rows with this denoising error (m, ...) as answers for the rows at `at` (m,)."""
-        beyond = error - self.typical[at].view(-1, *(1,) * (error.dim() - 1))
+        beyond = error - self.tolerated[at].view(-1, *(1,) * (error.dim() - 1))
         return error + ATYPICAL_WEIGHT * beyond.clamp_min(0.0)
 
     def total(self, cost: Tensor, energy: Tensor, shortfall: Tensor | float = 0.0) -> Tensor:
@@ -97,6 +101,15 @@ class Objective:
         """(m,) how many soft laws each candidate breaks."""
         own = self._own[at.numpy()]
         return torch.from_numpy(self.soft_laws.broken(self.encoder.unembed(x_cf), own).sum(axis=1)).float()
+
+    @cached_property
+    def tolerated(self) -> Tensor:
+        """(n,) the error beyond which more counts several times: that of nearly all people of the class or, if it is
+        larger, the row's own, since nobody must become more typical than they are."""
+        typical = typical_energy(self.quantiles, self.y)
+        return (
+            torch.maximum(typical, self.errors(self.x, torch.arange(len(self.x)))) if len(self.quantiles) else typical
+        )
 
     @cached_property
     def noise(self) -> list[tuple[Tensor, Tensor]]:
