@@ -30,8 +30,12 @@ class Candidates:
         self._total = torch.zeros(0)  # (up to m,)
         self.nearest_miss = query.x  # (n, width) the refused candidate of each row with the largest margin
         self.miss_margin = torch.full((len(query.x),), -torch.inf, dtype=torch.double)
-        # (n,) by which a candidate must be accepted: less in a narrow band
-        self.min_margin = (BAND_SHARE * query.goals.width).clamp(max=MIN_MARGIN)
+        self.any_margin = torch.zeros(len(query.x), dtype=torch.bool)  # (n,) for which rows the smallest is enough
+
+    @property
+    def min_margin(self) -> Tensor:
+        """(n,) by which a candidate must be accepted: less in a narrow band."""
+        return (BAND_SHARE * self.query.goals.width).clamp(max=MIN_MARGIN).masked_fill(self.any_margin, 0.0)
 
     @property
     def total(self) -> Tensor:
@@ -76,7 +80,7 @@ class Candidates:
         at = (self.unsolved() & (self.miss_margin >= 0)).nonzero().squeeze(1)
         more = self._subset(torch.arange(len(self.at)))
         more.add(self.nearest_miss[at], at, self.miss_margin[at])
-        more.min_margin = self.min_margin.index_fill(0, at, 0.0)
+        more.any_margin = self.any_margin.index_fill(0, at, True)
         return more
 
     def cheapest(self, count: int) -> Candidates:
@@ -111,7 +115,7 @@ class Candidates:
         nearer = others.miss_margin > self.miss_margin
         both.nearest_miss = torch.where(nearer[:, None], others.nearest_miss, self.nearest_miss)
         both.miss_margin = torch.maximum(self.miss_margin, others.miss_margin)
-        both.min_margin = torch.minimum(self.min_margin, others.min_margin)
+        both.any_margin = self.any_margin | others.any_margin
         return both
 
     def best_answer(self) -> Tensor:
@@ -142,7 +146,7 @@ class Candidates:
         subset.settled, subset.minimal = self.settled[which], self.minimal[which]
         subset.shortfall = self.shortfall[which]
         subset.nearest_miss, subset.miss_margin = self.nearest_miss, self.miss_margin
-        subset.min_margin = self.min_margin
+        subset.any_margin = self.any_margin
         return subset
 
     def _greedy(self, count: int, first: Tensor) -> tuple[Tensor, Tensor]:
