@@ -156,6 +156,19 @@ def test_a_switch_and_what_a_column_follows_agree(page, address):
     expect(law).to_be_checked(timeout=30_000)
 
 
+def test_a_reply_that_is_out_of_date_sets_no_switch_back_and_is_not_saved(page, lawful):
+    opened(page, lawful)
+    law, save = page.locator("#law-3"), page.get_by_role("button", name="Save the schema")
+    page.route("**/columns", lambda route: None)  # the server takes its time
+    with page.expect_request("**/columns", timeout=30_000):
+        assert law.evaluate("(box) => { box.click(); return document.querySelector('#download-schema').disabled; }")
+    with page.expect_event("requestfailed", timeout=30_000):  # given up by the page
+        law.click()
+    expect(law).to_be_checked()
+    expect(save).to_be_enabled(timeout=30_000)
+    expect(page.locator("#answers-changed")).to_have_text("0 of 5 answers changed")
+
+
 def test_settings_are_made_by_keyboard_and_are_in_the_link(page, address, browser):
     opened(page, address)
     page.get_by_label("Role: Rating").focus()
