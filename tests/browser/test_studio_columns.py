@@ -204,3 +204,14 @@ def test_what_is_wrong_is_said_in_the_words_of_python(browser, address, explaine
         "there is no law 99; the schema has 1, counted from 0", timeout=30_000
     )
     context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_the_switches(browser, lawful, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    page = opened(context.new_page(), lawful, "&laws=%5B%7B%22number%22%3A1%2C%22on%22%3Afalse%7D%5D")
+    expect(page.get_by_role("switch", checked=False)).to_have_count(1)
+    found = [v for v in axe.run(page).response["violations"] if v["impact"] in ("serious", "critical")]
+    assert [(v["id"], [node["html"][:120] for node in v["nodes"]][:3]) for v in found] == []
+    context.close()
