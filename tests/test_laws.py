@@ -13,7 +13,20 @@ from tdce import InputError
 from tdce._core.values import Floats
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.constraints import discovery
-from tdce.schema.constraints.laws import Determines, Follows, Given, Law, Order, State, law_from_entry
+from tdce.schema.constraints.base import FollowerConstraint
+from tdce.schema.constraints.laws import (
+    LAW_KINDS,
+    Chosen,
+    Determines,
+    Equivalent,
+    Follows,
+    Given,
+    Law,
+    Order,
+    State,
+    Within,
+    law_from_entry,
+)
 from tdce.schema.constraints.repair import ConstraintSet
 from tdce.schema.encoder import Encoder
 from tdce.schema.feasible import FeasibleSet
@@ -314,6 +327,21 @@ def test_a_sum_of_cents_follows_to_the_cent():
     fits = (proposed["rent"] + frame["heating"]).between(frame["housing"].min(), frame["housing"].max()).to_numpy()
     np.testing.assert_array_equal(raw[fits, 0], proposed["rent"][fits])
     assert fits.mean() > 0.9
+
+
+def test_a_constraint_has_a_follower_if_its_law_has_one():
+    features = Schema.infer(pd.DataFrame({"a": range(5), "b": range(5), "c": list("xyxyx")})).features
+    x, one = State("c", ("x",)), State("a", (1,))
+    laws = [
+        Order("a", "b"), Follows("b", ("a",), (2,)), Determines("c", "a", (("x", 1), ("y", 2))), Given(x, one, 1, "y"),
+        Equivalent((x, one), ("y", 2)), Within(x, "a", 1, 3), Chosen("c", ("a",), ("x", "y"), ((1, 0),), (0, 0)),
+    ]  # fmt: skip
+    assert {type(law) for law in laws} == set(LAW_KINDS)
+    for law in laws:
+        bound = law.bind(features)
+        assert isinstance(bound, FollowerConstraint) == (law.follower is not None)
+        if isinstance(bound, FollowerConstraint):
+            assert features[bound.follower].name == law.follower
 
 
 VALUES = st.integers(0, 4)

@@ -156,6 +156,19 @@ def test_a_switch_and_what_a_column_follows_agree(page, address):
     expect(law).to_be_checked(timeout=30_000)
 
 
+def test_a_reply_that_is_out_of_date_sets_no_switch_back_and_is_not_saved(page, lawful):
+    opened(page, lawful)
+    law, save = page.locator("#law-3"), page.get_by_role("button", name="Save the schema")
+    page.route("**/columns", lambda route: None)  # the server takes its time
+    with page.expect_request("**/columns", timeout=30_000):
+        assert law.evaluate("(box) => { box.click(); return document.querySelector('#download-schema').disabled; }")
+    with page.expect_event("requestfailed", timeout=30_000):  # given up by the page
+        law.click()
+    expect(law).to_be_checked()
+    expect(save).to_be_enabled(timeout=30_000)
+    expect(page.locator("#answers-changed")).to_have_text("0 of 5 answers changed")
+
+
 def test_settings_are_made_by_keyboard_and_are_in_the_link(page, address, browser):
     opened(page, address)
     page.get_by_label("Role: Rating").focus()
@@ -190,4 +203,15 @@ def test_what_is_wrong_is_said_in_the_words_of_python(browser, address, explaine
     expect(page.get_by_role("alert")).to_have_text(
         "there is no law 99; the schema has 1, counted from 0", timeout=30_000
     )
+    context.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_in_the_switches(browser, lawful, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    page = opened(context.new_page(), lawful, "&laws=%5B%7B%22number%22%3A1%2C%22on%22%3Afalse%7D%5D")
+    expect(page.get_by_role("switch", checked=False)).to_have_count(1)
+    found = [v for v in axe.run(page).response["violations"] if v["impact"] in ("serious", "critical")]
+    assert [(v["id"], [node["html"][:120] for node in v["nodes"]][:3]) for v in found] == []
     context.close()

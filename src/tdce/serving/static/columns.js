@@ -32,6 +32,7 @@ const later = debounced(() => { if (current?.box.isConnected) show(current); }, 
 listen((now, before, redraw) => {
   if (!redraw && (now.columns !== before.columns || now.laws !== before.laws) && current?.box.isConnected && current.fitted) {
     mark(current);
+    expire(current);
     later();
   }
 });
@@ -157,11 +158,16 @@ function mark(here) {
 
 // The answers
 
-async function show(here) {
+// What was asked before is out of date: it must not set a control back, nor be saved.
+function expire(here) {
   here.controller?.abort();
-  const { signal } = (here.controller = new AbortController());
   here.answers.setAttribute("aria-busy", "true");
   here.download.disabled = true;
+}
+
+async function show(here) {
+  expire(here);
+  const { signal } = (here.controller = new AbortController());
   try {
     here.reply = await reply(here, state().columns, state().laws, signal);
     const known = new Map(here.reply.columns.map((column) => [column.name, column]));
