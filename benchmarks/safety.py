@@ -47,7 +47,9 @@ from tdce.explainer.plans import TrainingPlans
 from tdce.methods import Explanation
 from tdce.schema import Categorical, FeasibleSet
 
-TABLES = ("safety", "calibration", "safety_times")  # in docs/safety.md, between markers
+TABLES = {  # in docs/safety.md, between markers, and the results that they are made from
+    "safety": "safety", "equal": "safety", "calibration": "calibration", "times": "safety_times",
+}  # fmt: skip
 COLUMNS = ["data", "model", "asked", "seed", "metric", "value"]
 LEARNED_ROWS = 4_000
 JUDGES = 3  # of either kind
@@ -236,6 +238,26 @@ def calibration_markdown(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def equal_markdown(rows: pd.DataFrame) -> str:
+    """The default beside a constant margin that holds as much, read off the line between two of those measured."""
+    lines = [
+        "| data | model | held | Gower | by a constant margin | features | by a constant margin |",
+        "|---" * 7 + "|",
+    ]
+    for (data, model), part in rows.groupby(["data", "model"], sort=False):
+        mean = part.pivot_table(index="asked", columns="metric", values="value")
+        ours, margins = mean.loc["default"], mean.loc[["p 0.6", "p 0.7", "p 0.8"]].sort_values("held")
+        at = int(np.clip(np.searchsorted(margins["held"], ours["held"]), 1, 2))
+        low, high = margins.iloc[at - 1], margins.iloc[at]
+        share = (ours["held"] - low["held"]) / max(high["held"] - low["held"], 1e-9)
+        cells = [f"{ours['held']:.2f}"]
+        for metric, digits in (("gower", 3), ("sparsity", 2)):
+            beside = low[metric] + share * (high[metric] - low[metric])
+            cells += [f"{ours[metric]:.{digits}f}", f"{beside:.{digits}f}"]
+        lines.append(f"| {data} | {model} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def times_markdown(times: pd.DataFrame) -> str:
     lines = ["| data | own model | boosting |", "|---|---|---|"]
     for data, part in times.groupby("data", sort=False):
@@ -244,10 +266,17 @@ def times_markdown(times: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def make_tables(results: Path) -> dict[str, str]:
+    makers = markdown, equal_markdown, calibration_markdown, times_markdown
+    return {
+        name: make(pd.read_csv(results.with_name(f"{file}.csv")))
+        for (name, file), make in zip(TABLES.items(), makers, strict=True)
+    }
+
+
 def write_docs(results: Path, page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for name, make in zip(TABLES, (markdown, calibration_markdown, times_markdown), strict=True):
-        table = make(pd.read_csv(results.with_name(f"{name}.csv")))
+    for name, table in make_tables(results).items():
         head, rest = text.split(f"<!-- {name} -->")
         text = f"{head}<!-- {name} -->\n{table}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}"
     page.write_text(text, encoding="utf-8")
