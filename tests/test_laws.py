@@ -417,3 +417,11 @@ def test_synthetic_rows_keep_them_or_are_left_out(schema):
 def test_an_entry_restores_its_law(schema):
     for law in schema.laws:
         assert law_from_entry(json.loads(json.dumps(law.entry()))) == law
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), [1], {"a": 1}])
+@pytest.mark.parametrize("name", ["usual", "otherwise"])
+def test_what_a_law_says_is_usual_is_a_value(name, wrong):
+    """NaN equals nothing, not even the same law after a round trip through JSON."""
+    with pytest.raises(InputError, match=f"a law's {name} .* must be a word, a number or null"):
+        replace(CALL, **{name: wrong})

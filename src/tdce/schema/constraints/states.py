@@ -61,6 +61,9 @@ class Given(Law):
     def __post_init__(self) -> None:
         object.__setattr__(self, "when", State.of(self.when))
         object.__setattr__(self, "then", State.of(self.then))
+        for name in ("usual", "otherwise"):
+            if (value := getattr(self, name)) is not None and not is_value(value):
+                raise InputError(f"a law's {name} {show(value)} must be a word, a number or null")
         self._check_names()
         self._check_counts()
 
