@@ -33,7 +33,7 @@ from lawful import TABLES, Lawful
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder
+from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder
 
 import tdce
 from tdce._core import same
@@ -60,11 +60,15 @@ HEAD = (
 )
 
 
+def as_floats(numbers: pd.DataFrame) -> pd.DataFrame:
+    return numbers.astype(float)  # gaps as NaN, whatever the dtype
+
+
 def boosting(frame: pd.DataFrame, label: str) -> object:
     words = make_column_selector(dtype_exclude="number")
     encode = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
     model = make_pipeline(
-        make_column_transformer((encode, words), remainder="passthrough"),
+        make_column_transformer((encode, words), remainder=FunctionTransformer(as_floats)),
         HistGradientBoostingClassifier(max_iter=60, random_state=0),
     )
     return model.fit(frame.drop(columns=label), frame[label])
