@@ -22,6 +22,7 @@ from unittest.mock import patch
 
 import pandas as pd
 import torch
+from docs_tables import put
 from torch import Tensor
 
 from tdce import metrics
@@ -34,7 +35,6 @@ SHOWN = (
     "implausible", "safety", "excess",
 )  # fmt: skip
 COMPARED = ("sparsity", "gower", "held_out_distance", "two_sample", "coherence", "implausible", "excess")
-TABLES = ("ablation", "parts")  # in docs/method.md, between markers
 IMPLAUSIBLE = 0.02
 COLUMNS = ["data", "variant", "seed", "metric", "value"]
 CLOSER = (0.9, 0.95, 0.97, 0.98, 0.99, 0.995, 1.0)
@@ -206,12 +206,9 @@ def differences(rows: pd.DataFrame) -> str:
 
 
 def write_docs(results: Path, page: Path) -> None:
-    rows, text = pd.read_csv(results), page.read_text(encoding="utf-8")
+    rows = pd.read_csv(results)
     whole = rows[rows["variant"].isin(("full", "no safety", "nice"))]
-    for name, table in zip(TABLES, (markdown(whole), differences(rows)), strict=True):
-        head, rest = text.split(f"<!-- {name} -->")
-        text = f"{head}<!-- {name} -->\n{table}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}"
-    page.write_text(text, encoding="utf-8")
+    put(page, ablation=markdown(whole), parts=differences(rows))
 
 
 if __name__ == "__main__":

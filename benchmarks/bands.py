@@ -36,6 +36,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 import lawful
+from docs_tables import put
 
 import tdce
 from tdce.schema import FeasibleSet
@@ -47,7 +48,6 @@ MODELS: dict[str, Callable[[], Any]] = {
     "forest": lambda: RandomForestRegressor(50, min_samples_leaf=3, random_state=0),
 }
 LEARNED_ROWS = 3_000
-START, END = "<!-- bands -->", "<!-- /bands -->"
 HEAD = ("table", "model", "width", "people", "solvable", "missed", "random", "untrue", "seconds")
 
 
@@ -186,9 +186,7 @@ def write_docs(results: Path, page: Path) -> None:
         each = [cell(part[part["width"] == width]) for width in WIDTHS]
         lines.append(f"| {name} | {model} | " + " | ".join(each) + " |")
     lines.append("| all | | " + " | ".join(cell(table[table["width"] == width]) for width in WIDTHS) + " |")
-    text = page.read_text()
-    start, end = text.index(START) + len(START), text.index(END)
-    page.write_text(text[:start] + "\n" + "\n".join(lines) + "\n" + text[end:])
+    put(page, bands="\n".join(lines))
 
 
 def main() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from docs_tables import put
 from matplotlib.figure import Figure
 
 from tdce import metrics
@@ -41,7 +42,6 @@ MEASURED = ("cost", *SHOWN, "implausible", "safety", "validity")
 RISE = 1.01  # of the distance towards closeness 1, from which on it counts
 IMPLAUSIBLE = 0.02
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), ("black", "v"))
-START, END = "<!-- closeness -->", "<!-- /closeness -->"
 
 
 def answer(bench: Bench, method: Method, safety: float | None = None) -> tuple[Explanation, FeasibleSet]:
@@ -100,9 +100,7 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def write_docs(results: Path, page: Path) -> None:
-    head, rest = page.read_text(encoding="utf-8").split(START)
-    table = markdown(pd.read_csv(results, dtype={"asked": str}))
-    page.write_text(f"{head}{START}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    put(page, closeness=markdown(pd.read_csv(results, dtype={"asked": str})))
 
 
 def draw(table: pd.DataFrame) -> Figure:

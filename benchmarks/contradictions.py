@@ -29,6 +29,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from docs_tables import put
 from lawful import TABLES, Lawful
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -41,7 +42,6 @@ from tdce.schema import ConstraintSet, Schema
 
 REAL = ("adult", "german", "gmc", "lcd", "law")
 SUMMARY = ("table", "method", "contradictions", "validity", "features", "Gower", "time with / without laws")
-START, END = "<!-- contradictions -->", "<!-- /contradictions -->"
 LEARNED_ROWS = 4_000
 NEAREST = 5  # accepted training rows that the neighbour search tries
 TURNS = 2
@@ -212,9 +212,7 @@ def summary(path: Path) -> str:
 
 
 def write_docs(results: Path, page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    head, rest = text.split(START)
-    page.write_text(f"{head}{START}\n{summary(results)}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    put(page, contradictions=summary(results))
 
 
 def shuffled(names: list[str], times: int) -> None:

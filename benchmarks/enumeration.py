@@ -1,6 +1,7 @@
 """Is a way missed that exists, and does the nearest answer cost more than it must? By trying every feasible row.
 
-    TDCE_DATA=... python benchmarks/enumeration.py [--data german,...] [--rows 50] [--out results/enumeration.csv]
+    TDCE_DATA=... python benchmarks/enumeration.py [--data german,...] [--rows 30] [--out results/enumeration.csv]
+    python benchmarks/enumeration.py --docs          writes the table of docs/method.md from the results
 
 Of each refused row only some features may change, few enough that all combinations of their values (at most 20,000) can
 be tried. `solvable`: the model accepts one of them by the method's margin; `missed`: it has none from `explain`. Of
@@ -27,6 +28,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from docs_tables import put
 from lawful import TABLES
 
 import tdce
@@ -137,13 +139,30 @@ def measure(
     return [name, model, "+".join(free), people, solvable, missed, false, dearer, max(ratios, default=1.0)]
 
 
+def markdown(rows: pd.DataFrame) -> str:
+    lines = ["| table | model | people | with a way | missed | false | dearer | worst |", "|---" * 8 + "|"]
+    for (data, model), part in [*rows.groupby(["data", "model"], sort=False), (("all", ""), rows)]:
+        people, solvable, missed, false = (part[name].sum() for name in ("people", "solvable", "missed", "false"))
+        dearer = (part["dearer"] * part["solvable"]).sum() / max(1, solvable)
+        figures = f"{people} | {solvable} | {missed} | {false} | {100 * dearer:.1f} % | {part['worst'].max():.2f}"
+        lines.append(f"| {data} | {model} | {figures} |")
+    return "\n".join(lines)
+
+
+def write_docs(results: Path, page: Path) -> None:
+    put(page, enumeration=markdown(pd.read_csv(results)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default=",".join(FREE))
     parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--rows", type=int, default=50)
+    parser.add_argument("--rows", type=int, default=30)
     parser.add_argument("--out", type=Path, default=Path("results/enumeration.csv"))
+    parser.add_argument("--docs", action="store_true")
     given = parser.parse_args()
+    if given.docs:
+        return write_docs(given.out, Path("docs/method.md"))
     torch.set_num_threads(1)
     lines = []
     for name in given.data.split(","):

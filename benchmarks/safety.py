@@ -34,6 +34,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from docs_tables import put
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
@@ -47,9 +48,7 @@ from tdce.explainer.plans import TrainingPlans
 from tdce.methods import Explanation
 from tdce.schema import Categorical, FeasibleSet
 
-TABLES = {  # in docs/safety.md, between markers, and the results that they are made from
-    "safety": "safety", "equal": "safety", "calibration": "calibration", "times": "safety_times",
-}  # fmt: skip
+FILES = ("safety", "calibration", "safety_times")  # of results/, from which the tables of docs/safety.md are made
 COLUMNS = ["data", "model", "asked", "seed", "metric", "value"]
 LEARNED_ROWS = 4_000
 JUDGES = 3  # of either kind
@@ -266,20 +265,10 @@ def times_markdown(times: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def make_tables(results: Path) -> dict[str, str]:
-    makers = markdown, equal_markdown, calibration_markdown, times_markdown
-    return {
-        name: make(pd.read_csv(results.with_name(f"{file}.csv")))
-        for (name, file), make in zip(TABLES.items(), makers, strict=True)
-    }
-
-
 def write_docs(results: Path, page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    for name, table in make_tables(results).items():
-        head, rest = text.split(f"<!-- {name} -->")
-        text = f"{head}<!-- {name} -->\n{table}\n<!-- /{name} -->{rest.split(f'<!-- /{name} -->')[1]}"
-    page.write_text(text, encoding="utf-8")
+    rows, bins, times = (pd.read_csv(results.with_name(f"{name}.csv")) for name in FILES)
+    made = {"safety": markdown(rows), "equal": equal_markdown(rows)}
+    put(page, **made, calibration=calibration_markdown(bins), times=times_markdown(times))
 
 
 def main() -> None:

@@ -18,10 +18,10 @@ import tempfile
 from pathlib import Path
 
 import pandas as pd
+from docs_tables import put
 
 import tdce
 
-START, END = "<!-- threads -->", "<!-- /threads -->"
 COLUMNS = ["beside", "threads", "repeat", "first", "second"]
 ROWS = 200
 WAYS = [(beside, threads) for beside in (0, 1) for threads in (1, 2)]  # busy processes, and threads
@@ -80,9 +80,7 @@ def markdown(rows: pd.DataFrame) -> str:
 
 
 def write_docs(results: Path, page: Path) -> None:
-    head, rest = page.read_text(encoding="utf-8").split(START)
-    table = markdown(pd.read_csv(results))
-    page.write_text(f"{head}{START}\n{table}\n{END}{rest.split(END)[1]}", encoding="utf-8")
+    put(page, threads=markdown(pd.read_csv(results)))
 
 
 def main() -> None:

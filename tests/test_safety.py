@@ -1,9 +1,7 @@
 """Safety: the second opinion and the forecast by second routes, and what answers promise of it."""
 
-import sys
 from functools import partial
 from math import exp, log
-from pathlib import Path
 
 import lending
 import numpy as np
@@ -366,13 +364,3 @@ def test_a_number_in_other_units_has_the_same_answers_and_the_same_safety(scale)
     assert {"valid", "already"} <= set(one["status"])
     pd.testing.assert_frame_equal(one[[*asked, "status"]], other[[*asked, "status"]])
     np.testing.assert_allclose(lines(other), lines(one), atol=5e-6)
-
-
-def test_the_tables_in_the_docs_are_those_of_the_results():
-    root = Path(__file__).parents[1]
-    sys.path.insert(0, str(root / "benchmarks"))
-    import safety
-
-    page = (root / "docs" / "safety.md").read_text(encoding="utf-8")
-    for name, table in safety.make_tables(root / "results" / "safety.csv").items():
-        assert page.split(f"<!-- {name} -->")[1].split(f"<!-- /{name} -->")[0].strip() == table
