@@ -218,7 +218,7 @@ def markdown(rows: pd.DataFrame) -> str:
     ]
     for (data, model, asked), part in rows.groupby(["data", "model", "asked"], sort=False):
         mean = part.groupby("metric")["value"].mean()
-        cells = [f"{mean[m]:.{digits}f}" if m in mean else "" for m, (_, digits) in METRICS.items()]
+        cells = [f"{mean[m]:.{digits}f}" if m in mean.dropna() else "" for m, (_, digits) in METRICS.items()]
         lines.append(f"| {data} | {model} | {asked} | {part['seed'].nunique()} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
