@@ -171,12 +171,16 @@ def measure(bench: Bench, method: Method) -> dict[str, float]:
     values = bench.reference.measure(feasible, explanation, near_feasible.own, near)
     valid = explanation.status[:, 0] == "valid"
     x, x_near = (bench.reference.standardised(each.own[valid]) for each in (feasible, near_feasible))
-    return values | {
-        "excess": values["instability"] - metrics.instability(x, x_near, x, x_near),
-        "implausible": float((explanation.plausibility[valid, 0] < IMPLAUSIBLE).mean()),
-        "cost": float(explanation.distance[valid, 0].mean()),
-        "safety": float(explanation.safety[valid, 0].mean()),
-    }
+    rated = {"implausible": float((explanation.plausibility[valid, 0] < IMPLAUSIBLE).mean())}
+    return (
+        values
+        | (rated if "plausibility" in values else {})
+        | {
+            "excess": values["instability"] - metrics.instability(x, x_near, x, x_near),
+            "cost": float(explanation.distance[valid, 0].mean()),
+            "safety": float(explanation.safety[valid, 0].mean()),
+        }
+    )
 
 
 def markdown(rows: pd.DataFrame) -> str:
@@ -199,7 +203,7 @@ def differences(rows: pd.DataFrame) -> str:
     lines = ["| data | variant minus full | " + " | ".join(COMPARED) + " |", "|---" * (2 + len(COMPARED)) + "|"]
     for data in rows["data"].unique():
         for variant in (v for v in rows["variant"].unique() if v != "full"):
-            pairs = [(each.get((data, m), {}).get(variant) for each in (means, deviations)) for m in COMPARED]
+            pairs = [tuple(each.get((data, m), {}).get(variant) for each in (means, deviations)) for m in COMPARED]
             cells = ["" if a is None or isnan(a) else f"{a:+.3f} ± {b:.3f}" for a, b in pairs]
             lines.append(f"| {data} | {variant} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
