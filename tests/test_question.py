@@ -176,3 +176,14 @@ def test_each_row_chooses_for_itself():
         [0, 1, 2],
         [0, 2, 1],
     ]  # b, which no other one changes
+
+
+@pytest.mark.parametrize("depth", [2, 300, 50_000])
+def test_a_nested_target_is_refused_however_deep_it_is(depth):
+    listed, outputs = [], {"class": {"of": "yes"}}
+    for _ in range(depth):
+        listed, outputs = [listed], {"outputs": {"score": outputs}}
+    with pytest.raises(tdce.InputError, match="a list where one target is needed"):
+        tdce.Question.from_json({"target": listed})
+    with pytest.raises(tdce.InputError, match="is not a valid goal"):
+        tdce.Question.from_json({"target": outputs})

@@ -112,13 +112,15 @@ def target_to_json(target: Any) -> Any:
     return {kind: {key: plain(getattr(target, key)) for key in GOAL_FIELDS[kind]}}
 
 
-def target_from_json(entry: Any) -> Any:
-    """The target of one row."""
+def target_from_json(entry: Any, of_output: bool = False) -> Any:
+    """The target of one row, or of one of its outputs."""
+    if isinstance(entry, list):
+        raise InputError(f"target {show(entry)} is a list where one target is needed")
     if not isinstance(entry, dict):
         return entry
     (kind, settings), *more = entry.items() if entry else [("", None)]
-    if not more and kind == "outputs" and isinstance(settings, dict):
-        return {name: target_from_json(each) for name, each in settings.items()}
+    if not more and kind == "outputs" and isinstance(settings, dict) and not of_output:
+        return {name: target_from_json(each, of_output=True) for name, each in settings.items()}
     if more or kind not in GOAL_CLASSES or not isinstance(settings, dict) or set(settings) != set(GOAL_FIELDS[kind]):
         raise InputError(f"target {show(entry)} is not a valid goal; known: {listing(['outputs', *GOAL_CLASSES])}")
     return GOAL_CLASSES[kind](**settings)
