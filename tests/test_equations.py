@@ -1,7 +1,6 @@
 """Columns that follow others: found where they do, computed anew in every answer, and nowhere else."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -241,15 +240,6 @@ def test_every_law_survives_json(explainer):
     assert isinstance(tdce.Schema, type)
     assert any(isinstance(law, Follows) for law in explainer.schema.laws)
     assert Within({"column": "a", "values": ["x"]}, "b", low=1).entry()["high"] is None
-
-
-def test_the_table_in_the_docs_is_that_of_the_results():
-    sys.path.insert(0, str(ROOT / "benchmarks"))
-    import contradictions
-
-    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
-    table = page.split(contradictions.START)[1].split(contradictions.END)[0].strip()
-    assert table == contradictions.summary(ROOT / "results" / "contradictions.csv")
 
 
 def test_a_coarser_grid_does_not_bend_a_sum():

@@ -1,11 +1,9 @@
 """The number of threads is one, or chosen by trial for long work, and restored afterwards."""
 
 import multiprocessing
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import lending
 import numpy as np
@@ -194,13 +192,3 @@ def test_one_thread_and_two_learn_the_same_weights(two, rows):
         assert all(torch.equal(one[k], other[k]) for k in one)
     untimed = [each.report | {"seconds": 0, "fitted": ""} for each in learned]
     np.testing.assert_equal(*untimed)
-
-
-def test_the_table_in_the_docs_is_that_of_the_results():
-    root = Path(__file__).parents[1]
-    sys.path.insert(0, str(root / "benchmarks"))
-    import threads
-
-    page = (root / "docs" / "speed.md").read_text(encoding="utf-8")
-    table = page.split(threads.START)[1].split(threads.END)[0].strip()
-    assert table == threads.markdown(pd.read_csv(root / "results" / "threads.csv"))
