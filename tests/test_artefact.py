@@ -129,9 +129,9 @@ def test_a_byte_more_or_less_is_noticed(whole, tmp_path):
 def test_foreign_older_and_newer_files_are_named(whole, tmp_path):
     content, tensors = mutants.opened(whole)
     old = to_bytes(tensors, {"tdce": json.dumps({"format": 1, "checksum": "0", **content})})
-    new = to_bytes(tensors, {"tdce": json.dumps({"format": 10, "checksum": "0", **content})})
-    assert "format 1, this tdce reads 9 (an older tdce wrote it" in refusal(old, tmp_path)
-    assert "format 10, this tdce reads 9 (a newer tdce wrote it, update this one)" in refusal(new, tmp_path)
+    new = to_bytes(tensors, {"tdce": json.dumps({"format": 11, "checksum": "0", **content})})
+    assert "format 1, this tdce reads 10 (an older tdce wrote it" in refusal(old, tmp_path)
+    assert "format 11, this tdce reads 10 (a newer tdce wrote it, update this one)" in refusal(new, tmp_path)
     assert "not one that tdce wrote" in refusal(to_bytes(tensors, {}), tmp_path)
     assert "damaged or not a tdce artefact" in refusal(b"PK\x03\x04 not this", tmp_path)
     with pytest.raises(InputError, match="there is no file"):

@@ -186,8 +186,6 @@ def things() -> dict[str, Any]:
         SHORT,
         classifier=replace(SHORT.classifier, steps=2),
         autoencoder=replace(SHORT.autoencoder, steps=2),
-        amortised=replace(SHORT.amortised, steps=2),
-        amortised_answers=40,
         sampling=SamplingPlan(32, 32, 2),
     )
     table = lending.table(60)
