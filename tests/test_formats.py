@@ -6,6 +6,7 @@ from pathlib import Path
 import mutants
 import pandas as pd
 import pytest
+from safetensors.torch import save
 
 import tdce
 from tdce.explainer.formats import UPGRADES, upgraded
@@ -57,16 +58,18 @@ def test_an_older_file_that_was_forged_is_refused(tmp_path):
     whole = (KEPT / f"format-{OLDEST}.tdce").read_bytes()
     forged = whole.replace(b'"rows.raw"', b'"rows.rax"')
     assert forged != whole
-    forged = forged[: DIGEST.start] + _digest(forged[: DIGEST.start] + BLANK.encode() + forged[DIGEST.stop :]) + forged[DIGEST.stop :]
+    forged = (
+        forged[: DIGEST.start]
+        + _digest(forged[: DIGEST.start] + BLANK.encode() + forged[DIGEST.stop :])
+        + forged[DIGEST.stop :]
+    )
     (tmp_path / "a.tdce").write_bytes(forged)
     with pytest.raises(tdce.InputError, match=r"rows\.ra"):
         tdce.Explainer.load(tmp_path / "a.tdce")
 
 
 def test_a_format_that_is_too_old_names_the_page_with_the_way_out(tmp_path):
-    content, tensors = mutants.opened((KEPT / f"format-{FORMAT}.tdce").read_bytes())
-    from safetensors.torch import save
-
+    _, tensors = mutants.opened((KEPT / f"format-{FORMAT}.tdce").read_bytes())
     text = '{"sha256":"' + BLANK + '","format":1}'
     (tmp_path / "a.tdce").write_bytes(save(tensors, {"tdce": text}))
     with pytest.raises(tdce.InputError, match=rf"format 1, this tdce reads {OLDEST} to {FORMAT} .*docs/formats\.md"):
@@ -75,6 +78,10 @@ def test_a_format_that_is_too_old_names_the_page_with_the_way_out(tmp_path):
 
 def test_the_page_says_which_formats_are_read():
     page = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
-    assert re.findall(r"^\| (\d+) \|.*\| read \|$", page, flags=re.MULTILINE) == [str(form) for form in reversed(FORMATS)]
-    (version,) = re.findall(r'^version = "(\d+\.\d+)', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert re.findall(r"^\| (\d+) \|.*\| read \|$", page, flags=re.MULTILINE) == [
+        str(form) for form in reversed(FORMATS)
+    ]
+    (version,) = re.findall(
+        r'^version = "(\d+\.\d+)', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert re.search(rf"^\| {FORMAT} \| {version} \|", page, flags=re.MULTILINE)

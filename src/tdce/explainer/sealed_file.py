@@ -55,7 +55,8 @@ def open_sealed(whole: bytes, form: int = FORMAT) -> tuple[Content, dict[str, Te
     header, metadata, content = _opened(whole)
     found = content.pop("format")
     if not is_integer(found) or found != form:
-        raise InputError(f"it has artefact format {found!r:.20}, this tdce reads {OLDEST} to {FORMAT} ({_way_out(found)})")
+        known = f"this tdce reads {OLDEST} to {FORMAT}"
+        raise InputError(f"it has artefact format {found!r:.20}, {known} ({_way_out(found)})")
     if whole[8 : DIGEST.start] != BEFORE or whole[DIGEST] != _digest(whole) or len(metadata) > 1:
         raise InputError("it is damaged: its bytes do not match its checksum")
     content.pop("sha256")
