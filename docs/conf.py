@@ -15,7 +15,7 @@ author = copyright = "The tdce authors"
 version = release = site_pages.version()
 
 extensions = ["myst_parser", "sphinx_gallery.gen_gallery", "site_mathml"]
-exclude_patterns = ["pictures", "_theme"]
+exclude_patterns = ["pictures", "_theme", "sg_execution_times.rst"]
 nitpicky = True
 toc_object_entries = False
 
