@@ -24,4 +24,5 @@ EXPOSE 8484
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --retries=3 \
     CMD ["python3", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8484/health', timeout=4)"]
 ENTRYPOINT ["tdce", "serve"]
-CMD ["/artefact/studio.tdce", "--host", "0.0.0.0", "--insecure", "--token-file", "/run/secrets/tdce_token"]
+CMD ["/artefact/studio.tdce", "--host", "0.0.0.0", "--insecure", "--token-file", "/run/secrets/tdce_token", \
+    "--name", "127.0.0.1", "--name", "localhost"]
