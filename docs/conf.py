@@ -38,6 +38,8 @@ sphinx_gallery_conf: dict[str, Any] = {
     "remove_config_comments": True,
     "image_scrapers": ("matplotlib",),
     "capture_repr": ("_repr_html_", "__repr__"),
+    "ignore_repr_types": r"matplotlib|list|NoneType",
+    "default_thumb_file": str(ROOT / "docs" / "_theme" / "thumbnail.png"),
     "reset_modules": ("matplotlib",),
     "copyfile_regex": r"never",
     "show_memory": False,

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_the_image_runs_as_another_user_is_checked_and_holds_no_secret():
     assert re.search(r"^HEALTHCHECK .*/health", last.replace("\\\n", ""), flags=re.MULTILINE)
     assert "TDCE_TOKEN=" not in DOCKERFILE
     command = json.loads(re.findall(r"^CMD (\[.*\])$", last.replace("\\\n", ""), flags=re.MULTILINE)[-1])
-    options = list(zip(command, command[1:], strict=False))
+    options = list(pairwise(command))
     assert ("--token-file", "/run/secrets/tdce_token") in options
     assert (
         "--name",
