@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tdce._core import InputError, is_integer, parse_strict_json, plain
 
-FORMAT = 9
+FORMAT = 10
 OLDEST = 8  # that is read; formats.py has the way from each to the next
 BEFORE = b'{"__metadata__":{"tdce":"{\\"sha256\\":\\"'  # what is between the header's length and the digest
 DIGEST = slice(8 + len(BEFORE), 8 + len(BEFORE) + 64)
