@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 SHOWN_LINES = 12
-LONGEST_CELL = 90  # characters
+LONGEST_CELL = 140  # characters
 CELL = "padding:.15em .6em;text-align:left;vertical-align:top;border-bottom:1px solid rgba(127,127,127,.35)"
 TABLE = "border-collapse:collapse;margin:.3em 0;color:inherit;background:transparent"
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 class Answer:
     """The answer to a question: one line per row and option, in the order of the rows, none ever missing.
 
-    It is a plain value, which can be pickled and copied. Of the explainer it holds only the model, for `plot`; no copy
-    does.
+    It is a plain value, which can be pickled and copied. Of the explainer it holds only the model, for `plot`; what
+    was pickled does not.
 
     Examples
     --------
@@ -67,7 +67,7 @@ class Answer:
     usage: Usage  # how often the model was queried
     context: Context | None = None  # what a report says about the explainer
     provenance: Provenance | None = None  # what it comes from
-    asked: Asked | None = None  # the model, for `plot`; no copy has it
+    asked: Asked | None = None  # the model, for `plot`; it is not pickled
 
     @classmethod
     def of(
@@ -98,6 +98,12 @@ class Answer:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "asked": None}
+
+    def __copy__(self) -> Self:
+        """In this process the model is at hand."""
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """In another process, names of rare categories are read off the rows again."""

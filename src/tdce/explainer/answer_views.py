@@ -52,12 +52,12 @@ def answer_burden(answer: Answer, by: Name, speaker: Speaker | None = None) -> B
 
 def plot_line(answer: Answer, row: Any, option: int) -> Figure:
     """The waterfall of one line: the change that counts most first, what follows from each with it."""
-    from tdce.report.figures import PathStep, waterfall_figure
+    from tdce.report import PathStep, waterfall_figure
 
     at, o = _position(answer, row), check_integer("option", option, 0, answer.options - 1)
     if answer.asked is None:
         raise InputError(
-            "the model, which is asked for the scores in between, is not at hand: this answer was copied, or made by "
+            "the model, which is asked for the scores in between, is not at hand: this answer was pickled, or made by "
             "another process; ask again, explainer.explain(rows).plot()"
         )
     line, speaker = answer.lines[at][o], answer.speaker(audience="analyst")
@@ -73,7 +73,7 @@ def plot_line(answer: Answer, row: Any, option: int) -> Figure:
 
 def plot_people(answer: Answer) -> Figure:
     """Everybody's score now and then, and how far and how safe each way is."""
-    from tdce.report.figures import people_figure
+    from tdce.report import people_figure
 
     found, some = answer.explanation, len(answer.rows) > 0
     thresholds = _thresholds(answer, 0) if some and len(answer.goals.kinds) == 1 else []
@@ -106,9 +106,7 @@ def _position(answer: Answer, row: Any) -> int:
     if row is None:
         return int((~same(answer.explanation.raw[:, 0], answer.explanation.own)).any(axis=1).argmax())
     known = is_name(row) and not isinstance(row, bool)
-    at = [i for i, label in enumerate(index) if known and (label == row) is True] or [
-        i for i, label in enumerate(index) if known and isinstance(row, int | str) and str(label) == str(row)
-    ]
+    at = [i for i, label in enumerate(index) if known and bool(label == row)]
     if not at:
         raise InputError(f"there is no row {show(row)}; {suggest(row, index)}the answer has: {listing(index)}")
     return at[0]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from tdce._core import Flags, Floats, InputError, Name, listing, round_scores, same, show, suggest
+from tdce._core import Flags, Floats, InputError, Name, is_name, listing, round_scores, same, show, suggest
 from tdce.explainer.fitted import Fitted
 from tdce.models import Goals, Oracle
 from tdce.report import Curve, Speaker
@@ -21,7 +21,7 @@ def score_curve(fitted: Fitted, row: pd.DataFrame, feature: Name, goals: Goals) 
     """The score with every category, or with numbers from the lowest to the highest of the table, in this feature; what
     follows from it is computed anew. A number is bisected until the decision flips between neighbours on the grid."""
     schema = fitted.encoder.schema
-    if feature not in schema.names:
+    if not is_name(feature) or feature not in schema.names:
         raise InputError(
             f"there is no feature {show(feature)}; {suggest(feature, schema.names)}known: {listing(schema.names)}"
         )

@@ -522,7 +522,7 @@ class Explainer:
 
     @few_threads()
     def plot_score(self, row: pd.DataFrame, feature: Name, *, target: Target | None = None) -> Figure:
-        """Draw the score of one row along one feature, all others as they are: where does the decision flip?
+        """Draw where the decision flips: the score of one row along one feature, all others as they are.
 
         What follows from the feature is computed anew.
 
@@ -540,7 +540,7 @@ class Explainer:
         matplotlib.figure.Figure
             A curve for a number, bars for categories.
         """
-        from tdce.report.figures import curve_figure
+        from tdce.report import curve_figure
 
         fitted = self.fitted
         if not isinstance(row, pd.DataFrame) or len(row) != 1:

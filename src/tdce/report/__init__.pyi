@@ -4,6 +4,10 @@ from tdce.report.context import OWN_MODEL as OWN_MODEL
 from tdce.report.context import Context as Context
 from tdce.report.context import Origin as Origin
 from tdce.report.curve import Curve as Curve
+from tdce.report.figures import PathStep as PathStep
+from tdce.report.figures import curve_figure as curve_figure
+from tdce.report.figures import people_figure as people_figure
+from tdce.report.figures import waterfall_figure as waterfall_figure
 from tdce.report.histograms import Population as Population
 from tdce.report.histograms import outcome_names as outcome_names
 from tdce.report.language.action_text import action_text as action_text

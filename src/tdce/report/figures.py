@@ -210,8 +210,10 @@ def draw_measure(axes: Axes, table: pd.DataFrame, measure: str, colour: str) -> 
     axes.scatter(value, y, s=40, color=colour, zorder=3)
     if measure in ("share", "safety"):
         axes.set_xlim(-0.03, 1.03)
+        axes.set_xticks([0.0, 0.5, 1.0])
         axes.xaxis.set_major_formatter(_percent)
     else:
+        axes.xaxis.set_major_locator(MaxNLocator(3))
         axes.set_xlim(0, max(1e-9, 1.12 * float(np.nanmax([*value, *high], initial=0.5))))
     axes.spines[["top", "right"]].set_visible(False)
 

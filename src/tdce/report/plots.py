@@ -70,9 +70,7 @@ def draw_effort_map(effort: Floats, plausibility: Floats, x_label: str, y_label:
 
 def draw_burden(table: pd.DataFrame, titles: Mapping[str, str]) -> str:
     """The measures of groups with their intervals, as an svg element; one panel for each of the titles."""
-    from matplotlib.ticker import MaxNLocator
-
-    from tdce.report.figures import draw_measure
+    from tdce.report.figures import draw_measure  # it imports matplotlib
 
     width, height = 720, 56 + 26 * len(table)
     fig = _figure(width, height)
@@ -84,7 +82,6 @@ def draw_burden(table: pd.DataFrame, titles: Mapping[str, str]) -> str:
         axes.set_ylim(len(table) - 0.5, -0.5)
         names = [shorten_label(group) for group in table["group"]] if i == 0 else []
         axes.set_yticks(range(len(names)), names)
-        axes.xaxis.set_major_locator(MaxNLocator(3))
     return (
         f'<svg viewBox="0 0 {width} {height}" aria-hidden="true" focusable="false">{_to_html(_svg_content(fig))}</svg>'
     )
