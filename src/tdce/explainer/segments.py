@@ -258,7 +258,7 @@ def find_segments(
         of_these = goals.take(torch.from_numpy(at))
         return Trial(task, feasible.take(at), of_these, question.costs, safety, inf if max_cost is None else max_cost)
 
-    chosen, candidates = trial(some).choose(_proposed(answer, feasible, changes), actions, changes)
+    chosen, candidates = trial(some).choose(propose(answer, feasible, changes), actions, changes)
     blocks = [np.arange(start, min(start + BLOCK, len(table))) for start in range(0, len(table), BLOCK)]
     parts = [(trial(at), trial(at).decide(chosen)) for at in blocks]
     columns = [
@@ -285,7 +285,7 @@ def _ask_some(explainer: Segmented, table: pd.DataFrame, question: Question, som
     return explainer.ask(table.iloc[at], replace(question, target=target, n=ASKED_OPTIONS))
 
 
-def _proposed(answer: Answer, feasible: FeasibleSet, changes: int) -> list[Action]:
+def propose(answer: Answer, feasible: FeasibleSet, changes: int) -> list[Action]:
     """What valid answers suggest."""
     found = answer.explanation
     row, option = np.nonzero(found.status == Status.VALID)
