@@ -11,7 +11,6 @@ import lending
 import pytest
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "notebook.ipynb"
-WRITE = Path(__file__).parents[2] / "build" / "notebook"  # pictures to look at
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +74,14 @@ def test_cards_and_plots_of_the_example_can_be_read(executed: Any, folder: Path,
     ink, paper = first.evaluate("e => [getComputedStyle(e).color, getComputedStyle(document.body).backgroundColor]")
     assert contrast(ink, paper) > 4.5
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    WRITE.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=WRITE / f"{theme}.png", full_page=True)
+    page.screenshot(path=folder / f"{theme}.png", full_page=True)  # to look at
 
 
 def test_the_studio_answers_inside_a_notebook(folder: Path, served: str, page: Any) -> None:
     explainer = lending.explainer()
     studio = explainer.studio(lending.refused(explainer, 4))
     try:
-        html = f"<!doctype html><title>notebook</title><body>{studio._repr_html_()}</body>"
+        html = f"<!doctype html><title>notebook</title><link rel=icon href=data:,><body>{studio._repr_html_()}</body>"
         (folder / "studio.html").write_text(html, encoding="utf-8")
         page.goto(f"{served}/studio.html")
         frame = page.frame_locator("iframe")
@@ -91,8 +89,7 @@ def test_the_studio_answers_inside_a_notebook(folder: Path, served: str, page: A
         frame.locator("main h1, main h2").first.wait_for()
         assert frame.locator("dialog").count() == 0  # nobody is asked for the token
         assert studio.token not in page.frames[1].url
-        WRITE.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=WRITE / "studio.png")
+        page.screenshot(path=folder / "studio.png")
     finally:
         studio.stop()
 

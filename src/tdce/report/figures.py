@@ -27,6 +27,7 @@ STATUS_LOOKS = {
 }
 MOST_NAMED_PEOPLE = 40  # with a line of their own; more are drawn thinner and without names
 MOST_BARS = 24
+PAPER: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}  # under a number
 BURDEN_PANELS = (
     ("share", "with a way"),
     ("distance", "mean distance"),
@@ -66,7 +67,15 @@ def waterfall_figure(
         axes.barh(i, gain, left=scores[i - 1], color=BLUE if gain >= 0 else VERMILION, height=0.62)
         axes.plot([scores[i - 1]] * 2, [i - 1, i], color=GREY, linewidth=0.8, zorder=0)
         right = max(scores[i], scores[i - 1])
-        axes.annotate(_signed(gain, predicted), (right, i), (4, 0), textcoords="offset points", va="center", fontsize=9)
+        axes.annotate(
+            _signed(gain, predicted),
+            (right, i),
+            (4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9,
+            bbox=PAPER,
+        )
     axes.plot([scores[-1]] * 2, [len(shown), len(shown) + 1], color=GREY, linewidth=0.8, zorder=0)
     for y, score, colour in ((0, before, VERMILION), (len(shown) + 1, last, GREEN)):
         axes.plot(score, y, marker="o", color=colour, markersize=9)
@@ -173,7 +182,7 @@ def _bars_figure(curve: Curve, names: list[str], label: str, thresholds: Sequenc
     for bar, i in zip(bars, order, strict=True):
         bar.set_alpha(1.0 if curve.allowed[i] else 0.35)
         axes.annotate(_score(float(curve.score[i]), predicted), (bar.get_width(), bar.get_y() + bar.get_height() / 2),
-                      (4, 0), textcoords="offset points", va="center", fontsize=9)  # fmt: skip
+                      (4, 0), textcoords="offset points", va="center", fontsize=9, bbox=PAPER)  # fmt: skip
     marks = {i: " (now)" if i == curve.own else "" for i in order}
     axes.set_yticks(y, [_cut(names[i], 40) + marks[i] for i in order])
     axes.invert_yaxis()
