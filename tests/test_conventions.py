@@ -17,7 +17,7 @@ CHECKS = ("parameters_default_constructible", "get_params_invariance", "set_para
 METHODS = [name for name, value in vars(tdce.Explainer).items() if not name.startswith("_") and callable(value)]
 METHODS += ["load"]
 FOREIGN = {"Iterable", "Mapping", "Sequence", "Any", "Self", "None", "True", "False", "PathLike"}
-FOREIGN |= {"DataFrame", "Series", "Name", "Mode"}  # Name: of a column; Mode: of progress
+FOREIGN |= {"DataFrame", "Series", "Figure", "Name", "Mode"}  # Name: of a column; Mode: of progress
 
 
 @pytest.fixture
