@@ -23,3 +23,5 @@ from tdce.datasets.loading import load as load
 from tdce.datasets.source_file import SourceFile as SourceFile
 from tdce.datasets.source_file import changed_file as changed_file
 from tdce.datasets.tables import PUBLISHED_TABLES as PUBLISHED_TABLES
+from tdce.datasets.whole_folder import check_new_folder as check_new_folder
+from tdce.datasets.whole_folder import whole_folder as whole_folder
