@@ -369,10 +369,11 @@ class Answer:
     ) -> tuple[Template, list[Letter]]:
         """The checked template, and what each letter says."""
         page = Template.read(None if template is None else check_path("template", template))
-        given = {"sender": sender, "contact": contact, "subject": subject}
-        texts = {key: check_text(key, text) if text else "" for key, text in given.items()}
         speaker = self.speaker(language)
-        stationery = Stationery(check_date(date), **texts, name=name, id=id)
+        stationery = Stationery(
+            check_date(date), check_text("sender", sender), check_text("contact", contact),
+            check_text("subject", subject), name, id,
+        )  # fmt: skip
         return page, compose_letters(self.rows, self.lines, self._named_reasons(speaker), speaker, stationery)
 
     def _named_reasons(self, speaker: Speaker) -> list[list[Name]]:

@@ -109,7 +109,7 @@ GERMAN_WORDS: Mapping[str, Mapping[str, Any]] = {
     "purpose": {
         "label": both("the purpose of the loan", "der Verwendungszweck"),
         "values": filled(
-            both("the loan were for * {instead}", "der Kredit für * {instead} gedacht wäre"),
+            both("you used the money for * {instead}", "Sie das Geld für * {instead} verwendeten"),
             both("The loan is for *", "Der Kredit ist für * gedacht"),
             both("instead of *", "statt für *"),
             {
@@ -188,9 +188,9 @@ GERMAN_WORDS: Mapping[str, Mapping[str, Any]] = {
     },
     "instalment_rate": {
         "label": both("the instalment class", "die Ratenklasse"),
-        "verb": both("the loan were in instalment class {change}", "der Kredit in Ratenklasse {change} fiele"),
-        "fact": both("The loan is in instalment class {value}, on a scale from 1 to 4",
-                     "Der Kredit fällt in Ratenklasse {value} auf einer Skala von 1 bis 4"),
+        "verb": both("the instalments were in class {change}", "die Raten in Klasse {change} fielen"),
+        "fact": both("The instalments are in class {value}, on a scale from 1 to 4",
+                     "Die Raten fallen in Klasse {value} auf einer Skala von 1 bis 4"),
     },
     "personal_status": {
         "label": both("the sex and marital status", "Geschlecht und Familienstand"),

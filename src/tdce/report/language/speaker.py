@@ -21,6 +21,7 @@ from tdce.report.language.note_text import Namer, mentions, note_text
 from tdce.schema import NO_WORDING, Forms, Phrase, Schema, Wording, json_key, value_form
 
 Audience = Literal["applicant", "analyst"]
+GAP = "\0"  # in place of a part of a sentence; no schema has it in its words
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,18 +148,23 @@ class Speaker:
 
     def sentence(self, line: Line) -> str:
         """`The decision would be “good” if the loan ran 24 months instead of 36 and the amount were 3,200 € …`."""
-        values = {
-            "subject": self._subject(line),
-            "target": self.target(line),
-            "clauses": self.messages.join(self.clauses(line)),
-        }
+        text = self._sentence(line, self.messages.join(self.clauses(line)))
+        return " ".join(filter(None, [text, self.consequences(line)]))
+
+    def lead(self, line: Line) -> tuple[str, str]:
+        """What stands before and after the conditions of a line's sentence: `Approved if` and `.`."""
+        before, _, after = self._sentence(line, GAP).partition(GAP)
+        return before.strip(), after.strip()
+
+    def _sentence(self, line: Line, clauses: str) -> str:
+        values = {"subject": self._subject(line), "target": self.target(line), "clauses": clauses}
         if line.status == Status.VALID and (outcome := self.outcome_form(line, "clause")):
             text = self.text("sentence_clause", outcome=outcome, **values)
         elif line.status == Status.VALID and (outcome := self.outcome_form(line, "name")):
             text = self.text("sentence_outcome", outcome=outcome, **values)
         else:
             text = self._by_status("sentence", line, values)
-        return " ".join(filter(None, [capitalise(text), self.consequences(line)]))
+        return capitalise(text)
 
     def clauses(self, line: Line) -> list[str]:
         """The conditions of a line's sentence, the most important one first, and how many more are not named."""

@@ -23,8 +23,9 @@ class Way:
     """One way to another decision."""
 
     sentence: str  # all of it
-    clauses: list[str]  # what would have to be different, after "if"
-    consequences: str  # what follows from that; empty: nothing
+    lead: str  # the same as a list: its beginning, "Your application would be approved if",
+    points: list[str]  # what would have to be different, with the marks and words between them,
+    consequences: str  # and what follows from that; empty: nothing
     safety: str  # how sure it is; empty if that is not known
 
 
@@ -183,13 +184,22 @@ def _decision(line: Line, speaker: Speaker) -> str:
 
 def _ways(lines: Sequence[Line], speaker: Speaker) -> list[Way]:
     """The options that the model accepts, without repetitions."""
-    accepted = [line for line in lines if line.status == Status.VALID and line.changes]
-    ways = {way.sentence: way for way in (_way(line, speaker) for line in reversed(accepted))}
-    return list(reversed(ways.values()))
+    ways: dict[str, Way] = {}
+    for line in lines:
+        if line.status == Status.VALID and speaker.clauses(line):
+            way = _way(line, speaker)
+            ways.setdefault(way.sentence, way)
+    return list(ways.values())
 
 
 def _way(line: Line, speaker: Speaker) -> Way:
-    return Way(speaker.sentence(line), speaker.clauses(line), speaker.consequences(line), _safety(line, speaker))
+    *clauses, last = speaker.clauses(line)
+    marks = [",", f" {speaker.text('and')}"]
+    points = [f"{clause}{marks[i == len(clauses) - 1]}" for i, clause in enumerate(clauses)]
+    lead, end = speaker.lead(line)
+    return Way(
+        speaker.sentence(line), lead, [*points, f"{last}{end}"], speaker.consequences(line), _safety(line, speaker)
+    )
 
 
 def _no_way(line: Line, speaker: Speaker) -> str:

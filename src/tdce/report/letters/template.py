@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from tdce._core import InputError, listing, show, suggest
+from tdce._core import InputError, show, suggest
 from tdce.report.letters.content import Letter
 
 if TYPE_CHECKING:
@@ -73,11 +73,13 @@ class Template:
 def _check_names(tree: jinja2.nodes.Template, name: str) -> None:
     """Name what a template uses although it is neither a part of a letter nor defined in the template."""
     from jinja2 import meta, nodes
+    from jinja2.defaults import DEFAULT_NAMESPACE
 
-    for unknown in sorted(meta.find_undeclared_variables(tree) - {*PARTS, "loop", "range", "dict", "namespace",
-                                                                 "cycler", "joiner", "lipsum"}):  # fmt: skip
-        line = min(node.lineno for node in tree.find_all(nodes.Name) if node.name == unknown)
-        raise _error(name, line, f"there is no {show(unknown)}; {suggest(unknown, PARTS)}known: {listing(PARTS)}")
+    names = list(tree.find_all(nodes.Name))
+    own = {each.name for each in names if each.ctx != "load"} | {each.name for each in tree.find_all(nodes.Macro)}
+    for unknown in sorted(meta.find_undeclared_variables(tree) - {*PARTS, *DEFAULT_NAMESPACE, *own}):
+        line = min(each.lineno for each in names if each.name == unknown)
+        raise _error(name, line, f"there is no {show(unknown)}; {suggest(unknown, PARTS)}known: {', '.join(PARTS)}")
 
 
 def _line_of(error: BaseException, name: str) -> int | None:
@@ -92,4 +94,4 @@ def _line_of(error: BaseException, name: str) -> int | None:
 
 def _error(name: str, line: Any, reason: str) -> InputError:
     where = "" if line is None else f", line {line}"
-    return InputError(f"the template {name}{where}: {show(reason, 300, str)}")
+    return InputError(f"the template {name}{where}: {show(reason, 400, str)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 from tdce._core import InputError, check_choice, listing, require_extra, show
 from tdce.datasets import whole_folder
@@ -26,7 +26,7 @@ def check_forms(forms: Sequence[str]) -> tuple[Form, ...]:
         raise InputError(f"forms is {show(list(forms))}; name each form once")
     if "docx" in checked:
         require_extra("a letter as .docx", "letters", "docx")
-    return tuple(checked)
+    return cast(tuple[Form, ...], tuple(checked))
 
 
 def write_letter(letter: Letter, template: Template, form: Form) -> bytes:

@@ -120,8 +120,8 @@ def json_key(value: Any) -> str:
 def value_form(words: Phrase | Forms, form: str) -> Phrase | None:
     """One form of the words for a value or a decision; None: it has none. A plain phrase is its name."""
     if _is_forms(words):
-        return words.get(form)  # type: ignore[union-attr]
-    return words if form == "name" else None
+        return cast(Forms, words).get(form)
+    return cast(Phrase, words) if form == "name" else None
 
 
 def check_outcomes(given: Any) -> dict[str, Phrase | Forms]:
@@ -178,9 +178,9 @@ def _is_forms(words: Any) -> bool:
 def _phrases(words: Phrase | Forms) -> Iterator[Phrase]:
     """All forms of the words for a value."""
     if _is_forms(words):
-        yield from words.values()  # type: ignore[union-attr]
+        yield from cast(Forms, words).values()
     else:
-        yield words  # type: ignore[misc]
+        yield cast(Phrase, words)
 
 
 def _texts(phrase: Phrase) -> list[str]:
