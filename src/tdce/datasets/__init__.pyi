@@ -17,6 +17,8 @@ from tdce.datasets.files import write_error as write_error
 from tdce.datasets.files import write_private as write_private
 from tdce.datasets.files import write_table as write_table
 from tdce.datasets.files import write_whole as write_whole
+from tdce.datasets.folders import check_new_folder as check_new_folder
+from tdce.datasets.folders import whole_folder as whole_folder
 from tdce.datasets.loading import Dataset as Dataset
 from tdce.datasets.loading import catalogue as catalogue
 from tdce.datasets.loading import load as load

@@ -5,16 +5,30 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date as Date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core import InputError, Name, Positions, Value, check_optional, check_path, check_text, is_name, same, show
-from tdce.datasets import check_writable, write_whole
+from tdce._core import (
+    InputError,
+    Name,
+    Positions,
+    Value,
+    check_choice,
+    check_optional,
+    check_path,
+    check_text,
+    is_name,
+    same,
+    show,
+)
+from tdce.datasets import check_new_folder, check_writable, write_whole
 from tdce.explainer.answer_views import Asked, answer_burden, answer_html, plot_line, plot_people
 from tdce.explainer.provenance import Provenance
 from tdce.methods import MOST_REASONS, Explanation, Line, Question, rank_reasons
@@ -23,13 +37,22 @@ from tdce.report import (
     Audience,
     Burden,
     Context,
+    Form,
+    Letter,
     PlainNames,
     Population,
     Speaker,
+    Stationery,
+    Template,
     View,
+    check_date,
+    check_forms,
+    compose_letters,
     load_catalogue,
     note_text,
     render_page,
+    write_letter,
+    write_letters,
 )
 from tdce.schema import Encoder, FeasibleSet, Schema
 
@@ -264,23 +287,122 @@ class Answer:
         speaker = self.speaker(language, audience)
         return [speaker.sentence(line) for options in self.lines for line in options]
 
-    def letters(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
-        """Write a short text for each line of the answer, for a letter.
+    def letters(
+        self,
+        language: str = "en",
+        *,
+        form: Literal["txt", "html"] = "txt",
+        template: str | os.PathLike[str] | None = None,
+        date: Date | str | None = None,
+        sender: str = "",
+        contact: str = "",
+        subject: str = "",
+        name: Name | None = None,
+    ) -> list[str]:
+        """Write a letter to each person: the decision, the principal reasons, what would change it, and whom to ask.
 
         Parameters
         ----------
         language : str, default "en"
             "en" or "de", or with a region, "de-CH".
-        audience : {"applicant", "analyst"}, default "applicant"
-            An analyst may read what the schema keeps from applicants.
+        form : {"txt", "html"}, default "txt"
+            Plain text, or a page.
+        template : str or path, optional
+            A Jinja template in place of ours (docs/language.md).
+        date : date or str, optional
+            The date of the letters, such as "2026-01-31". Default: today.
+        sender : str, optional
+            Who writes: a name and perhaps an address, one line each.
+        contact : str, optional
+            Whom to ask: an office, an address or a number, as it is to stand in the letter.
+        subject : str, optional
+            The line above the salutation.
+        name : str, optional
+            The column with people's names, for the salutation.
 
         Returns
         -------
         list of str
-            In the order of `to_frame`.
+            One letter per row, in the order of the rows. It says that nothing is promised, and is for the person
+            concerned: it names nothing that the schema keeps from applicants.
         """
-        speaker = self.speaker(language, audience)
-        return [speaker.letter(line) for options in self.lines for line in options]
+        page, letters = self._letters(language, template, date, sender, contact, subject, name, None)
+        form = check_choice("form", form, ("txt", "html"))
+        return [write_letter(letter, page, form).decode() for letter in letters]
+
+    def to_letters(
+        self,
+        folder: str | os.PathLike[str],
+        language: str = "en",
+        *,
+        forms: Sequence[Form] = ("html",),
+        id: Name | None = None,
+        template: str | os.PathLike[str] | None = None,
+        date: Date | str | None = None,
+        sender: str = "",
+        contact: str = "",
+        subject: str = "",
+        name: Name | None = None,
+    ) -> list[Path]:
+        """Write the letters to a new folder, one file per person and form: all of them, or nothing.
+
+        Parameters
+        ----------
+        folder : str or path
+            It must not exist yet, or be empty.
+        language : str, default "en"
+            "en" or "de", or with a region, "de-CH".
+        forms : sequence of {"html", "txt", "docx"}, default ("html",)
+            Pages, plain texts, Word documents (`pip install 'tdce[letters]'`).
+        id : str, optional
+            The column that names the files. Default: the labels of the rows. Characters that a file's name must not
+            have are replaced, and a hash of the id is added.
+        template, date, sender, contact, subject, name
+            As in `letters`.
+
+        Returns
+        -------
+        list of path
+            The files, in the order of the rows.
+        """
+        where = check_path("folder", folder)
+        wanted = check_forms(forms)
+        check_new_folder(where)
+        page, letters = self._letters(language, template, date, sender, contact, subject, name, id)
+        return write_letters(where, letters, page, wanted)
+
+    def _letters(
+        self,
+        language: str,
+        template: str | os.PathLike[str] | None,
+        date: Date | str | None,
+        sender: str,
+        contact: str,
+        subject: str,
+        name: Name | None,
+        id: Name | None,
+    ) -> tuple[Template, list[Letter]]:
+        """The checked template, and what each letter says."""
+        page = Template.read(None if template is None else check_path("template", template))
+        speaker = self.speaker(language)
+        stationery = Stationery(
+            check_date(date), check_text("sender", sender), check_text("contact", contact),
+            check_text("subject", subject), name, id,
+        )  # fmt: skip
+        return page, compose_letters(self.rows, self.lines, self._named_reasons(speaker), speaker, stationery)
+
+    def _named_reasons(self, speaker: Speaker) -> list[list[Name]]:
+        """By row, the principal reasons of its first option that a reader may be told, in their order."""
+        schema = self.schema
+        for column in schema:
+            if not speaker.may_name(column.name):
+                schema = schema.change(column.name, words={**column.words.entry(), "named": False})
+        numbered = replace(self, rows=self.rows.reset_index(drop=True), schema=schema)  # labels may repeat
+        reasons: list[list[Name]] = [[] for _ in range(len(self.rows))]
+        for row, option, feature in numbered.reasons()[["row", "option", "feature"]].itertuples(index=False):
+            if option == 0:
+                reasons[row].append(feature)
+        return reasons
 
     def speaker(self, language: str = "en", audience: Audience = "applicant") -> Speaker:
         """Get the object that puts lines into words.
