@@ -8,28 +8,43 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import Any, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core import InputError, Name, Positions, Value, check_optional, check_path, check_text, same, show
+from tdce._core import Floats, InputError, Name, Positions, Value, check_choice, check_optional, check_path, check_text, same, show
 from tdce.datasets import check_writable, write_whole
 from tdce.explainer.provenance import Provenance
-from tdce.methods import MOST_REASONS, Explanation, Line, Question, rank_reasons
+from tdce.explainer.reason_source import ReasonSource
+from tdce.methods import (
+    GROUPS,
+    MOST_REASONS,
+    Agreement,
+    Explanation,
+    Line,
+    Question,
+    ReasonMethod,
+    Reasons,
+    rank_reasons,
+    rank_shortfalls,
+    reasons_agreement,
+)
 from tdce.models import Goals, Usage, describe_goal, score_kind, target_parts
 from tdce.report import Audience, Context, PlainNames, Population, Speaker, View, load_catalogue, note_text, render_page
 from tdce.schema import Encoder, FeasibleSet, Schema
 
 NOTEBOOK_LINES = 20
+REASON_METHODS = get_args(ReasonMethod)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """The answer to a question: one line per row and option, in the order of the rows, none ever missing.
 
-    It is a plain value, which can be pickled and copied; it holds nothing of the explainer.
+    It is a plain value, which can be pickled and copied. Until then it knows whom to ask for the reasons that compare
+    people with others (`reasons`); a copy takes these along instead.
 
     Examples
     --------
@@ -54,6 +69,7 @@ class Answer:
     usage: Usage  # how often the model was queried
     context: Context | None = None  # what a report says about the explainer
     provenance: Provenance | None = None  # what it comes from
+    reason_source: ReasonSource | None = None  # of reasons that compare people with others; no copy has it
 
     @classmethod
     def of(
@@ -67,6 +83,7 @@ class Answer:
         usage: Usage,
         context: Context | None = None,
         provenance: Provenance | None = None,
+        reason_source: ReasonSource | None = None,
     ) -> Self:
         schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.n)
         written = feasible.encoder.write(
@@ -78,8 +95,12 @@ class Answer:
         which = goals.which.numpy()
         return cls(
             rows.copy(), written, schema, question, goals, explanation, target[which], wanted[which], usage, context,
-            provenance,
+            provenance, reason_source,
         )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the shortfalls of everybody in place of whom to ask for them."""
+        return {**vars(self), "shortfall": self.shortfall, "reason_source": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """In another process, names of rare categories are read off the rows again."""
@@ -196,21 +217,53 @@ class Answer:
             for r in range(len(self.rows))
         ]  # fmt: skip
 
-    def reasons(self) -> pd.DataFrame:
-        """Get the principal reasons: what each change of an answer is worth.
+    def reasons(self, method: ReasonMethod = "way", table: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Get the principal reasons against each person, at most four; never a feature that helped.
+
+        Parameters
+        ----------
+        method : {"way", "passing", "applicants"}, default "way"
+            "way": what each change of an answer is worth. The other two are named by the official commentary on
+            Regulation B, 12 CFR 1002.9(b)(2)-5: on which features a person falls furthest below those at or slightly
+            above the passing score, or below all applicants. They include features that cannot change.
+        table : pandas.DataFrame, optional
+            The applicants to compare with. Default: the synthetic rows of the explainer.
 
         Returns
         -------
         pandas.DataFrame
-            At most four per line: row, option, rank (from 1), feature, and loss, the margin to the goal, in log odds,
-            that reverting this change would cost (NaN: the query budget did not suffice). Features that the schema says
-            must not be named are left out.
+            Row, option, rank (from 1), feature, and loss. Of "way" for each option: the margin to the goal, in log
+            odds, that reverting this change would cost (NaN: the query budget did not suffice). Of the others for each
+            row, as option 0: the margin that this value costs beside the average number, or the most common category,
+            of the group. Features that the schema says must not be named are left out.
+
+        Raises
+        ------
+        InputError
+            If the people to compare with cannot be asked about any more: the query budget is used up, or this is a copy
+            of an answer and a table is given.
+
+        Examples
+        --------
+        >>> import tdce
+        >>> data = tdce.load("german")
+        >>> explainer = tdce.Explainer(hidden=32, steps=100).fit(data.frame, label=data.label, favourable="good")
+        >>> answer = explainer.explain(data.frame[explainer.predict(data.frame) == "bad"].head(2))
+        >>> bool((answer.reasons("passing")["loss"] > 0).all())
+        True
         """
-        cells = [
-            (r, o, rank, *each)
-            for (r, o), some in self._reasons.items()
-            for rank, each in enumerate(some[:MOST_REASONS], 1)
-        ]
+        if check_choice("method", method, REASON_METHODS) == "way":
+            cells = [
+                (r, o, rank, *each)
+                for (r, o), some in self._reasons.items()
+                for rank, each in enumerate(some[:MOST_REASONS], 1)
+            ]
+        else:
+            cells = [
+                (r, 0, rank, *each)
+                for r, some in enumerate(self._compared(table)[method])
+                for rank, each in enumerate(some[:MOST_REASONS], 1)
+            ]
         row, option, rank, feature, loss = zip(*cells, strict=True) if cells else ((),) * 5
         return pd.DataFrame(
             {
@@ -221,6 +274,38 @@ class Answer:
                 "loss": np.array(loss, dtype=np.float64),
             }
         )
+
+    def reasons_agreement(self, table: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Measure how far the three methods of `reasons` agree.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, optional
+            The applicants to compare with. Default: the synthetic rows of the explainer.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line per pair of methods: one, other, people (for whom both give a reason), first (share of them whose
+            first reason is the same), contained (share for whom all reasons of the shorter list are in the longer one)
+            and overlap (mean share of the shorter list that is in the longer one). Of "way", by the first option.
+        """
+        return pd.DataFrame(self.compare_reasons(table), columns=list(Agreement._fields))
+
+    def compare_reasons(self, table: pd.DataFrame | None = None) -> list[Agreement]:
+        """`reasons_agreement` as plain values."""
+        way: list[Reasons] = [self._reasons.get((r, 0), []) for r in range(len(self.rows))]
+        return reasons_agreement({"way": way, **self._compared(table)})
+
+    @cached_property
+    def shortfall(self) -> Floats | None:
+        """(2, rows, features) `group_shortfalls` beside synthetic rows; None: the model cannot be asked for them."""
+        return None if self.reason_source is None else self.reason_source.shortfalls(self.explanation, self.goals)
+
+    @property
+    def group_reasons(self) -> dict[ReasonMethod, list[Reasons]] | None:
+        """By method: the reasons of each row that compare with a group, in full; None: they are not known."""
+        return None if self.shortfall is None else self._ranked(self.shortfall)
 
     def sentences(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
         """Write a sentence for each line of the answer.
@@ -375,6 +460,32 @@ class Answer:
             if notes:
                 texts[at] = note_text(notes, english, namer)
         return texts
+
+    def _compared(self, table: pd.DataFrame | None) -> dict[ReasonMethod, list[Reasons]]:
+        """`group_reasons` beside a table, or an error that says why they are not known."""
+        shortfall = self.shortfall
+        if table is not None:
+            if self.reason_source is None:
+                raise InputError(
+                    "this is a copy of an answer, which has nobody to ask about the table; "
+                    "ask the answer that explain returned, or leave table out"
+                )
+            shortfall = self.reason_source.shortfalls(self.explanation, self.goals, table)
+        if shortfall is None:
+            way_out = (
+                "ask the answer that explain returned"
+                if self.question.max_model_rows is None
+                else f"raise max_model_rows, which is {self.question.max_model_rows:,}"
+            )
+            raise InputError(f"the model cannot be asked for these reasons; {way_out}, or use the method 'way'")
+        return self._ranked(shortfall)
+
+    def _ranked(self, shortfall: Floats) -> dict[ReasonMethod, list[Reasons]]:
+        hidden = [column.name for column in self.schema if not column.words.named]
+        return {
+            method: [rank_shortfalls(row, self.features, hidden) for row in each]
+            for method, each in zip(GROUPS, shortfall, strict=True)
+        }
 
     @cached_property
     def _reasons(self) -> dict[tuple[int, int], list[tuple[Name, float]]]:

@@ -51,6 +51,7 @@ from tdce.explainer.fitting import fit
 from tdce.explainer.plans import TrainingPlans, plan_for
 from tdce.explainer.precedents import add_precedents
 from tdce.explainer.provenance import Provenance, machine
+from tdce.explainer.reason_source import ReasonSource
 from tdce.methods import (
     METHODS,
     DiffusionSearch,
@@ -376,8 +377,9 @@ class Explainer:
         usage, earlier = task_of(ready).oracle.usage, getattr(self, "usage_", Usage())
         self.usage_ = Usage(earlier.calls + usage.calls, earlier.rows + usage.rows)
         return Answer.of(
-            rows, feasible, goals, effective, explanation, fitted.labels, usage, self._context(), self.provenance
-        )
+            rows, feasible, goals, effective, explanation, fitted.labels, usage, self._context(), self.provenance,
+            ReasonSource(fitted, task_of(ready).oracle.remaining),
+        )  # fmt: skip
 
     def trade_off(
         self, rows: pd.DataFrame, *, closeness: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0), **question: Any
@@ -429,7 +431,7 @@ class Explainer:
         return {
             position: Answer.of(
                 rows, feasible, goals, answer.question, explanation, self.fitted.labels, answer.usage,
-                self._context(), self.provenance,
+                self._context(), self.provenance, answer.reason_source,
             )
             for position, answer, explanation in zip(positions, answers, found, strict=True)
         }  # fmt: skip

@@ -21,6 +21,13 @@ from tdce.methods.explanation import Line as Line
 from tdce.methods.explanation import Status as Status
 from tdce.methods.objective import measure_distance as measure_distance
 from tdce.methods.precedents import Precedents as Precedents
+from tdce.methods.principal_reasons import GROUPS as GROUPS
+from tdce.methods.principal_reasons import Agreement as Agreement
+from tdce.methods.principal_reasons import ReasonMethod as ReasonMethod
+from tdce.methods.principal_reasons import Reasons as Reasons
+from tdce.methods.principal_reasons import group_shortfalls as group_shortfalls
+from tdce.methods.principal_reasons import rank_shortfalls as rank_shortfalls
+from tdce.methods.principal_reasons import reasons_agreement as reasons_agreement
 from tdce.methods.proposer import Proposals as Proposals
 from tdce.methods.proposer import Proposer as Proposer
 from tdce.methods.protocol import Guide as Guide
