@@ -5,17 +5,31 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from html import escape
 from typing import Any, Self, get_args
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 
-from tdce._core import Floats, InputError, Name, Positions, Value, check_choice, check_optional, check_path, check_text, same, show
-from tdce.datasets import check_writable, write_whole
+from tdce._core import (
+    Floats,
+    InputError,
+    Name,
+    Positions,
+    Value,
+    check_choice,
+    check_flag,
+    check_optional,
+    check_path,
+    check_text,
+    same,
+    show,
+)
+from tdce.datasets import check_pages, check_writable, write_pages, write_whole
 from tdce.explainer.provenance import Provenance
 from tdce.explainer.reason_source import ReasonSource
 from tdce.methods import (
@@ -32,7 +46,22 @@ from tdce.methods import (
     reasons_agreement,
 )
 from tdce.models import Goals, Usage, describe_goal, score_kind, target_parts
-from tdce.report import Audience, Context, PlainNames, Population, Speaker, View, load_catalogue, note_text, render_page
+from tdce.report import (
+    MAX_COMPARED_PEOPLE,
+    Audience,
+    Context,
+    Drawings,
+    PlainNames,
+    Population,
+    Speaker,
+    View,
+    file_names,
+    load_catalogue,
+    note_text,
+    person_labels,
+    render_applicant,
+    render_page,
+)
 from tdce.schema import Encoder, FeasibleSet, Schema
 
 NOTEBOOK_LINES = 20
@@ -364,18 +393,24 @@ class Answer:
         self,
         path: str | os.PathLike[str],
         *,
+        id: Name | None = None,
         title: str | None = None,
         language: str = "en",
         audience: Audience = "analyst",
         metrics: Mapping[str, float] | None = None,
         population: Population | None = None,
+        reasons: bool | None = None,
     ) -> None:
-        """Write a report: one self-contained page with a summary, a card for each person, and what changes over all.
+        """Write a report: for an analyst one self-contained page about everybody, for applicants a page for each.
 
         Parameters
         ----------
         path : str or path
-            The file, FILE.html.
+            The file, FILE.html. For applicants a folder that does not exist yet, or FILE.zip, with one file per person,
+            which holds nobody else's data, no settings, hashes or versions; for a single person FILE.html will do.
+        id : column name, optional
+            What people are called: a column of the rows that the model does not see, or the name of the index. Default:
+            their index labels.
         title : str, optional
             The headline.
         language : str, default "en"
@@ -387,18 +422,38 @@ class Answer:
         population : Population, optional
             The people beside whom everybody is shown, from `Explainer.population(table)`. Default: the training rows if
             the explainer keeps them, else its synthetic rows.
+        reasons : bool, optional
+            Whether to compare the principal reasons of three methods (`reasons_agreement`), for which the model is
+            queried. Default: for up to 1,000 people.
+
+        Raises
+        ------
+        InputError
+            If a setting is not usable, or the page of an applicant is to hold several people.
         """
         where, speaker = check_path("path", path), self.speaker(language, audience)
         headline = check_optional("title", title, check_text)
-        check_writable(where, endings=None)
+        compare = check_optional("reasons", reasons, check_flag)
         if not isinstance(population, Population | None):
             raise InputError(f"population is {show(population)}; give what Explainer.population(table) returned")
+        labels = person_labels(self.rows, id, self.features)
+        names = labels if id is not None else [speaker.text("report_row", label=label) for label in labels]
         beside = self.context.population if population is None and self.context is not None else population
-        barred = frozenset(name for name in self.features if not speaker.may_name(name))
-        view = View(
-            self.rows, self.written, self.schema, self.question, self.goals, self.explanation, self.context, beside,
-            barred, self.model_calls, self.model_rows,
-        )  # fmt: skip
+        if speaker.audience == "applicant":
+            check_pages(where, len(self.rows))
+            drawings = Drawings()
+            pages = (
+                render_applicant(
+                    one._view(speaker, [name], id, beside), one.lines, speaker, drawings, headline
+                ).encode()
+                for one, name in zip(map(self._person, range(len(self.rows))), names, strict=True)
+            )
+            write_pages(where, zip(file_names(labels, ".html"), pages, strict=True))
+            return
+        check_writable(where, endings=None)
+        view = self._view(speaker, names, id, beside)
+        if compare or (compare is None and len(self.rows) <= MAX_COMPARED_PEOPLE and self.shortfall is not None):
+            view = replace(view, group_reasons=self._compared(None), agreement=self.compare_reasons())
         write_whole(where, render_page(view, self.lines, speaker, headline, metrics).encode())
 
     def evidence(self, secret: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
@@ -447,6 +502,22 @@ class Answer:
             None if secret is None else keys.load_secret(secret),
         )
         write_evidence(where, [self], signer, hidden)
+
+    def _view(self, speaker: Speaker, names: list[str], id: Name | None, beside: Population | None) -> View:
+        hidden = frozenset(name for name in self.features if not speaker.may_name(name))
+        return View(
+            self.rows, self.written, self.schema, self.question, self.goals, self.explanation, self.context, beside,
+            hidden, self.model_calls, self.model_rows, names, id,
+        )  # fmt: skip
+
+    def _person(self, row: int) -> Self:
+        """The part of one row, to be shown and not to be asked about."""
+        at, n = np.array([row]), self.options
+        return replace(
+            self, rows=self.rows.iloc[at], written=self.written.iloc[row * n : (row + 1) * n],
+            goals=self.goals.take(torch.from_numpy(at)), explanation=self.explanation.take(at),
+            target=self.target[at], wanted=self.wanted[at], reason_source=None,
+        )  # fmt: skip
 
     @cached_property
     def _notes(self) -> NDArray[np.object_]:

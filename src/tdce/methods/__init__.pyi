@@ -25,6 +25,7 @@ from tdce.methods.principal_reasons import GROUPS as GROUPS
 from tdce.methods.principal_reasons import Agreement as Agreement
 from tdce.methods.principal_reasons import ReasonMethod as ReasonMethod
 from tdce.methods.principal_reasons import Reasons as Reasons
+from tdce.methods.principal_reasons import ReasonsTally as ReasonsTally
 from tdce.methods.principal_reasons import group_shortfalls as group_shortfalls
 from tdce.methods.principal_reasons import rank_shortfalls as rank_shortfalls
 from tdce.methods.principal_reasons import reasons_agreement as reasons_agreement

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
-from typing import Literal, NamedTuple
+from math import nan
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -123,18 +124,35 @@ class Agreement(NamedTuple):
     overlap: float  # mean share of the shorter list that is in the longer one
 
 
+class ReasonsTally:
+    """Counts, person after person, how far methods agree."""
+
+    def __init__(self) -> None:
+        self._sums: dict[tuple[ReasonMethod, ReasonMethod], list[float]] = {}  # people, first, contained, overlap
+
+    def add(self, reasons: Mapping[ReasonMethod, Sequence[Sequence[Any]]]) -> None:
+        """One person's reasons by each method: features with their losses, the most important one first."""
+        features = {method: [feature for feature, _ in some[:MOST_REASONS]] for method, some in reasons.items()}
+        for pair in combinations(features, 2):
+            one, other = (features[method] for method in pair)
+            sums = self._sums.setdefault(pair, [0, 0, 0, 0])
+            if one and other:
+                share = len(set(one) & set(other)) / min(len(one), len(other))
+                for i, value in enumerate((1, one[0] == other[0], share == 1, share)):
+                    sums[i] += value
+
+    def agreement(self) -> list[Agreement]:
+        """Of every two methods."""
+        return [
+            Agreement(*pair, int(people), *(each / people if people else nan for each in sums))
+            for pair, (people, *sums) in self._sums.items()
+        ]
+
+
 def reasons_agreement(reasons: Mapping[ReasonMethod, Sequence[Reasons]]) -> list[Agreement]:
     """Of every two methods, with the reasons of each person by each method in the order of the people."""
-    found = []
-    for one, other in combinations(reasons, 2):
-        pairs = [
-            ([name for name, _ in a[:MOST_REASONS]], [name for name, _ in b[:MOST_REASONS]])
-            for a, b in zip(reasons[one], reasons[other], strict=True)
-            if a and b
-        ]
-        shares = [len(set(a) & set(b)) / min(len(a), len(b)) for a, b in pairs]
-        measures = [a[0] == b[0] for a, b in pairs], [share == 1 for share in shares], shares
-        found.append(
-            Agreement(one, other, len(pairs), *(float(np.mean(each)) if pairs else float("nan") for each in measures))
-        )
-    return found
+    tally = ReasonsTally()
+    tally.add(dict.fromkeys(reasons, ()))  # nobody: every pair is there
+    for each in zip(*reasons.values(), strict=True):
+        tally.add(dict(zip(reasons, each, strict=True)))
+    return tally.agreement()

@@ -15,5 +15,10 @@ from tdce.report.language.speaker import Audience as Audience
 from tdce.report.language.speaker import Speaker as Speaker
 from tdce.report.language.speaker import SpokenNames as SpokenNames
 from tdce.report.language.speaker import spoken_name as spoken_name
+from tdce.report.page import MAX_COMPARED_PEOPLE as MAX_COMPARED_PEOPLE
+from tdce.report.page import Drawings as Drawings
+from tdce.report.page import render_applicant as render_applicant
 from tdce.report.page import render_page as render_page
+from tdce.report.people import file_names as file_names
+from tdce.report.people import person_labels as person_labels
 from tdce.report.view import View as View

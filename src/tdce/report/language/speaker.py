@@ -144,19 +144,14 @@ class Speaker:
 
     def sentence(self, line: Line) -> str:
         """`The decision would be “good” if the loan ran 24 months instead of 36 and the amount were 3,200 € …`."""
-        clauses, hidden = [self._clause(*change) for change in self.decisions(line)], self.unnamed(line)
-        if hidden:
-            clauses.append(self.text("unnamed_too" if clauses else "unnamed_alone", count=hidden))
-        values = {
-            "subject": self._subject(line),
-            "target": self.target(line),
-            "clauses": self.messages.join(clauses),
-        }
-        if (outcome := self._outcome(line)) and line.status == Status.VALID:
-            text = _capitalise(self.text("sentence_outcome", outcome=outcome, **values))
-        else:
-            text = _capitalise(self._by_status("sentence", line, values))
-        return " ".join(filter(None, [text, self.consequences(line)]))
+        return " ".join(filter(None, [self._sentence(line), self.consequences(line)]))
+
+    def lead(self, line: Line) -> str:
+        """One sentence: what to do, what it brings, how safe that is: `Approved, safely, if the loan ran …`."""
+        known = line.status == Status.VALID and not isnan(line.safety)
+        return self._sentence(
+            line, self.text("how_barely" if line.safety < LOW_SAFETY else "how_safely") if known else ""
+        )
 
     def letter(self, line: Line) -> str:
         """A paragraph for a letter: the most important changes, in short, and that nothing is promised."""
@@ -177,15 +172,14 @@ class Speaker:
             text = self.text("letter_outcome", outcome=outcome, **values)
         else:
             text = self.text(f"letter_{line.status}", **values)
-        return " ".join(filter(None, [_capitalise(text), self.consequences(line), self.text("promise")]))
+        return " ".join(filter(None, [capitalise(text), self.consequences(line), self.text("promise")]))
 
     def reasons(self, line: Line) -> list[str]:
         """The principal reasons against the target, at most four: each feature with its present value."""
         own = {feature: before for feature, before, _ in line.changes}
         named = [feature for feature, _ in line.reasons if self.may_name(feature)][:MOST_REASONS]
         return [
-            self.text("reason", label=_capitalise(self.title(name)), value=self.value(name, own[name]))
-            for name in named
+            self.text("reason", label=capitalise(self.title(name)), value=self.value(name, own[name])) for name in named
         ]
 
     def note(self, line: Line) -> str:
@@ -202,6 +196,20 @@ class Speaker:
         return phrase.get(self.messages.base_language) or phrase.get("en") or next(iter(phrase.values()))
 
     # Parts of them
+
+    def _sentence(self, line: Line, how: str = "") -> str:
+        """What would change the decision; `how` follows the outcome."""
+        clauses, hidden = [self._clause(*change) for change in self.decisions(line)], self.unnamed(line)
+        if hidden:
+            clauses.append(self.text("unnamed_too" if clauses else "unnamed_alone", count=hidden))
+        values = {
+            "subject": self._subject(line),
+            "target": f"{self.target(line)}{how}",
+            "clauses": self.messages.join(clauses),
+        }
+        if (outcome := self._outcome(line)) and line.status == Status.VALID:
+            return capitalise(self.text("sentence_outcome", outcome=f"{outcome}{how}", **values))
+        return capitalise(self._by_status("sentence", line, values))
 
     def _subject(self, line: Line) -> str:
         """What the model gives: a decision, or a predicted number."""
@@ -344,5 +352,6 @@ def _is_missing(cell: Any) -> bool:
     return is_blank(cell) or bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
 
 
-def _capitalise(text: str) -> str:
+def capitalise(text: str) -> str:
+    """As the start of a sentence; the other letters stay as they are."""
     return text[:1].upper() + text[1:]
