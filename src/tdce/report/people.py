@@ -29,7 +29,7 @@ def person_labels(rows: pd.DataFrame, id: Name | None, features: Collection[Name
         if isinstance(cells, pd.DataFrame):
             raise InputError(f"id is {show(id)}, but several columns have that name; rename one of them")
     elif id in rows.index.names:
-        cells = pd.Series(rows.index.get_level_values(id), index=rows.index)
+        cells = pd.Series(rows.index.get_level_values(rows.index.names.index(id)), index=rows.index)
     else:
         others = [name for name in (*rows.index.names, *rows.columns) if name is not None and name not in features]
         known = f"known: {listing(others)}" if others else "the rows have only features and an index without a name"
