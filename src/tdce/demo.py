@@ -62,7 +62,7 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     write_table(rows, answer.to_frame())
     everybody.to_html(
         page,
-        title=f"{len(everybody.rows)} refused applicants: what would change the answer",
+        title=f"{len(everybody.rows)} refused people: what would change the answer",
         metrics=measured,
         population=explainer.population(data.part("train")),
     )

@@ -72,7 +72,7 @@ def explain(
     table: TrainingTable = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print how often the model was queried")] = False,
     language: Language = "en",
-    audience: AudienceOption = "applicant",
+    audience: AudienceOption = "analyst",
     evidence: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write evidence that `tdce verify` checks")
     ] = None,

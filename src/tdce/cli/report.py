@@ -64,7 +64,7 @@ def report(
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
-    """Write a report: one HTML page about all rows, or with --audience applicant a page for each person.
+    """Write a page about all rows, or one for each applicant.
 
     The page opens from disk. It says what was found, has a card for each person and an overview of all of them. People
     are shown beside the real people of --table, else beside the training rows if NAME.tdce holds them, else beside
