@@ -278,7 +278,7 @@ def test_the_first_screen_says_who_has_a_way_the_first_steps_and_who_is_left_wit
     found = finding_of(page_of(written(), tmp_path))  # Ada has a way, Bo and Dan have none, Cyd needs none
     assert found == {
         "headline": "1 of 3 people have a way to “good”.",
-        "details": "On average 1 features change. 2 people are left without. 1 more are accepted already.",
+        "details": "Features changed on average: 1. 2 people are left without. Accepted already: 1.",
         "steps": [("Net income", "up by 1,500 (median of 1)", "1")],
         "left": [("Person Bo &amp; Co", "not reached"), ("Person Dan", "nothing may change")],
     }

@@ -54,6 +54,10 @@ def report(
     metrics: Annotated[
         bool | None, typer.Option("--metrics/--no-metrics", help="Include metrics (default: up to 1,000 rows)")
     ] = None,
+    reasons: Annotated[
+        bool | None,
+        typer.Option("--reasons/--no-reasons", help="Compare reasons by three methods (default: up to 1,000 rows)"),
+    ] = None,
     id: Annotated[
         str | None,
         typer.Option("--id", metavar="COLUMN", help="Column with what people are called; the model must not see it"),
@@ -101,10 +105,12 @@ def report(
     population = None if real is None else explainer.population(real)
     with output_file(out, PAGE) as page:
         answer.to_html(
-            page, id=id, title=title, language=language, audience=audience, metrics=measured, population=population
-        )
+            page, id=id, title=title, language=language, audience=audience, metrics=measured, population=population,
+            reasons=reasons,
+        )  # fmt: skip
     written = "" if out == DASH else f" Written: {out}{'' if applicants else ' (open it in a browser)'}"
-    agree = "" if applicants or len(frame) > MAX_COMPARED_PEOPLE or answer.shortfall is None else _agreement(answer)
+    compared = not applicants and (len(frame) <= MAX_COMPARED_PEOPLE if reasons is None else reasons)
+    agree = _agreement(answer) if compared and answer.shortfall is not None else ""
     say(f"{summary(len(frame), answer.counts())}{left_out}{agree}{written}", stderr=out == DASH)
 
 
