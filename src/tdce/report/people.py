@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from tdce._core import InputError, Name, is_blank, listing, show, suggest
+from tdce._core import InputError, Name, is_blank, is_name, listing, show, suggest
 
 LONGEST_FILE_NAME = 80  # characters, without the ending
 UNSAFE = re.compile(r"[^\w.\- ]+")  # in the name of a file, on any system
@@ -20,6 +20,8 @@ def person_labels(rows: pd.DataFrame, id: Name | None, features: Collection[Name
     index label."""
     if id is None:
         return [row_label(label) for label in rows.index]
+    if not is_name(id):
+        raise InputError(f"id is {show(id)}; it must be the name of a column")
     if id in features:
         raise InputError(
             f"id is {show(id)}, a feature of the model; name a column that is passed through, or the index"
