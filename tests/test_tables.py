@@ -12,6 +12,7 @@ TABLES = [
     ("closeness", "closeness", "method"),
     ("contradictions", "contradictions", "rules"),
     ("enumeration", "enumeration", "method"),
+    ("reasons", "reasons", "evidence"),
     ("safety", "safety", "safety"),
     ("segments", "segments", "segments"),
     ("threads", "threads", "speed"),
