@@ -1,22 +1,26 @@
 """Algorithm 1: what its parts do, and what it must give back at its limits."""
 
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import fields, replace
 
 import lending
 import numpy as np
 import pytest
 import torch
-from asking import class_goals, feasible_set, run_method
+from asking import class_goals, feasible_set, make_query, meets_goals, run_method
 from torch import Tensor
 
 import tdce
 from tdce._core.errors import InputError
 from tdce._core.noise import Noise
 from tdce.diffusion import multinomial
-from tdce.methods.algorithm1 import GUIDED, GUIDED_LITERAL, Guided, GuidedLiteral, last_of, unit
+from tdce.methods.algorithm1 import GUIDED, GUIDED_LITERAL, INDEPENDENT, SHARED, Guided, GuidedLiteral, last_of, unit
+from tdce.methods.guided import GuidedSearch
+from tdce.methods.objective import Objective
 from tdce.methods.protocol import Task
+from tdce.methods.refine import Refined
 from tdce.methods.registry import METHODS
+from tdce.methods.search import DiffusionSearch
 from tdce.models.goals import Goals
 
 
@@ -232,22 +236,28 @@ def test_closeness_sets_the_start(explainer, scene):
 
 
 def test_the_registry_knows_both_readings_by_name():
-    assert METHODS["guided"]() == Guided() == GUIDED
+    assert METHODS["guided"]() == GuidedSearch()
     assert METHODS["guided_literal"]() == GuidedLiteral() == GUIDED_LITERAL
-    assert GUIDED != GUIDED_LITERAL
+    assert Guided() == GUIDED != GUIDED_LITERAL
+    own = {f.name: getattr(GuidedSearch(), f.name) for f in fields(Guided)}
+    assert own == {f.name: getattr(GUIDED, f.name) for f in fields(Guided)}  # the same reading
 
 
 def test_the_two_readings_differ_in_these_settings_only():
     differ = {f.name: (getattr(GUIDED, f.name), getattr(GUIDED_LITERAL, f.name)) for f in fields(Guided)}
     assert {name: pair for name, pair in differ.items() if pair[0] != pair[1]} == {
         "start": (0.5, 1.0), "proximity": (1.0, 0.0), "sigma": ("deviation", "variance"), "loop_noise": (True, False),
+        "steps": (50, None), "cat_gradient": ("denoised", "noisy"), "blend": ("noised", "x_t"),
+        "soft_posterior": (False, True),
     }  # fmt: skip
-    assert (GUIDED.cat_scale, GUIDED_LITERAL.cat_scale) == ("norm", "norm")
 
 
 def test_the_letter_is_a_paper_method_with_its_settings(scene):
     task, x, goals = scene
-    spelt = Guided(start=1.0, proximity=0.0, sigma="variance", loop_noise=False, steps=8)
+    spelt = Guided(
+        start=1.0, proximity=0.0, sigma="variance", loop_noise=False, steps=8, cat_gradient="noisy", cat_scale="norm",
+        guidance=1.0, cat_guidance=1.0, noise_length=INDEPENDENT, blend="x_t", soft_posterior=True,
+    )  # fmt: skip
     printed = GuidedLiteral(steps=8).fit(task)
     assert type(printed) is GuidedLiteral
     assert torch.equal(run_method(spelt.fit(task), x, goals), run_method(printed, x, goals))
@@ -276,11 +286,96 @@ def test_without_noise_in_the_loop_only_line_1_is_random(scene):
 
 
 def test_an_explainer_takes_the_letter_by_name_and_keeps_it(explainer, tmp_path):
-    made = tdce.Explainer(method="guided_literal", progress="silent")
+    assert tdce.Explainer(method="guided_literal").chosen_method == GUIDED_LITERAL
+    made = tdce.Explainer(method=GuidedLiteral(steps=12), progress="silent")
     made.fitted_ = explainer.fitted_
     made.save(tmp_path / "a.tdce")
     again = tdce.Explainer.load(tmp_path / "a.tdce", progress="silent")
-    assert again.method == GUIDED_LITERAL
+    assert again.method == GuidedLiteral(steps=12)
     assert type(again.method) is GuidedLiteral
     people = lending.refused(explainer, 8)
     assert again.explain(people).to_frame().equals(made.explain(people).to_frame())
+
+
+# ---- g_cat, noise that rows share, and line 8
+
+
+@pytest.mark.parametrize("kind", ["through", "denoised", "noisy"])
+def test_g_cat_is_the_gradient_by_central_differences(scene, kind):
+    """Of log p(y | f_dn(x_t)) in x_t, of log p(y | x_0) at x_0 = f_dn(x_t), or of log p(y | x_t) in x_t."""
+    task, x, goals = scene
+    task = replace(task, diffusion=deepcopy(task.diffusion).double(), guide=deepcopy(task.guide).double())
+    x, goals, num, h = x[:16].double(), goals.take(torch.arange(16)), task.space.num, 1e-5
+    x_t = task.diffusion.add_noise(x, 300, Noise(x, 0)).double()
+    x_0 = task.diffusion.denoise(x_t, 300)
+
+    def value(column: int, h: float) -> Tensor:
+        step = torch.zeros_like(x_t)
+        step[:, column] = h
+        at = {"through": lambda: task.diffusion.denoise(x_t + step, 300), "denoised": lambda: x_0 + step}
+        return log_p(task, at.get(kind, lambda: x_t + step)(), goals)
+
+    columns = range(num, task.space.width)
+    slope = torch.stack([(value(i, h) - value(i, -h)) / (2 * h) for i in columns], dim=1)
+    found = Guided(cat_gradient=kind).fit(task).gradients(x_t, 300, x, goals)
+    torch.testing.assert_close(found.cat, slope.detach(), atol=1e-6, rtol=1e-4)
+
+
+def test_rows_share_their_noise_as_far_as_the_length_says(scene):
+    """The same rows but for one that is far off, in another order: shared noise is the same for all of them."""
+    task, x, goals = scene
+    near = x[:64].clone()
+    near[1] = near[0]
+    near[1, 0] += 0.05
+    gaps = {}
+    for length in (INDEPENDENT, 2.0, SHARED):
+        method = Guided(noise_length=length, guidance=0.0, proximity=0.0, start=1.0, steps=4).fit(task)
+        x_cf = run_method(method, near, goals.take(torch.arange(64)))
+        gaps[length] = (x_cf[0] - x_cf[1]).abs().max().item(), x_cf[:, : task.space.num].std(dim=0).max().item()
+    assert gaps[INDEPENDENT][0] > 0.2 > gaps[2.0][0]
+    assert gaps[SHARED][0] < 0.05
+    assert gaps[SHARED][1] < 0.3 * gaps[2.0][1]  # from pure noise, everybody ends at nearly the same place
+
+
+def test_line_8_as_printed_leaves_immutable_features_as_line_1_noised_them(scene):
+    task, x, goals = scene
+    frozen = task.space.mask(["income"])
+    method = Guided(blend="x_t", steps=4).fit(replace(task, mutable=~frozen))
+    steps = list(method.walk(x, goals, Noise(x, 0), 0.5))
+    first = steps[0][1][:, frozen]
+    assert not torch.equal(first, x[:, frozen])
+    assert all(torch.equal(x_t[:, frozen], first) for _, x_t, _ in steps)
+    assert torch.equal(run_method(method, x, goals)[:, frozen], x[:, frozen])
+
+
+# ---- for users: the best of several walks, refined
+
+
+def test_the_best_of_several_walks_is_no_worse_than_the_best_of_one(explainer, scene):
+    """By the objective, over all rows; one walk is what the benchmark's `Refined(Guided())` does."""
+    task, x, goals = scene
+    x, goals = x[:64], goals.take(torch.arange(64))
+    query = make_query(task, x, goals)
+    objective = Objective(task, query, Noise(x, 0), DiffusionSearch().closeness, torch.ones(64).long())
+    total = {}
+    for walks in (1, 3):
+        x_cf = run_method(GuidedSearch(walks=walks, steps=12).fit(task), x, goals)
+        assert meets_goals(task, x_cf, goals).all()
+        at = torch.arange(64)
+        total[walks] = objective.total(objective.cost(x_cf, at), objective.energy(x_cf, at))
+    assert total[3].mean() < total[1].mean()
+    one = run_method(Refined(Guided(steps=12)).fit(task), x, goals)
+    assert torch.equal(one, run_method(GuidedSearch(walks=1, steps=12).fit(task), x, goals))
+
+
+def test_guided_gives_users_valid_answers_options_and_laws_like_everybody(explainer):
+    asking = copy(explainer)
+    asking.method = GuidedSearch(walks=2, steps=12)
+    people = lending.refused(explainer, 24)
+    answer = asking.explain(people, n=3, immutable=["age"], closeness=0.9)
+    assert (answer.explanation.status == "valid").all()
+    assert (answer.to_frame()["age"].to_numpy() == people["age"].to_numpy().repeat(3)).all()
+    options = answer.explanation.raw
+    assert (options[:, :1] != options[:, 1:]).any(axis=2).mean() > 0.5  # several, and different ones
+    with pytest.raises(InputError, match="walks"):
+        GuidedSearch(walks=0)

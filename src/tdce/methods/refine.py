@@ -1,11 +1,13 @@
-"""Any method followed by the refinement of the default search: the same last resort, objective and steps."""
+"""Answers of any method, refined like those of the default search: the same last resort, objective and steps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import torch
+from torch import Tensor
 
 from tdce._core import Noise
 from tdce.methods.candidates import Candidates
@@ -30,14 +32,31 @@ class Refined:
 
     @torch.no_grad()
     def search(self, query: Query, noise: Noise) -> Search:
-        task, default = task_of(self), DiffusionSearch().fit(task_of(self))
         x_cf = yield from self.method.search(query, noise)
-        closeness = default.closeness if query.closeness is None else query.closeness
-        objective = Objective(task, query, noise, closeness, query.goals.target_class(query.decision.score))
-        candidates = Candidates(task, query, objective)
-        reply, at = (yield query.ask(x_cf)), torch.arange(len(x_cf))
-        accepted = candidates.screen(reply, at)
-        candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
-        yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
-        near = yield from default.refine(query, candidates.best(default.beam), lambda near: near.best(default.beam))
-        return near.best_answer()
+        return (yield from best_refined(task_of(self), query, noise, x_cf[:, None]))
+
+
+def best_refined(
+    task: Task,
+    query: Query,
+    noise: Noise,
+    x_cf: Tensor,  # (n, k, width) k answers for each row
+) -> Search:
+    """The best of each row's answers by the objective, refined; where the model accepts none, the last resort. With
+    several options, further ones that change other features."""
+    default = DiffusionSearch().fit(task)
+    closeness = default.closeness if query.closeness is None else query.closeness
+    objective = Objective(task, query, noise, closeness, query.goals.target_class(query.decision.score))
+    candidates = Candidates(task, query, objective)
+    at = torch.arange(len(x_cf)).repeat_interleave(x_cf.shape[1])
+    reply = yield query.ask(x_cf.flatten(0, 1), at)
+    accepted = candidates.screen(reply, at)
+    candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
+    yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
+    near = yield from default.refine(query, candidates.best(default.beam), lambda near: near.best(default.beam))
+    answer = near.best_answer()
+    if query.options == 1:
+        return answer
+    diverse = partial(Candidates.diverse, count=3 * query.options, first=answer)
+    others = yield from default.refine(query, diverse(candidates), diverse)
+    return near.union(others).answers(query.options, answer)
