@@ -10,9 +10,10 @@ lowest penalty wins, the mean over the data sets of
 
 each taken as 0 where it is negative, plus a tenth of log2(instability / instability_paper) + log2(l2_per_feature /
 l2_paper), whatever its sign. First some readings of g_cat are tried with two strengths of guidance, then every setting
-in turn, twice, from the best so far, with seed 0; a setting is dropped as soon as the data sets measured so far rule it out.
-The best few are measured with three seeds, and the best mean is chosen. Each data set then has a search of its own
-from there. Writes results/guided_settings.csv, a line at a time: a run that was stopped goes on where it was.
+in turn from the best so far, once with a lambda of 1 and once with others, with seed 0; a setting is dropped as soon as
+the data sets measured so far rule it out. The best few are measured with three seeds, and the best mean is chosen. Each
+data set then has a search of its own from there, over temperature and guidance. Writes results/guided_settings.csv, a
+line at a time: a run that was stopped goes on where it was.
 """
 
 import argparse
@@ -25,16 +26,19 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
+from docs_tables import put
 
 from tdce.datasets import write_whole
 from tdce.methods import INDEPENDENT, SHARED, Guided
 from tdce_reproduction.benchmark.cell import Bench, Cell
 from tdce_reproduction.benchmark.settings import PAPER_DATA
-from tdce_reproduction.benchmark.summary import paper_figures
+from tdce_reproduction.benchmark.summary import TITLES, paper_figures
 
 METRICS = ("validity", "js", "im2", "diversity", "instability", "l2_per_feature", "im1", "l2")
 HARDEST_FIRST = ("law", "gmc", "adult", "lcd")
-SEEDS, FINALISTS, OWN_FINALISTS = 3, 5, 2
+SHOWN = ("validity", "js", "im2", "diversity", "instability", "l2_per_feature", "l2", "im1")
+LINES = 20  # of the longer table
+SEEDS, FINALISTS, OWN_FINALISTS = 3, 3, 1
 LEAST_PENALTY = -0.2  # that a data set may add
 
 
@@ -67,6 +71,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "cat_scale": ("lambda", "norm_pi", "norm"),
     "cat_gradient": ("through", "denoised", "noisy"),
 }
+OWN_CHOICES = ("tau", "guidance")  # of a data set's own search
 READINGS = [Setting(*each) for each in product(("through", "denoised"), CHOICES["cat_scale"], (1.15, 1.35))]
 
 
@@ -113,10 +118,10 @@ class Measurements:
         assert best is not None
         return best
 
-    def descend(self, setting: Setting, data: tuple[str, ...], rounds: int = 1) -> None:
-        """The best value of each setting in turn."""
-        for name, values in [*CHOICES.items()] * rounds:
-            others = (setting._replace(**{name: value}) for value in values if value != getattr(setting, name))
+    def descend(self, setting: Setting, data: tuple[str, ...], names: Iterable[str]) -> None:
+        """The best value of each of these settings in turn."""
+        for name in names:
+            others = (setting._replace(**{name: v}) for v in CHOICES[name] if v != getattr(setting, name))
             setting = self.best([setting, *others], data)
             print("so far", *data, setting, flush=True)
 
@@ -163,12 +168,65 @@ def read(path: Path) -> dict[tuple[Setting, str, int], dict[str, float]]:
     return out
 
 
+def chosen(measured: Measurements) -> dict[str, Setting]:
+    """The setting for all data sets, and that of each."""
+    own = {data: measured.choose((data,), OWN_FINALISTS) for data in PAPER_DATA}
+    return {"all": measured.choose(HARDEST_FIRST, FINALISTS)} | own
+
+
+def chosen_table(measured: Measurements) -> str:
+    """The chosen settings beside the paper's figures: means over the seeds."""
+    lines = [f"| data | setting | {' | '.join(SHOWN)} |", "|---" * (2 + len(SHOWN)) + "|"]
+    settings = chosen(measured)
+    for data in PAPER_DATA:
+        paper = paper_figures_of(data) | {"l2_per_feature": paper_figures_of(data)["l2"]}
+        lines.append(f"| {TITLES[data]} | the paper | {' | '.join(f'{paper[metric]:.2f}' for metric in SHOWN)} |")
+        for name, setting in (("`guided`", settings["all"]), ("`guided_tuned`", settings[data])):
+            found = [measured.of(setting, data, seed) for seed in range(SEEDS)]
+            means = [sum(each[metric] for each in found) / SEEDS for metric in SHOWN]
+            digits = [3 if metric in ("js", "im2", "validity") else 2 for metric in SHOWN]
+            cells = (f"{mean:.{d}f}" for mean, d in zip(means, digits, strict=True))
+            lines.append(f"| {TITLES[data]} | {name}: {describe(setting)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def search_table(measured: Measurements) -> str:
+    """The settings that were measured on all data sets with seed 0, the best first."""
+    whole = {s for s, _, _ in measured.known if all((s, data, 0) in measured.known for data in PAPER_DATA)}
+    heads = [f"{TITLES[data]}: validity / js / im2 / diversity / instability / l2_per_feature" for data in PAPER_DATA]
+    lines = [f"| setting | penalty | {' | '.join(heads)} |", "|---" * (2 + len(heads)) + "|"]
+    for setting in sorted(whole, key=lambda setting: (measured.penalty(setting, PAPER_DATA), str(setting)))[:LINES]:
+        found = [measured.of(setting, data, 0) for data in PAPER_DATA]
+        cells = (" / ".join(f"{each[metric]:.2f}" for metric in METRICS[:6]) for each in found)
+        lines.append(f"| {describe(setting)} | {measured.penalty(setting, PAPER_DATA):.2f} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def describe(setting: Setting) -> str:
+    tau = "as in training" if setting.tau is None else f"{setting.tau:g}"
+    noise = {INDEPENDENT: "independent", SHARED: "shared"}.get(
+        setting.noise_length, f"of length {setting.noise_length:g}"
+    )
+    return (
+        f"g_cat {setting.cat_gradient}, {setting.cat_scale}, guidance {setting.guidance:g}, lambda "
+        f"{setting.cat_guidance:g}, start {setting.start:g}, τ {tau}, noise {noise}, proximity {setting.proximity:g}, "
+        f"{setting.sigma}"
+    )
+
+
+def write_docs(results: Path, page: Path) -> None:
+    measured = Measurements(results, 0, Path())
+    put(page, guided_chosen=chosen_table(measured), guided_settings=search_table(measured))
+
+
 def search(measured: Measurements) -> None:
-    measured.descend(measured.best(READINGS, HARDEST_FIRST), HARDEST_FIRST, rounds=2)
+    reading = measured.best(READINGS, HARDEST_FIRST)
+    for names in ([name for name in CHOICES if name != "cat_guidance"], CHOICES):
+        measured.descend(reading, HARDEST_FIRST, names)
     setting = measured.choose(HARDEST_FIRST, FINALISTS)
     print("for all data sets:", setting, flush=True)
     for data in PAPER_DATA:
-        measured.descend(setting, (data,))
+        measured.descend(setting, (data,), OWN_CHOICES)
         print(f"for {data}:", measured.choose((data,), OWN_FINALISTS), flush=True)
 
 
@@ -179,6 +237,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--docs", action="store_true")
     asked = parser.parse_args()
+    if asked.docs:
+        write_docs(asked.out / "guided_settings.csv", Path("docs/paper.md"))
+        return
     torch.set_num_threads(1)
     search(Measurements(asked.out / "guided_settings.csv", asked.rows, asked.cache))
 

@@ -117,7 +117,7 @@ def _rows_of(explainer: Evaluated, table: pd.DataFrame | None) -> Rows:
     if len(raw) != fitted.report["rows"]:
         return Rows(raw, y, raw, y)
     learned, stopping, test = (part.numpy() for part in split_rows(len(raw), fitted.report["seed"]))
-    held = np.union1d(stopping, test)
+    held = np.setdiff1d(np.union1d(stopping, test), learned)  # none of a tiny table, all of which was learned
     return Rows(raw[learned], y[learned], raw[held], y[held])
 
 

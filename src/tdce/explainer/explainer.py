@@ -77,7 +77,7 @@ from tdce.models import (
     ensemble_of_models,
     retrain_ensemble,
 )
-from tdce.report import OWN_MODEL, Context, Origin, Population, outcome_names
+from tdce.report import OWN_MODEL, Context, Origin, Population, accuracy_rows, outcome_names
 from tdce.schema import FeasibleSet, Schema
 
 TRADE_OFF = (
@@ -669,10 +669,14 @@ class Explainer:
     def report(self) -> dict[str, Any]:
         """How good the model is: rows, accuracy beside that of the most common class, calibration error, versions.
 
-        After `fit` it has the seconds, too. `model_calls` and `model_rows` count how often `explain` queried the model.
+        `accuracy_rows` says what the accuracy was measured on: "unseen" rows, which took no part in training, "learned"
+        ones of a table too small to keep any, or, for a model that was "given", rows that it may have learned: then it
+        is its agreement with the label. After `fit` there are the seconds, too. `model_calls` and `model_rows` count
+        how often `explain` queried the model.
         """
         usage = getattr(self, "usage_", Usage())
-        return self.fitted.report | {"model_calls": usage.calls, "model_rows": usage.rows}
+        report = self.fitted.report | {"accuracy_rows": accuracy_rows(self.fitted.report)}
+        return report | {"model_calls": usage.calls, "model_rows": usage.rows}
 
     @property
     def provenance(self) -> Provenance:
@@ -751,7 +755,7 @@ class Explainer:
         )
         return (
             f"<Explainer by {self.method!r} of {about}({outputs}), "
-            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows learned>"
+            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows>"
         )
 
     @property

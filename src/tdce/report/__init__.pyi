@@ -1,3 +1,4 @@
+from tdce.report.accuracy import accuracy_rows as accuracy_rows
 from tdce.report.context import OWN_MODEL as OWN_MODEL
 from tdce.report.context import Context as Context
 from tdce.report.context import Origin as Origin

@@ -78,8 +78,8 @@ TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "law": {"sees_row": False},
     },
 }
-"""By method, then by data set; what is not listed has the defaults of the method. A second preset of a table has those of
-the first."""
+"""By method, then by data set; what is not listed has the defaults of the method. A second preset of a table has what
+the first has."""
 
 
 def table_name(data: str) -> str:
