@@ -23,6 +23,13 @@ from tdce.methods.registry import METHODS
 from tdce.methods.search import DiffusionSearch
 from tdce.models.goals import Goals
 
+PLAIN = {"start": 0.5, "guidance": 1.0, "tau": None, "cat_scale": "norm", "noise_length": INDEPENDENT}
+
+
+def reading(**settings: object) -> Guided:
+    """The equations, with the norm of log pi: easier to follow than the settings that were chosen."""
+    return Guided(**PLAIN | settings)
+
 
 @pytest.fixture(scope="module")
 def explainer() -> tdce.Explainer:
@@ -55,7 +62,7 @@ def test_without_guidance_and_distance_it_is_the_unguided_walk(scene):
     """The second route: the reverse walk written out without any gradient, from the same noise."""
     task, x, goals = scene
     space, diffusion = task.space, task.diffusion
-    walked = run_method(Guided(guidance=0.0, proximity=0.0, steps=12).fit(task), x, goals)
+    walked = run_method(reading(guidance=0.0, proximity=0.0, steps=12).fit(task), x, goals)
 
     source = Noise(x, 0)
     with torch.no_grad():
@@ -75,7 +82,7 @@ def test_without_guidance_and_distance_it_is_the_unguided_walk(scene):
 def test_a_walk_yields_every_step_and_returns_its_end(scene):
     """From T / 2 in four steps: the times, what the denoiser sees and says at each, and what is returned at the end."""
     task, x, goals = scene
-    method, end = Guided(steps=4).fit(task), []
+    method, end = reading(steps=4).fit(task), []
 
     def walk():
         end.append((yield from method.walk(x, goals, Noise(x, 0), 0.5)))
@@ -93,11 +100,11 @@ def test_a_walk_yields_every_step_and_returns_its_end(scene):
 
 def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
     task, x, goals = scene
-    back = run_method(Guided(start=0.0).fit(task), x, goals)
+    back = run_method(reading(start=0.0).fit(task), x, goals)
     assert torch.equal(back, x)
-    for reading in ({"sigma": "variance", "cat_scale": "lambda"}, {"cat_scale": "lambda"}):
+    for settings in ({"sigma": "variance", "cat_scale": "lambda"}, {"cat_scale": "lambda"}):
         moved = {
-            start: (run_method(Guided(start=start, **reading).fit(task), x, goals) - x).square().sum(dim=1).mean()
+            start: (run_method(reading(start=start, **settings).fit(task), x, goals) - x).square().sum(dim=1).mean()
             for start in (0.01, 0.3, 0.8)
         }
         assert moved[0.01] < 0.1 < moved[0.3] < moved[0.8]
@@ -106,18 +113,18 @@ def test_a_start_at_zero_gives_the_row_back_and_a_low_start_nearly_so(scene):
 def test_by_the_norm_of_log_pi_categories_change_even_from_a_low_start_and_numbers_do_not(scene):
     """The surer the posterior is of a category, the longer log pi is, and the more the gradient weighs."""
     task, x, goals = scene
-    x_cf = run_method(Guided(start=0.01).fit(task), x, goals)
+    x_cf = run_method(reading(start=0.01).fit(task), x, goals)
     num, cat = task.space.split((x_cf - x).square())
     assert num.sum(dim=1).mean() < 0.05 < cat.sum(dim=1).mean()
     sure, unsure = (torch.tensor([[p, 1 - p]]).log() for p in (0.999, 0.6))
-    assert Guided().norm_cat(sure) > 5 > Guided().norm_cat(unsure)
-    assert Guided(cat_scale="norm_pi").norm_cat(sure) == pytest.approx((0.999**2 + 0.001**2) ** 0.5)
+    assert reading().norm_cat(sure) > 5 > reading().norm_cat(unsure)
+    assert reading(cat_scale="norm_pi").norm_cat(sure) == pytest.approx((0.999**2 + 0.001**2) ** 0.5)
 
 
 def test_guidance_raises_the_probability_of_the_target(scene):
     task, x, goals = scene
     means = [
-        log_odds(task, run_method(Guided(guidance=g, proximity=0.0).fit(task), x, goals), goals).mean().item()
+        log_odds(task, run_method(reading(guidance=g, proximity=0.0).fit(task), x, goals), goals).mean().item()
         for g in (0.0, 1.0, 5.0)
     ]
     assert means[0] + 1 < min(means[1:])  # beyond a guidance of 1 there is nothing left to gain here
@@ -127,7 +134,7 @@ def test_guidance_raises_the_probability_of_the_target(scene):
 def test_the_distance_weight_keeps_the_row_near(scene):
     task, x, goals = scene
     far, near = (
-        (run_method(Guided(guidance=3.0, proximity=p).fit(task), x, goals) - x)[:, : task.space.num]
+        (run_method(reading(guidance=3.0, proximity=p).fit(task), x, goals) - x)[:, : task.space.num]
         .square().sum(dim=1).mean().item()
         for p in (0.0, 3.0)
     )  # fmt: skip
@@ -138,7 +145,7 @@ def test_immutable_columns_come_back_and_the_others_still_move(scene):
     task, x, goals = scene
     frozen = task.space.mask(["income", "housing"])
     for blend in ("noised", "exact"):
-        method = Guided(blend=blend, guidance=3.0).fit(replace(task, mutable=~frozen))
+        method = reading(blend=blend, guidance=3.0).fit(replace(task, mutable=~frozen))
         x_cf = run_method(method, x, goals)
         assert torch.equal(x_cf[:, frozen], x[:, frozen])
         assert (x_cf[:, ~frozen] != x[:, ~frozen]).any(dim=1).all()
@@ -153,7 +160,7 @@ def test_blending_shows_the_walk_the_noised_original_at_the_level_entered(scene,
     monkeypatch.setattr(
         task.diffusion, "denoise", lambda x_t, t: (seen.setdefault(t, x_t[:, 0].detach().clone()), denoise(x_t, t))[1]
     )
-    run_method(Guided(steps=5).fit(replace(task, mutable=~frozen)), x, goals)
+    run_method(reading(steps=5).fit(replace(task, mutable=~frozen)), x, goals)
     for t, column in seen.items():
         a = task.diffusion.schedule.alpha_bar[t]
         residual = (column - a**0.5 * x[:, 0]) / (1 - a) ** 0.5
@@ -171,11 +178,11 @@ def frozen(scene) -> tuple[Task, Tensor, Goals]:
 @pytest.fixture(scope="module")
 def plain(frozen) -> Tensor:
     task, x, goals = frozen
-    return run_method(Guided().fit(task), x, goals)
+    return run_method(reading().fit(task), x, goals)
 
 
 @pytest.mark.parametrize(
-    "reading",
+    "settings",
     [
         {"steps": None, "start": 0.1},
         {"through_denoiser": False},
@@ -191,11 +198,11 @@ def plain(frozen) -> Tensor:
     ],
     ids=str,
 )
-def test_every_reading_of_the_paper_makes_a_difference_and_valid_rows(frozen, plain, reading):
+def test_every_reading_of_the_paper_makes_a_difference_and_valid_rows(frozen, plain, settings):
     task, x, goals = frozen
-    x_cf = run_method(Guided(**reading).fit(task), x, goals)
-    usual = {k: v for k, v in reading.items() if k == "start" or (k == "steps" and v)}
-    plain = run_method(Guided(**usual).fit(task), x, goals) if usual else plain
+    x_cf = run_method(reading(**settings).fit(task), x, goals)
+    usual = {k: v for k, v in settings.items() if k == "start" or (k == "steps" and v)}
+    plain = run_method(reading(**usual).fit(task), x, goals) if usual else plain
     assert torch.isfinite(x_cf).all()
     _, cat = task.space.split(x_cf)
     assert torch.equal(cat, task.space.one_hot(cat))
@@ -217,7 +224,7 @@ def test_the_guided_direction_is_the_gradient_by_central_differences(scene, thro
         return log_p(task, estimate if through else estimate + step, goals)
 
     slope = torch.stack([(value(i, h) - value(i, -h)) / (2 * h) for i in range(num)], dim=1)
-    found = Guided(through_denoiser=through, proximity=0.0).fit(task).gradients(x_t, 300, x, goals)
+    found = reading(through_denoiser=through, proximity=0.0).fit(task).gradients(x_t, 300, x, goals)
     torch.testing.assert_close(found.num, unit(slope), atol=1e-4, rtol=1e-3)
 
 
@@ -228,7 +235,7 @@ def test_unit_keeps_the_direction_and_leaves_zero_alone():
 
 def test_closeness_sets_the_start(explainer, scene):
     task, x, goals = scene
-    dialled, set_up = Guided(steps=5).fit(task), Guided(start=0.25, steps=5).fit(task)
+    dialled, set_up = reading(steps=5).fit(task), reading(start=0.25, steps=5).fit(task)
     assert torch.equal(run_method(dialled, x, goals, closeness=0.75), run_method(set_up, x, goals))
     assert not torch.equal(run_method(dialled, x, goals), run_method(set_up, x, goals))
     with pytest.raises(InputError, match="closeness"):
@@ -246,7 +253,9 @@ def test_the_registry_knows_both_readings_by_name():
 def test_the_two_readings_differ_in_these_settings_only():
     differ = {f.name: (getattr(GUIDED, f.name), getattr(GUIDED_LITERAL, f.name)) for f in fields(Guided)}
     assert {name: pair for name, pair in differ.items() if pair[0] != pair[1]} == {
-        "start": (0.5, 1.0), "proximity": (1.0, 0.0), "sigma": ("deviation", "variance"), "loop_noise": (True, False),
+        "start": (0.6, 1.0), "proximity": (1.0, 0.0), "sigma": ("deviation", "variance"), "loop_noise": (True, False),
+        "guidance": (1.2, 1.0), "tau": ((0.1, 0.1), None), "cat_scale": ("norm_pi", "norm"),
+        "noise_length": (2.0, INDEPENDENT),
         "steps": (50, None), "cat_gradient": ("denoised", "noisy"), "blend": ("noised", "x_t"),
         "soft_posterior": (False, True),
     }  # fmt: skip
@@ -256,7 +265,7 @@ def test_the_letter_is_a_paper_method_with_its_settings(scene):
     task, x, goals = scene
     spelt = Guided(
         start=1.0, proximity=0.0, sigma="variance", loop_noise=False, steps=8, cat_gradient="noisy", cat_scale="norm",
-        guidance=1.0, cat_guidance=1.0, noise_length=INDEPENDENT, blend="x_t", soft_posterior=True,
+        guidance=1.0, cat_guidance=1.0, noise_length=INDEPENDENT, blend="x_t", soft_posterior=True, tau=None,
     )  # fmt: skip
     printed = GuidedLiteral(steps=8).fit(task)
     assert type(printed) is GuidedLiteral
@@ -275,11 +284,11 @@ def test_without_noise_in_the_loop_only_line_1_is_random(scene):
 
     for loop, last in ((False, False), (False, True), (True, False), (True, True)):
         drawn.clear()
-        method = Guided(steps=6, loop_noise=loop, last_noise=last).fit(task)
+        method = reading(steps=6, loop_noise=loop, last_noise=last).fit(task)
         last_of(method.walk(x, goals, Counted(x, 0), 0.5))
         counts[loop, last] = len(drawn)
     assert counts == {(False, False): 2, (False, True): 2, (True, False): 12, (True, True): 14}  # two a step
-    still = Guided(steps=6, loop_noise=False).fit(task)
+    still = reading(steps=6, loop_noise=False).fit(task)
     one, same, other = (last_of(still.walk(x, goals, Noise(x, seed), 0.5)) for seed in (0, 0, 1))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)

@@ -33,21 +33,21 @@ class Guided:
     edition: ClassVar[int] = 3  # raised when its answers change
     random: ClassVar[bool] = True
     has_tradeoff: ClassVar[bool] = True  # 0 starts from pure noise (typical of the target class), 1 from the row itself
-    start: float = 0.5  # share of T at which the walk begins: 0 returns the row itself, 1 is pure noise  PAPER[7]
+    start: float = 0.6  # share of T at which the walk begins: 0 returns the row itself, 1 is pure noise  PAPER[7]
     steps: int | None = 50  # steps of the walk; None takes all T
-    guidance: float = 1.0  # weight of the classifier's gradient  PAPER[6]
+    guidance: float = 1.2  # weight of the classifier's gradient  PAPER[6]
     cat_guidance: float = 1.0  # lambda: how much more of it the categories get  PAPER[6]
     proximity: float = 1.0  # weight of the distance term: 1 as in the equation, 0 as in Algorithm 1  PAPER[3]
-    tau: tuple[float, float] | None = None  # temperature at t = T and at t = 0; None: as in training  PAPER[8]
+    tau: tuple[float, float] | None = (0.1, 0.1)  # temperature at t = T and at t = 0; None: as in training  PAPER[8]
     through_denoiser: bool = True  # back-propagate through f_dn, or take f_dn(x_t) as a constant plus x_t
     sigma: Literal["variance", "deviation"] = "deviation"  # what line 6 takes for Sigma  PAPER[6]
-    cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm"  # of g_cat: lambda, times the norm of mu_cat  PAPER[6]
+    cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm_pi"  # of g_cat: lambda, times the norm of mu_cat  PAPER[6]
     cat_gradient: Literal["through", "denoised", "noisy"] = "denoised"  # what g_cat is the gradient of  PAPER[5]
     blend: Literal["noised", "exact", "x_t"] = "noised"  # what immutable features are on the way  PAPER[2]
     loop_noise: bool = True  # noise in every step but the last, or none after line 1  PAPER[4]
     last_noise: bool = False  # noise in the last step, too  PAPER[4]
     soft_posterior: bool = False  # Bayes' rule takes the relaxed vector itself, not its argmax  PAPER[17]
-    noise_length: float = INDEPENDENT  # how far apart rows still share their noise; SHARED: all rows do  PAPER[4]
+    noise_length: float = 2.0  # how far apart rows still share their noise; SHARED: all rows do  PAPER[4]
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -152,6 +152,7 @@ class GuidedLiteral(Guided):
     start: float = 1.0  # share of T at which the walk begins: T itself  PAPER[7]
     steps: int | None = None  # all of them
     guidance: float = 1.0  # weight of the classifier's gradient: lines 6 and 7 have none
+    tau: tuple[float, float] | None = None  # temperature of line 1: as in training  PAPER[8]
     cat_guidance: float = 1.0  # lambda: only the equation has it  PAPER[6]
     proximity: float = 0.0  # weight of the distance term: line 3 has none  PAPER[3]
     sigma: Literal["variance", "deviation"] = "variance"  # what line 6 takes for Sigma: the covariance  PAPER[6]

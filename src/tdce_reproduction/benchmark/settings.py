@@ -72,6 +72,11 @@ TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "adult": {"k": 100},
         "law": {"confidence": 0.75},
     },
+    "guided_tuned": {
+        "lcd": {"guidance": 1.0, "tau": (5.0, 5.0)},
+        "gmc": {"cat_gradient": "through", "cat_guidance": 1.5, "start": 0.5, "tau": (5.0, 5.0)},
+        "law": {"tau": (0.3, 0.3)},
+    },
     "counternet": {
         "gmc": {"sees_row": False},
         "adult": {"lambda_3": 0.3},
