@@ -112,7 +112,7 @@ def folder(tmp_path_factory) -> Path:
     done = run("fit", "Mitglieder.csv", "--label", "bleibt?", "--favourable", "ja", "--immutable", "PLZ",
                "--keep-rows", "--out", "m.tdce", cwd=path)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "500 rows learned" in done.stdout
+    assert "Fitted to 500 rows" in done.stdout
     assert "diffusion model: done" in done.stderr
     ready = CliRunner().invoke(
         app, ["explain", str(path / "m.tdce"), str(path / "rows.csv"), "--out", str(path / "0.csv")]
@@ -213,7 +213,7 @@ def test_every_command_that_reads_a_table_takes_standard_input(folder, tmp_path)
     schema = run("schema", "-", "--label", "bleibt?", "--out", "-", cwd=folder, first=piped(table)).stdout
     assert schema == run("schema", "Mitglieder.csv", "--label", "bleibt?", "--json", cwd=folder).stdout != ""
     fitted = run("fit", "-", "--label", "bleibt?", "--out", tmp_path / "s.tdce", cwd=folder, first=piped(table))
-    assert "500 rows learned" in fitted.stdout
+    assert "Fitted to 500 rows" in fitted.stdout
     words = "evaluate", "m.tdce", "rows.csv", "--json"
     measured = run(*words[:2], "-", "--json", cwd=folder, first=piped(rows))
     assert measured.stdout == run(*words, cwd=folder).stdout != ""

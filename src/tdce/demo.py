@@ -30,7 +30,8 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     explainer.fit(data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema)
     explainer.save(model)
     report = explainer.report
-    say(f"Learned from {report['rows']} of them in {report['seconds']:.0f} s. The classifier is right on "
+    learned = report["rows"] - report["test_rows"]
+    say(f"Learned from {learned} of them in {report['seconds']:.0f} s. The classifier is right on "
         f"{100 * report['accuracy']:.0f} % of {report['test_rows']} unseen ones "
         f"(always giving the most common answer: {100 * report['commonest_class']:.0f} %).")  # fmt: skip
 

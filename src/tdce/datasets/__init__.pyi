@@ -27,3 +27,4 @@ from tdce.datasets.page_files import write_pages as write_pages
 from tdce.datasets.source_file import SourceFile as SourceFile
 from tdce.datasets.source_file import changed_file as changed_file
 from tdce.datasets.tables import PUBLISHED_TABLES as PUBLISHED_TABLES
+from tdce.datasets.tables import PublishedTable as PublishedTable

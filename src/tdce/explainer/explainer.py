@@ -81,7 +81,16 @@ from tdce.models import (
     retrain_ensemble,
     score_kind,
 )
-from tdce.report import OWN_MODEL, Context, Origin, Population, Speaker, outcome_names, score_thresholds
+from tdce.report import (
+    OWN_MODEL,
+    Context,
+    Origin,
+    Population,
+    Speaker,
+    accuracy_rows,
+    outcome_names,
+    score_thresholds,
+)
 from tdce.schema import FeasibleSet, Schema
 
 if TYPE_CHECKING:
@@ -765,10 +774,14 @@ class Explainer:
     def report(self) -> dict[str, Any]:
         """How good the model is: rows, accuracy beside that of the most common class, calibration error, versions.
 
-        After `fit` it has the seconds, too. `model_calls` and `model_rows` count how often `explain` queried the model.
+        `accuracy_rows` says what the accuracy was measured on: "unseen" rows, which took no part in training, "learned"
+        ones of a table too small to keep any, or, for a model that was "given", rows that it may have learned: then it
+        is its agreement with the label. After `fit` there are the seconds, too. `model_calls` and `model_rows` count
+        how often `explain` queried the model.
         """
         usage = getattr(self, "usage_", Usage())
-        return self.fitted.report | {"model_calls": usage.calls, "model_rows": usage.rows}
+        report = self.fitted.report | {"accuracy_rows": accuracy_rows(self.fitted.report)}
+        return report | {"model_calls": usage.calls, "model_rows": usage.rows}
 
     @property
     def provenance(self) -> Provenance:
@@ -847,7 +860,7 @@ class Explainer:
         )
         return (
             f"<Explainer by {self.method!r} of {about}({outputs}), "
-            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows learned>"
+            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows>"
         )
 
     def _repr_html_(self) -> str:

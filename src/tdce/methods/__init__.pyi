@@ -3,6 +3,8 @@ from tdce.methods.actions import Step as Step
 from tdce.methods.actions import propose_actions as propose_actions
 from tdce.methods.algorithm1 import GUIDED as GUIDED
 from tdce.methods.algorithm1 import GUIDED_LITERAL as GUIDED_LITERAL
+from tdce.methods.algorithm1 import INDEPENDENT as INDEPENDENT
+from tdce.methods.algorithm1 import SHARED as SHARED
 from tdce.methods.algorithm1 import Guided as Guided
 from tdce.methods.algorithm1 import GuidedLiteral as GuidedLiteral
 from tdce.methods.algorithm1 import Walk as Walk
@@ -21,6 +23,7 @@ from tdce.methods.explanation import LOW_SAFETY as LOW_SAFETY
 from tdce.methods.explanation import Explanation as Explanation
 from tdce.methods.explanation import Line as Line
 from tdce.methods.explanation import Status as Status
+from tdce.methods.guided import GuidedSearch as GuidedSearch
 from tdce.methods.objective import added_energy as added_energy
 from tdce.methods.objective import measure_distance as measure_distance
 from tdce.methods.precedents import PRECEDENT_POSITIONS as PRECEDENT_POSITIONS

@@ -1,3 +1,4 @@
+from tdce.report.accuracy import accuracy_rows as accuracy_rows
 from tdce.report.burden import Burden as Burden
 from tdce.report.burden import measure_burden as measure_burden
 from tdce.report.context import OWN_MODEL as OWN_MODEL

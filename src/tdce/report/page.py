@@ -21,6 +21,7 @@ from tdce.methods import Line
 from tdce.metrics import MEANING
 from tdce.models import Class, Not
 from tdce.report import overview, plots
+from tdce.report.accuracy import accuracy_rows
 from tdce.report.burden import Burden
 from tdce.report.burden_section import burden_section
 from tdce.report.cards import STATUSES, person_cards
@@ -270,7 +271,9 @@ def _facts(
         fact("label", context.label)
     if fit.get("accuracy") is not None:
         shares = {"share": numbers.percent(fit["accuracy"]), "commonest": numbers.percent(fit["commonest_class"])}
-        fact("accuracy", speaker.text("report_accuracy", rows=numbers.count(fit["test_rows"]), **shares))
+        rows = accuracy_rows(fit)
+        said = speaker.text(f"report_accuracy_{rows}", rows=numbers.count(fit["test_rows"]), **shares)
+        fact("agreement" if rows == "given" else "accuracy", said)
     if fit:
         fact("learned", speaker.text("report_learned", rows=numbers.count(fit["rows"]), seed=fit["seed"]))
     size = {"rows": numbers.count(len(view.rows)), "columns": view.rows.shape[1], "options": question.n}
