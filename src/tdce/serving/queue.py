@@ -13,7 +13,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -122,7 +122,6 @@ class ExplainQueue:
         self._newcomer_was_last = False
         self._change = threading.Condition()
         self._open = True
-        self._threads = ThreadPoolExecutor(MAX_BEGUN + 1, "tdce-explain")
         self._dispatcher = threading.Thread(target=self._dispatch, name="tdce-turns", daemon=True)
         self._dispatcher.start()
 
@@ -160,7 +159,6 @@ class ExplainQueue:
                 batch.go.set()
             self._change.notify_all()
         self._dispatcher.join(timeout=60)
-        self._threads.shutdown(wait=False, cancel_futures=True)
 
     @property
     def _requests(self) -> list[QueueItem]:
@@ -207,7 +205,8 @@ class ExplainQueue:
                 else:
                     batch.has_begun = True
                     self._begun.append(batch)
-                    self._threads.submit(self._answer, batch)
+                    # a daemon: a model that never answers must not keep the process alive
+                    threading.Thread(target=self._answer, args=(batch,), name="tdce-explain", daemon=True).start()
 
     def _next_batch(self) -> Batch | None:
         """Whose turn is next. Newcomers and those that have begun alternate; blocks come when no request is left, or
