@@ -42,7 +42,6 @@ from tdce._core import (
 )
 from tdce.diffusion import rate_plausibility
 from tdce.explainer import artefact
-from tdce.explainer.amortise import amortise
 from tdce.explainer.answer import Answer
 from tdce.explainer.digests import table_digest
 from tdce.explainer.evaluation import evaluate
@@ -53,10 +52,8 @@ from tdce.explainer.precedents import add_precedents
 from tdce.explainer.provenance import Provenance, machine
 from tdce.methods import (
     METHODS,
-    DiffusionSearch,
     Method,
     Question,
-    choose_along,
     explain,
     explain_conflicts,
     explain_robustly,
@@ -120,10 +117,6 @@ class Explainer:
         Whether values that fewer than five people have may be kept: the lowest and highest number of each column,
         fine quantiles, rare categories, synthetic rows that equal somebody's. By default they are pooled
         (docs/privacy.md), and answers go no further than the pooled ends.
-    fast : bool, default False
-        Whether `fit` also trains a network that gives amortised answers, thousands of rows a second. It has learned
-        answers of `search` to one question: the favourable target at the default closeness and costs. Rows it cannot
-        solve, all other questions, and options after the first fall back to the search.
     plans : TrainingPlans, optional
         How long the networks are trained; the defaults are right for nearly everybody.
     progress : {"auto", "bar", "lines", "silent"}, default "auto"
@@ -158,7 +151,6 @@ class Explainer:
         seed: int = 0,
         keep_rows: bool = False,
         exact: bool = False,
-        fast: bool = False,
         plans: TrainingPlans | None = None,
         progress: Mode = "auto",
     ) -> None:
@@ -170,7 +162,6 @@ class Explainer:
         self.seed = seed
         self.keep_rows = keep_rows
         self.exact = exact
-        self.fast = fast
         self.plans = plans
         self.progress = progress
 
@@ -224,8 +215,6 @@ class Explainer:
             If training diverges.
         """
         self._check_settings()
-        if self.fast and favourable is None:
-            raise InputError("fast needs to know what is favourable; name it (favourable='good'), or leave fast out")
         models = None if self.model is None else adapt_models(self.model)
         progress = Progress(self.progress)
         fitted = fit(
@@ -233,8 +222,6 @@ class Explainer:
             self.steps, self.seed, self._plans, progress, learn, categorical, models, actionable, causes, self.exact,
         )  # fmt: skip
         fitted = add_precedents(fitted, self._plans.precedents, self.seed, progress)
-        if self.fast:
-            fitted = amortise(fitted, self.chosen_method, self.seed, self._plans, progress)
         self._set_fitted(fitted)
         return self
 
@@ -353,38 +340,15 @@ class Explainer:
         Answer
             The same bits for the same rows, explainer and question, in any process and in any company.
         """
-        fitted, method, progress = self.fitted, self.chosen_method, Progress(self.progress)
-        check_type("question", question, Question, "it must be a Question")
-        check_optional("ensemble", ensemble, check_type, Ensemble, "it must be what Explainer.retrain returns")
-        if not isinstance(rows, pd.DataFrame):
-            raise InputError(
-                f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
-            )
-        question.check_budget(len(rows))
-        feasible = FeasibleSet.of(fitted.encoder, rows, question.immutable, question.rules)
-        task = fitted.task(feasible.immutable, question.max_model_rows, ensemble, self.fast)
-        goals = fitted.resolve_goals(question.target, question.threshold, feasible.own, task.oracle)
-        effective = replace(question, immutable=feasible.immutable, costs={**self.schema.costs, **question.costs})
-        ready = method.fit(task)
-        if ensemble is None:
-            explanation = explain(ready, feasible, goals, effective, progress, attribute=True)
-        else:
-            alone = method.fit(replace(task, oracle=task.oracle.without_ensemble()))
-            explanation = explain_robustly(ready, alone, ensemble, feasible, goals, effective, progress)
-        if question.max_model_rows is None:  # finding conflicts queries the model further
-            explanation = explain_conflicts(ready, rows, feasible, goals, effective, explanation)
-        usage, earlier = task_of(ready).oracle.usage, getattr(self, "usage_", Usage())
-        self.usage_ = Usage(earlier.calls + usage.calls, earlier.rows + usage.rows)
-        return Answer.of(
-            rows, feasible, goals, effective, explanation, fitted.labels, usage, self._context(), self.provenance
-        )
+        return self._answers(rows, question, ensemble)[0]
 
+    @few_threads()
     def trade_off(
         self, rows: pd.DataFrame, *, closeness: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0), **question: Any
     ) -> dict[float, Answer]:
         """Ask at several positions of the trade-off together, so that they never contradict each other.
 
-        Every position may take the answers of all others: towards closeness 1 no row's distance rises.
+        All positions choose from the same candidates: towards closeness 1 no row's distance rises.
 
         Parameters
         ----------
@@ -421,18 +385,11 @@ class Explainer:
                     f"trade_off does not take {name}; {suggest(name, TRADE_OFF)}it takes: {listing(TRADE_OFF)}"
                 )
         positions = check_sequence("closeness", closeness, None, check_number, 0, 1)
-        answers = [self.explain(rows, closeness=each, **question) for each in positions]
-        asked = answers[0].question
-        feasible = FeasibleSet.of(self.fitted.encoder, rows, asked.immutable, asked.rules)
-        task, goals = self.fitted.task(feasible.immutable), answers[0].goals
-        found = choose_along(task, feasible, goals, asked, positions, [each.explanation for each in answers])
-        return {
-            position: Answer.of(
-                rows, feasible, goals, answer.question, explanation, self.fitted.labels, answer.usage,
-                self._context(), self.provenance,
-            )
-            for position, answer, explanation in zip(positions, answers, found, strict=True)
-        }  # fmt: skip
+        if not positions:
+            return {}
+        asked = Question(closeness=positions[0], **question)
+        self.check(asked)
+        return dict(zip(positions, self._answers(rows, asked, along=tuple(positions)), strict=True))
 
     @few_threads()
     def retrain(self, table: pd.DataFrame, *, models: int = 10, seed: int = 1) -> Ensemble:
@@ -649,7 +606,7 @@ class Explainer:
         saved, digest = artefact.load(where)
         explainer = cls(
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
-            keep_rows=saved.keep_rows, exact=saved.fitted.exact, fast=saved.fast, progress=progress,
+            keep_rows=saved.keep_rows, exact=saved.fitted.exact, progress=progress,
         )  # fmt: skip
         explainer._set_fitted(saved.fitted if model is None else saved.fitted.with_model(adapt_models(model)))
         explainer._file, explainer._origin = (explainer._saved(), digest), _origin(where, digest)
@@ -765,7 +722,7 @@ class Explainer:
 
     def _check_settings(self) -> None:
         """Name the first setting of the constructor that makes no sense."""
-        method = self.chosen_method
+        _ = self.chosen_method
         check_integer("hidden", self.hidden, 1, WIDEST_LAYER)
         check_sequence("tau", self.tau, 2, check_number, *TAU_RANGE)
         check_integer("steps", self.steps, 1)
@@ -775,8 +732,42 @@ class Explainer:
         check_choice("progress", self.progress, get_args(Mode))
         if not isinstance(self.plans, TrainingPlans | None):
             raise InputError(f"plans is {show(self.plans)}; it must be TrainingPlans(...)")
-        if check_flag("fast", self.fast) and not isinstance(method, DiffusionSearch):
-            raise InputError(f"fast goes with the method search, not with {show(self.method)}; leave one of them out")
+
+    def _answers(
+        self, rows: pd.DataFrame, question: Question, ensemble: Ensemble | None = None, along: tuple[float, ...] = ()
+    ) -> list[Answer]:
+        """The answer to a question, or one for each position of the trade-off in `along`."""
+        fitted, method, progress = self.fitted, self.chosen_method, Progress(self.progress)
+        check_type("question", question, Question, "it must be a Question")
+        check_optional("ensemble", ensemble, check_type, Ensemble, "it must be what Explainer.retrain returns")
+        if not isinstance(rows, pd.DataFrame):
+            raise InputError(
+                f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
+            )
+        question.check_budget(len(rows))
+        feasible = FeasibleSet.of(fitted.encoder, rows, question.immutable, question.rules)
+        task = fitted.task(feasible.immutable, question.max_model_rows, ensemble)
+        goals = fitted.resolve_goals(question.target, question.threshold, feasible.own, task.oracle)
+        effective = replace(question, immutable=feasible.immutable, costs={**self.schema.costs, **question.costs})
+        ready = method.fit(task)
+        if ensemble is None:
+            explanation = explain(ready, feasible, goals, effective, progress, attribute=True, along=along)
+        else:
+            alone = method.fit(replace(task, oracle=task.oracle.without_ensemble()))
+            explanation = explain_robustly(ready, alone, ensemble, feasible, goals, effective, progress)
+        answers = []
+        for i, closeness in enumerate(along or (question.closeness,)):
+            asked = replace(effective, closeness=closeness)
+            found = explanation.option(i) if along else explanation
+            if question.max_model_rows is None:  # finding conflicts queries the model further
+                found = explain_conflicts(ready, rows, feasible, goals, asked, found)
+            answers.append((asked, found))
+        usage, earlier = task_of(ready).oracle.usage, getattr(self, "usage_", Usage())
+        self.usage_ = Usage(earlier.calls + usage.calls, earlier.rows + usage.rows)
+        return [
+            Answer.of(rows, feasible, goals, asked, found, fitted.labels, usage, self._context(), self.provenance)
+            for asked, found in answers
+        ]
 
     def _set_fitted(self, fitted: Fitted) -> None:
         self.fitted_, self.usage_ = fitted, Usage()
@@ -810,11 +801,7 @@ class Explainer:
     def _saved(self) -> artefact.Saved:
         """What `save` writes."""
         method, keep_rows = self.chosen_method, check_flag("keep_rows", self.keep_rows)
-        amortised = self.fitted.proposer is not None and isinstance(method, DiffusionSearch)
-        return artefact.Saved(
-            self.fitted, method, self.hidden, self._tau, self.steps, self.seed, keep_rows,
-            check_flag("fast", self.fast) and amortised,
-        )  # fmt: skip
+        return artefact.Saved(self.fitted, method, self.hidden, self._tau, self.steps, self.seed, keep_rows)
 
 
 def _parameters(kind: type) -> tuple[str, ...]:

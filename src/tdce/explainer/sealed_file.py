@@ -17,7 +17,7 @@ from torch import Tensor
 
 from tdce._core import InputError, is_integer, parse_strict_json, plain
 
-FORMAT = 9
+FORMAT = 10
 BEFORE = b'{"__metadata__":{"tdce":"{\\"sha256\\":\\"'  # what is between the header's length and the digest
 DIGEST = slice(8 + len(BEFORE), 8 + len(BEFORE) + 64)
 BLANK = "0" * 64  # in the digest's place while it is computed
