@@ -32,6 +32,7 @@ SMALL_LINES = 12  # rows times options of a small request
 SMALL_TURN_SECONDS = 2.0  # of a small request, which mostly suffice for all of it
 MAX_BATCH_ROWS = 1_024  # that are explained in one call
 MAX_LARGE = 4  # requests that are not small and have begun: each holds its rows in memory
+FIRST_SECONDS = 0.5  # of a small request, before any has been measured
 MAX_BEGUN = 32  # requests that have begun, each in a thread
 PATIENCE_SECONDS = 2.0  # after which a block of a job, or a large request, has its turn although others wait
 
@@ -318,16 +319,21 @@ class Pace:
     """How long requests take: the seconds of a small one, and the seconds per line of others, as measured lately."""
 
     def __init__(self) -> None:
-        self._small, self._per_line = 0.5, 0.05
+        self._small: float | None = None
+        self._per_line: float | None = None
 
     def learn(self, lines: int, seconds: float) -> None:
         if lines <= SMALL_LINES:
-            self._small += (seconds - self._small) / 2
+            self._small = seconds if self._small is None else (seconds + self._small) / 2
         else:
-            self._per_line += (seconds / lines - self._per_line) / 2
+            pace = seconds / lines
+            self._per_line = pace if self._per_line is None else (pace + self._per_line) / 2
 
     def seconds(self, lines: int) -> float:
-        return self._small if lines <= SMALL_LINES else max(self._small, lines * self._per_line)
+        small = FIRST_SECONDS if self._small is None else self._small
+        if lines <= SMALL_LINES:
+            return small
+        return lines * small / SMALL_LINES if self._per_line is None else lines * self._per_line
 
 
 def _finish(result: Future[Any], value: Any = None, error: Exception | None = None) -> None:

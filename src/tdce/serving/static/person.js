@@ -233,7 +233,7 @@ function tradeOff(some) {
   if (!getSchema().method.has_trade_off) return null;
   const byDefault = getSchema().method.closeness ?? 0.5;
   const slider = h("input", { id: "closeness", type: "range", min: 0, max: 1, step: 0.05, value: some.closeness ?? byDefault, "aria-describedby": "closeness-value" });
-  const output = h("output", { id: "closeness-value", for: "closeness" }, closenessText(Number(slider.value), some.closeness === null));
+  const output = h("span", { id: "closeness-value" }, closenessText(Number(slider.value), some.closeness === null));
   slider.addEventListener("input", () => {
     output.textContent = closenessText(slider.valueAsNumber, false);
     reset.hidden = false;
