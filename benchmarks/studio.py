@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ from tdce.serving.i18n import page_words
 STATIC = Path(tdce.__file__).parent / "serving/static"
 PEOPLE = 20  # distinct
 REQUESTS = 20  # of each kind, one after the other
+HEAVY, HEAVY_ROWS, HEAVY_OPTIONS = 3, 50, 20  # requests that keep the server busy
 TIMEOUT = 300  # seconds for any answer
 
 
@@ -49,6 +51,9 @@ def main() -> None:
             for name, path, body in single(rows):
                 with httpx.Client(base_url=address, timeout=TIMEOUT, trust_env=False) as client:
                     seconds = [timed(client, path, body(i)) for i in range(REQUESTS)]
+                print(f"| {name} | {1000 * statistics.median(seconds):.0f} ms | {1000 * max(seconds):.0f} ms |")
+            print("\n| one option, `/explain` | p50 | longest |\n|---|---|---|")
+            for name, seconds in behind(address, rows):
                 print(f"| {name} | {1000 * statistics.median(seconds):.0f} ms | {1000 * max(seconds):.0f} ms |")
             print("\n| clients at once | requests/s | p50 | p99 | errors |\n|---|---|---|---|---|")
             for clients in map(int, given.clients.split(",")):
@@ -68,7 +73,7 @@ def fitted(path: Path) -> Path:
 
 @contextmanager
 def served(artefact: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "tdce", "serve", str(artefact), "--port", "0"]
+    command = [sys.executable, "-m", "tdce", "serve", str(artefact), "--port", "0", "--no-token"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=os.environ
     ) as process:
@@ -101,6 +106,26 @@ def timed(client: httpx.Client, path: str, body: dict[str, Any]) -> float:
     began = time.perf_counter()
     client.post(path, json=body).raise_for_status()
     return time.perf_counter() - began
+
+
+def behind(address: str, rows: list[dict[str, Any]]) -> Iterator[tuple[str, list[float]]]:
+    """A light request alone, and as long as three heavy ones are being answered."""
+    with httpx.Client(base_url=address, timeout=TIMEOUT, trust_env=False) as client:
+        yield "alone", [timed(client, "explain", {"rows": [rows[i % len(rows)]]}) for i in range(REQUESTS)]
+        many = (rows * HEAVY_ROWS)[:HEAVY_ROWS]
+        heavy = [
+            threading.Thread(target=httpx.post, args=(f"{address}explain",), kwargs={
+                "json": {"rows": many, "n": HEAVY_OPTIONS, "seed": seed}, "timeout": TIMEOUT, "trust_env": False,
+            })
+            for seed in range(HEAVY)
+        ]  # fmt: skip
+        for thread in heavy:
+            thread.start()
+        time.sleep(0.3)  # until they have come
+        seconds = []
+        while any(thread.is_alive() for thread in heavy):
+            seconds.append(timed(client, "explain", {"rows": [rows[len(seconds) % len(rows)]]}))
+        yield f"behind {HEAVY} requests of {HEAVY_ROWS} rows and {HEAVY_OPTIONS} options", seconds
 
 
 async def pool(address: str, rows: list[dict[str, Any]], clients: int) -> tuple[float, list[float], int]:

@@ -83,7 +83,8 @@ def insured_explainer() -> tdce.Explainer:
 @contextmanager
 def start_server(path: Path, *words: str, **env: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The address of a server in a process of its own, stopped at the end."""
-    command = [sys.executable, "-m", "tdce", "serve", str(path), "--port", "0", *words]
+    access = () if {"--token", "--no-token"} & {*words} else ("--no-token",)
+    command = [sys.executable, "-m", "tdce", "serve", str(path), "--port", "0", *access, *words]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"COLUMNS": "200"} | env
     )

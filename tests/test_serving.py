@@ -26,7 +26,7 @@ from fits import kept
 
 import tdce
 from tdce import InputError
-from tdce.datasets.files import read_table
+from tdce.datasets.files import Dialect, read_table
 from tdce.methods import Question
 from tdce.serving.json_rows import json_to_frame
 from tdce.serving.middleware import RateLimiter
@@ -347,7 +347,8 @@ def test_wrong_input_is_answered_with_the_words_of_python(client, explainer, cha
         explainer.explain(pd.DataFrame([row]), **question)
     body = json.dumps({"rows": [row], **question})
     found = client.post("/explain", content=body, headers={"content-type": "application/json"})
-    assert (found.status_code, found.json()) == (422, {"detail": str(wrong.value)})
+    assert (found.status_code, found.json()["detail"]) == (422, str(wrong.value))
+    assert (found.json().get("case", ""), found.json().get("facts", {})) == (wrong.value.case, wrong.value.facts)
 
 
 def test_a_column_that_is_missing_is_named(client, explainer):
@@ -435,8 +436,8 @@ def test_a_full_queue_and_a_slow_answer_are_refused(explainer):
             while client.app.app.state.queue.waiting == 0:
                 time.sleep(0.01)
             full = client.post("/explain", json={"rows": [row]})
-            assert (full.status_code, full.headers["retry-after"]) == (503, "5")
-            assert full.json()["detail"] == "too many rows are waiting for an answer; try again in a few seconds"
+            assert (full.status_code, full.json()["case"]) == (503, "queue_full")
+            assert full.headers["retry-after"] == str(full.json()["facts"]["seconds"])
             assert slow.result(30).status_code == 503
             assert slow.result(30).json()["detail"].startswith("there was no answer within 0.3 seconds")
         free.set()
@@ -605,7 +606,8 @@ def test_a_file_is_explained_as_the_command_line_does_it(client, explainer, tmp_
     assert taken.status_code == 202
     told = finished(client, name)
     assert (told["rows"], told["done"], sum(told["counts"].values())) == (10, 10, 20)
-    write_table(out, explainer.explain(read_table(path, explainer.schema), n=2, immutable=["age"]).to_frame())
+    answer = explainer.explain(read_table(path, explainer.schema), n=2, immutable=["age"])
+    write_table(out, answer.to_frame(), Dialect(excel_safe=True))
     found = client.get(f"/jobs/{name}/answer.csv")
     assert found.content == out.read_bytes()
     assert "attachment" in found.headers["content-disposition"]
@@ -700,7 +702,10 @@ def test_the_command_serves_on_this_machine_only_and_says_where(address, explain
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--host", "0.0.0.0"], "give a token, --token or TDCE_TOKEN"),
+        (["--host", "0.0.0.0", "--no-token"], "give a token, --token or TDCE_TOKEN"),
+        (["--host", "0.0.0.0"], "give --tls-cert and --tls-key, or --insecure"),
+        (["--no-token", "--token", TOKEN], "--no-token and a token"),
+        (["--id", "name"], "give them too: --rows FILE"),
         (["--host", "0.0.0.0", "--token", TOKEN], "give --tls-cert and --tls-key, or --insecure"),
         (["--host", "203.0.113.7", "--token", TOKEN, "--insecure"], "the server cannot listen on 203.0.113.7"),
     ],

@@ -1,6 +1,7 @@
 """The examples of docs/studio.md run as they stand, against a server."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -11,8 +12,10 @@ import studio
 from fits import SMALL, kept
 
 import tdce
-from tdce.datasets.files import read_table, write_table
+from tdce.datasets.files import Dialect, read_table, write_table
+from tdce.serving.settings import ServerSettings
 
+TOKEN = "a-token-that-nobody-guesses"
 PAGE = (Path(__file__).parents[1] / "docs" / "studio.md").read_text(encoding="utf-8")
 
 
@@ -33,12 +36,15 @@ def test_the_examples_of_the_page_run(tmp_path):
     (tmp_path / "question.json").write_text(question, encoding="utf-8")
     data = tdce.load("german")
     write_table(tmp_path / "rows.csv", data.part("test").drop(columns=data.label).head(4))
-    with studio.connect(explainer) as client:
+    with studio.connect(explainer, ServerSettings(token=TOKEN)) as client:
         address = str(client.base_url).rstrip("/")
 
         def run(block: str) -> str:
             script = "set -euo pipefail\n" + block.replace("http://127.0.0.1:8484", address)
-            done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+            done = subprocess.run(
+                ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                env=os.environ | {"TDCE_TOKEN": TOKEN},
+            )  # fmt: skip
             assert done.returncode == 0, done.stderr
             return done.stdout
 
@@ -48,7 +54,7 @@ def test_the_examples_of_the_page_run(tmp_path):
     for name in re.findall(r"`(\w+)`", PAGE.partition("`lines` has one entry")[2].partition("`audience` is")[0]):
         assert name in lines[0]
     answer = explainer.explain(read_table(tmp_path / "rows.csv", explainer.schema), n=2).to_frame()
-    write_table(tmp_path / "expected.csv", answer)
+    write_table(tmp_path / "expected.csv", answer, Dialect(excel_safe=True))
     assert (tmp_path / "answer.csv").read_bytes() == (tmp_path / "expected.csv").read_bytes()
 
 

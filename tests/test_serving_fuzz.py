@@ -18,8 +18,8 @@ SETTINGS = settings(
 OPERATIONS = [
     "GET /health", "GET /words", "GET /metrics", "GET /schema", "GET /laws", "GET /report", "GET /people",
     "GET /people/{number}",
-    "POST /predict", "POST /explain", "POST /check", "POST /columns", "POST /walk", "POST /jobs", "PUT /jobs/{id}/rows",
-    "GET /jobs/{id}", "DELETE /jobs/{id}", "GET /jobs/{id}/{name}",
+    "POST /predict", "POST /explain", "POST /check", "POST /curves", "POST /columns", "POST /walk", "POST /jobs",
+    "PUT /jobs/{id}/rows", "GET /jobs/{id}", "DELETE /jobs/{id}", "GET /jobs/{id}/{name}",
 ]  # fmt: skip
 
 

@@ -117,7 +117,7 @@ def test_the_page_is_in_the_language_that_is_read(client, path, headers, languag
 def test_words_need_no_token_and_an_unknown_language_is_named(client):
     found = client.get("/words", params={"language": "de"}).json()
     assert (found["locale"], found["languages"]) == ("de-DE", {"de": "Deutsch", "en": "English"})
-    assert found["messages"]["rows_done"]["one"] == "{count} Zeile ist erklärt"
+    assert found["messages"]["people_done"]["one"] == "{count} Person ist erklärt"
     assert client.get("/words", params={"language": "xx"}).status_code == 422
     assert client.get("/schema", params={"language": "xx"}).status_code == 422
 

@@ -67,6 +67,8 @@ from tdce._core.training import Adam as Adam
 from tdce._core.training import TrainingHistory as TrainingHistory
 from tdce._core.training import TrainingPlan as TrainingPlan
 from tdce._core.training import train as train
+from tdce._core.turns import let_others_go_first as let_others_go_first
+from tdce._core.turns import taking_turns as taking_turns
 from tdce._core.values import LARGEST_VALUE as LARGEST_VALUE
 from tdce._core.values import NUMBER_TEXT as NUMBER_TEXT
 from tdce._core.values import ZERO_PADDED as ZERO_PADDED

@@ -11,7 +11,14 @@ LONGEST_TYPO, MOST_COMPARED = 100, 2_000  # letters and names; with more, an err
 
 
 class InputError(ValueError):
-    """Wrong input from the user: a table, a file or an argument. The command line exits with 2."""
+    """Wrong input from the user: a table, a file or an argument. The command line exits with 2.
+
+    `case` and `facts` are for those who say it in other words, in another language for instance.
+    """
+
+    def __init__(self, message: str = "", case: str = "", **facts: Any) -> None:
+        super().__init__(message)
+        self.case, self.facts = case, facts
 
 
 class NotFittedError(InputError, AttributeError):

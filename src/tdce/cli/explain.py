@@ -85,6 +85,12 @@ def explain(
     ] = None,
     sep: Sep = ",",
     decimal: Decimal = ".",
+    excel_safe: Annotated[
+        bool,
+        typer.Option(
+            "--excel-safe", help="In CSV, put ' before text that a spreadsheet would run: after =, +, -, @, tab, return"
+        ),
+    ] = False,
     workers: Annotated[int, typer.Option(min=1, metavar="N", help="Number of processes, one thread each")] = 1,
     part_rows: Annotated[
         int | None,
@@ -107,6 +113,8 @@ def explain(
 
     page = out is not None and out.name.lower().endswith(PAGE)
     _check_out(out, page, part_rows)
+    if excel_safe and (out is None or not (out == DASH or out.name.lower().endswith((".csv", ".csv.gz")))):
+        raise InputError("--excel-safe is about CSV; name a file that ends with .csv or .csv.gz, or leave it out")
     _check_evidence(evidence, out, sign, secret)
     if out is None:
         needed = {"--evidence": evidence, "--workers": workers > 1, "--engine ray": engine == "ray"}
@@ -117,7 +125,7 @@ def explain(
     if table is not None and not robust:
         raise InputError("--table is for retrained models; say how many: --robust 10")
     load_catalogue(language)  # an unknown one is named before the work
-    progress, dialect = Progress(progress_mode()), Dialect(sep, decimal)
+    progress, dialect = Progress(progress_mode()), Dialect(sep, decimal, excel_safe)
     whole = page or out is None  # answered at once
     source_model = model_of(model, header)
     explainer = tdce.Explainer.load(artefact, progress=progress.mode if whole else "silent", model=source_model)

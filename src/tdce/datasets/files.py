@@ -42,6 +42,7 @@ class Dialect:
 
     sep: str = ","
     decimal: str = "."
+    excel_safe: bool = False  # escape text that a spreadsheet would run as a formula; only for writing
 
     def __post_init__(self) -> None:
         if self.sep in ("tab", "\\t"):
@@ -68,7 +69,7 @@ def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None
         else:
             frame = _read_csv(SourceFile(path), dialect, {str(name) for name in schema.names} if schema else ())
     if len(frame) == 0:
-        raise InputError(f"{path} has no rows")
+        raise InputError(f"{path} has no rows", "file_empty")
     features = {f.name: f for f in schema or ()}
     frame = frame.rename(columns={str(name): name for name in features})  # a file has text for the column 0
     for name in frame.columns:
@@ -94,6 +95,14 @@ def _read_parquet(source: SourceFile) -> pd.DataFrame:
     return read_parquet(source)
 
 
+class UnreadableError(ValueError):
+    """Why a file cannot be read; `case` and `facts` as of an `InputError`."""
+
+    def __init__(self, reason: str, case: str, **facts: Any) -> None:
+        super().__init__(reason)
+        self.case, self.facts = case, facts
+
+
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn any error in reading a file into one message with the file's name."""
@@ -103,10 +112,13 @@ def reading(path: Path) -> Iterator[None]:
     except InputError:
         raise
     except UnicodeError:
-        raise InputError(f"{path} cannot be read as {kind}: it is not in UTF-8; save it as UTF-8") from None
+        message = f"{path} cannot be read as {kind}: it is not in UTF-8; save it as UTF-8"
+        raise InputError(message, "file_utf8") from None
+    except UnreadableError as error:
+        raise InputError(f"{path} cannot be read as {kind}: {error}", error.case, **error.facts) from None
     except (ValueError, OSError, EOFError, csv.Error, zlib.error) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"{path} cannot be read as {kind}: {reason}") from None
+        raise InputError(f"{path} cannot be read as {kind}: {reason}", "file_unreadable", kind=kind) from None
 
 
 def csv_settings(dialect: Dialect) -> dict[str, Any]:
@@ -231,20 +243,30 @@ def check_csv(source: SourceFile, dialect: Dialect, known: Container[str] = ()) 
         if len(header) == 1:
             other = next((mark for mark in SEPARATORS if mark in header[0] and mark != dialect.sep), None)
             if other is not None:
-                raise ValueError(f"its cells seem to be separated by {SEPARATORS[other]}, not by {dialect.sep!r}; "
-                                 f"use --sep {'tab' if other == TAB else repr(other)}")  # fmt: skip
+                raise UnreadableError(
+                    f"its cells seem to be separated by {SEPARATORS[other]}, not by {dialect.sep!r}; "
+                    f"use --sep {'tab' if other == TAB else repr(other)}",
+                    "file_separator", mark="tab" if other == TAB else other,
+                )  # fmt: skip
         first = [(lines.line_num, cells) for cells in islice(lines, HEADER_ROWS) if cells]
         if not any(name in known for name in header) and all(len(cells) == len(header) for _, cells in first):
             numerals = [[_point(row[i], dialect) for _, row in first] for i in range(len(header))]
             if evidence := find_headerless([_point(name, dialect) for name in header], numerals):
-                raise ValueError(f"it seems to have no header: {evidence}; add a line with a name for each column, or, "
-                                 "if these are their names, rename them")  # fmt: skip
+                raise UnreadableError(
+                    f"it seems to have no header: {evidence}; add a line with a name for each column, or, "
+                    "if these are their names, rename them", "file_header",
+                )  # fmt: skip
         twice = [name for i, name in enumerate(header) if name in header[:i]]
         if twice:
-            raise ValueError(f"column {twice[0]!r} appears twice; rename or drop one of them")
+            raise UnreadableError(
+                f"column {twice[0]!r} appears twice; rename or drop one of them", "column_twice", column=twice[0]
+            )
         for number, cells in chain(first, ((lines.line_num, cells) for cells in lines)):
             if cells and len(cells) != len(header):
-                raise ValueError(f"line {number} has {len(cells)} cells, but the header has {len(header)}")
+                raise UnreadableError(
+                    f"line {number} has {len(cells)} cells, but the header has {len(header)}",
+                    "file_cells", line=number, cells=len(cells), header=len(header),
+                )  # fmt: skip
 
 
 def _point(cell: str, dialect: Dialect) -> str:
@@ -320,6 +342,10 @@ def _csv(frame: pd.DataFrame, dialect: Dialect, header: bool, quoted: bool) -> s
     settings: dict[str, Any] = {
         "sep": dialect.sep, "decimal": dialect.decimal, "index": False, "header": header, "lineterminator": "\n",
     }  # fmt: skip
+    if dialect.excel_safe:
+        from tdce.datasets.spreadsheets import escape_formulas
+
+        frame, quoted = escape_formulas(frame), True  # a spreadsheet may split at another separator than ours
     text: str = "" if quoted else frame.to_csv(**settings)
     if quoted or RETURN in text:  # which pandas does not quote: readers would take it for the end of a line
         text = frame.to_csv(**settings, quoting=csv.QUOTE_NONNUMERIC)

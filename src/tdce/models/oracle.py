@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce._core import Floats, Positions, unique_rows
+from tdce._core import Floats, Positions, let_others_go_first, unique_rows
 from tdce.models.ensemble import Ensemble
 from tdce.models.goals import Goals
 from tdce.models.model import AdaptedModel, Model
@@ -86,6 +86,7 @@ class Oracle:
 
     def score(self, raw: Floats) -> Tensor:
         """(n, columns) the model's scores."""
+        let_others_go_first()
         first, place = unique_rows(raw)
         self._check_model(len(first))
         self.usage.calls += 1

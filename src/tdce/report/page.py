@@ -217,7 +217,7 @@ class NumberFormat:
         return write_number(self.speaker.messages, number)
 
     def percent(self, share: float) -> str:
-        return self.speaker.score(share, False)
+        return self.speaker.share(share)
 
     def decimal(self, number: float) -> str:
         return write_number(self.speaker.messages, round(number, 2), "#,##0.00")

@@ -240,9 +240,15 @@ class Schema:
             if name not in frame.columns:
                 similar = closest(name, [each for each in frame.columns if each not in self.names])
                 hint = "" if similar is None else f"if {show(similar)} is meant, rename it; "
-                raise InputError(f"column {show(name)} is not in the table; {hint}it has: {listing(frame.columns)}")
+                known = listing(frame.columns)
+                raise InputError(
+                    f"column {show(name)} is not in the table; {hint}it has: {known}",
+                    "no_column", column=str(name), known=known,
+                )  # fmt: skip
             if isinstance(frame[name], pd.DataFrame):
-                raise InputError(f"column {show(name)} appears twice; rename or drop one of them")
+                raise InputError(
+                    f"column {show(name)} appears twice; rename or drop one of them", "column_twice", column=str(name)
+                )
 
     def check_immutable(self, names: Iterable[Name], what: str = "immutable") -> None:
         """Raise an error that names the first of these that is not a feature."""

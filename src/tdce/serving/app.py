@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Annotated, Any
 
@@ -28,12 +28,14 @@ from tdce.methods import Question
 from tdce.report import Speaker, load_catalogue
 from tdce.serving import schemas
 from tdce.serving.columns import try_columns
+from tdce.serving.curves import score_curves
 from tdce.serving.descriptions import column_wording, default_person, describe_column, describe_laws
+from tdce.serving.examples import describe_api
 from tdce.serving.i18n import page_words, request_language
 from tdce.serving.jobs import RESULT_FILES, Jobs
 from tdce.serving.json_rows import json_to_frame, values_to_json
 from tdce.serving.lines import answer_to_json, make_speaker
-from tdce.serving.middleware import HttpError, SecurityMiddleware, result_or_disconnect
+from tdce.serving.middleware import HttpError, SecurityMiddleware, error_body, result_or_disconnect
 from tdce.serving.people import People
 from tdce.serving.prometheus import ServerMetrics
 from tdce.serving.queue import ExplainQueue, QueueFullError
@@ -43,6 +45,7 @@ from tdce.serving.what_if import what_if
 
 MAX_RULES = 100
 API_DESCRIPTION = "Counterfactual explanations for tables: what would have to be different for a yes."
+PAGES = {"/": "page.html", "/docs": "docs.html"}
 STATIC_FOLDER = files("tdce.serving").joinpath("static")
 ERROR_DESCRIPTIONS = {
     401: "Missing or wrong token",
@@ -63,9 +66,12 @@ JobId = Annotated[str, Path(max_length=64)]
 
 
 def make_app(
-    explainer: Explainer, settings: ServerSettings | None = None, rows: pd.DataFrame | None = None
+    explainer: Explainer,
+    settings: ServerSettings | None = None,
+    rows: pd.DataFrame | None = None,
+    id_column: str | None = None,
 ) -> SecurityMiddleware:
-    """The app of a server: `explainer` answers, `rows` are the people whom the studio shows."""
+    """The app of a server: `explainer` answers, `rows` are the people whom the studio shows, named by `id_column`."""
     settings = settings or ServerSettings()
     metrics = ServerMetrics()
     api = FastAPI(
@@ -73,13 +79,14 @@ def make_app(
         lifespan=_lifespan, generate_unique_id_function=lambda route: route.name,
     )  # fmt: skip
     api.state.settings, api.state.metrics, api.state.explainer = settings, metrics, explainer
-    api.state.people = People.of(explainer, rows)
+    api.state.people = People.of(explainer, rows, id_column)
     _add_error_handlers(api)
     _add_model_routes(api)
     _add_row_routes(api)
     _add_job_routes(api)
     api.mount("/static", StaticFiles(directory=str(STATIC_FOLDER)), name="static")
-    return SecurityMiddleware(api, settings, metrics)
+    api.openapi = cache(partial(describe_api, api, explainer))  # type: ignore[method-assign]
+    return SecurityMiddleware(api, settings, metrics, lambda: api.state.queue.seconds_left())
 
 
 @asynccontextmanager
@@ -119,11 +126,12 @@ def _add_error_handlers(api: FastAPI) -> None:
 
     @api.exception_handler(InputError)
     async def wrong(_: Request, error: InputError) -> Response:
-        return JSONResponse({"detail": str(error)}, 422)
+        return JSONResponse(error_body(str(error), error.case, error.facts), 422)
 
     @api.exception_handler(QueueFullError)
     async def full(_: Request, error: QueueFullError) -> Response:
-        return HttpError(503, "too many rows are waiting for an answer; try again in a few seconds", 5).response()
+        message = f"too many rows are waiting for an answer; try again in {error.seconds} seconds"
+        return HttpError(503, message, error.seconds, "queue_full", seconds=error.seconds).response()
 
     @api.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:
@@ -141,7 +149,7 @@ def _add_error_handlers(api: FastAPI) -> None:
 
     @api.exception_handler(Exception)
     async def failed(_: Request, error: Exception) -> Response:
-        return HttpError(500, "internal server error; the request was not answered").response()
+        return HttpError(500, "internal server error; the request was not answered", case="internal").response()
 
 
 def _validation_message(error: RequestValidationError) -> str:
@@ -169,10 +177,11 @@ def _add_model_routes(api: FastAPI) -> None:
     """The pages, and what is known of explainer, table and server."""
 
     @api.get("/", include_in_schema=False)
-    async def studio(request: Request) -> Response:
+    @api.get("/docs", include_in_schema=False)
+    async def page(request: Request) -> Response:
         language = request_language(request)
         headers = {"Content-Language": language, "Vary": "Accept-Language, Cookie"}
-        return HTMLResponse(_render_page(language), headers=headers)
+        return HTMLResponse(_render_page(PAGES[request.url.path], language), headers=headers)
 
     @api.get("/favicon.ico", include_in_schema=False)
     async def icon() -> Response:
@@ -217,10 +226,16 @@ def _add_model_routes(api: FastAPI) -> None:
         request: Request,
         first: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
         count: Annotated[int, Query(ge=1, le=200)] = 50,
-        met: bool | None = None,
+        met: Annotated[bool | None, Query(description="Only those whom the model decides favourably, or not")] = None,
+        search: Annotated[str, Query(max_length=200, description="A text in their id, number or values")] = "",
+        sort: Annotated[str, Query(max_length=200, description="score, or the name of a column")] = "",
+        descending: bool = False,
+        language: Language = "en",
     ) -> Any:
         """A page of the people whom the studio shows."""
-        return request.app.state.people.page(first, count, met)
+        speaker = make_speaker(request.app.state.explainer.schema, language, "analyst")
+        everyone = request.app.state.people
+        return await _run_light(request, lambda: everyone.page(first, count, met, search, sort, descending, speaker))
 
     @api.get("/people/{number}", response_model=schemas.PersonBody, responses=_error_responses(404))
     async def person(request: Request, number: Annotated[int, Path(ge=0, le=1_000_000)]) -> Any:
@@ -232,11 +247,11 @@ def _add_model_routes(api: FastAPI) -> None:
 
 
 @cache
-def _render_page(language: str) -> str:
-    """The HTML of the studio in a language."""
+def _render_page(name: str, language: str) -> str:
+    """The HTML of the studio, or of the description of its API, in a language."""
     from jinja2 import Environment, StrictUndefined
 
-    text = files("tdce.serving").joinpath("page.html").read_text(encoding="utf-8")
+    text = files("tdce.serving").joinpath(name).read_text(encoding="utf-8")
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
     return template.render(language=language, t=load_catalogue(language).text)
 
@@ -293,6 +308,13 @@ def _add_row_routes(api: FastAPI) -> None:
         wording = {"audience": body.audience, "language": body.language}
         return await _run_light(request, lambda: what_if(explainer, row, other, question, **wording))
 
+    @api.post("/curves", response_model=schemas.ScoreCurvesBody, responses=_error_responses(408, 413, 415))
+    async def curves(request: Request, body: schemas.CurvesBody) -> Any:
+        """The score along each column, if this value alone were another one."""
+        explainer, values = request.app.state.explainer, _read_rows(request, [body.values])
+        question = _read_question(request, body)
+        return await _run_light(request, lambda: score_curves(explainer, values, question, body.audience))
+
     @api.post("/columns", response_model=schemas.TriedBody, responses=_error_responses(408, 413, 415))
     async def columns(request: Request, body: schemas.ColumnsBody) -> Any:
         """The answers if some columns had other settings, or some laws were off; nothing is changed on the server."""
@@ -333,7 +355,8 @@ def _read_rows(request: Request, rows: Any, n: Any = 1) -> pd.DataFrame:
     limit = request.app.state.settings.limits.rows
     lines = len(rows) * (n if isinstance(n, int) and n > 0 else 1) if isinstance(rows, list) else 0
     if lines > limit:
-        raise HttpError(413, f"{len(rows):,} rows with n={n} are more than {limit:,} lines; send a file to /jobs")
+        message = f"{len(rows):,} rows with n={n} are more than {limit:,} lines; send a file to /jobs"
+        raise HttpError(413, message, case="too_many_lines", rows=len(rows), options=n)
     return json_to_frame(rows, request.app.state.explainer.fitted.encoder)
 
 
@@ -361,7 +384,8 @@ async def _run_light(request: Request, work: Callable[[], Any]) -> Any:
 async def _await_result(request: Request, result: Future[Any]) -> Any:
     """The result, unless the client disconnects or the time runs out."""
     seconds = request.app.state.settings.limits.answer_seconds
-    return await result_or_disconnect(request.receive, asyncio.wrap_future(result), result.cancel, seconds)
+    left = request.app.state.queue.seconds_left
+    return await result_or_disconnect(request.receive, asyncio.wrap_future(result), result.cancel, seconds, left)
 
 
 def _add_job_routes(api: FastAPI) -> None:
@@ -372,7 +396,7 @@ def _add_job_routes(api: FastAPI) -> None:
         """Create a job: a question about a file, which is then PUT to /jobs/{id}/rows."""
         state, question, dialect = request.app.state, _read_question(request, body), Dialect(body.sep, body.decimal)
         await _run_light(request, lambda: state.jobs.check(question))
-        return state.jobs.new(question, dialect, load_catalogue(body.language).language).to_json()
+        return state.jobs.new(question, dialect, load_catalogue(body.language).language, body.name).to_json()
 
     @api.put(
         "/jobs/{id}/rows",
@@ -401,10 +425,12 @@ def _add_job_routes(api: FastAPI) -> None:
 
     @api.get("/jobs/{id}/{name}", response_class=FileResponse, responses=_error_responses(404, 409))
     async def file_of_job(request: Request, id: JobId, name: Annotated[str, Path(max_length=64)]) -> Response:
-        """A result of a finished job: answer.csv, answer.jsonl or report.html."""
+        """A result of a finished job: answer.csv (text that a spreadsheet would run as a formula begins with an
+        apostrophe), answer.jsonl (everything as it is) or report.html."""
         job = request.app.state.jobs[id]
         if name not in RESULT_FILES:
             raise HttpError(404, f"there is no file {name!r}; there are {', '.join(RESULT_FILES)}")
         if name not in job.files:
             raise HttpError(409, f"{name} is not available: the job is {job.state}")
+        job.is_fetched = True
         return FileResponse(str(job.folder / name), media_type=RESULT_FILES[name], filename=name)

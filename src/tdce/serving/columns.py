@@ -10,6 +10,7 @@ from typing import Any
 from tdce._core import InputError, Name, is_integer, listing, show
 from tdce.explainer import Explainer
 from tdce.methods import Question
+from tdce.models import Usage
 from tdce.report import Speaker
 from tdce.schema import SETTABLE, Column, Schema
 from tdce.serving.descriptions import describe_column, describe_laws
@@ -33,7 +34,8 @@ def try_columns(
     tried.check(question)
     speaker = make_speaker(tried.schema, language, audience)  # who follows whom is said in the words of the new one
     answer = tried.ask(json_to_frame(rows, tried.fitted.encoder), question)
-    explainer.usage_ = tried.usage_  # the model was queried, whatever for
+    earlier = getattr(explainer, "usage_", Usage())  # the model was queried, whatever for
+    explainer.usage_ = Usage(earlier.calls + answer.model_calls, earlier.rows + answer.model_rows)
     shown = [column for column in tried.schema if audience == "program" or speaker.may_name(column.name)]
     return {
         "lines": answer_to_json(answer, tried.fitted.encoder, rows, speaker, audience),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import math
 import secrets
 import shutil
 import tempfile
@@ -11,7 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pandas as pd
 from tdce._core import InputError
 from tdce.datasets import Dialect, read_table, write_table
 from tdce.explainer import Answer, Explainer
-from tdce.methods import Question
+from tdce.methods import Question, Status
 from tdce.serving.batching import join_answers
 from tdce.serving.middleware import HttpError
 from tdce.serving.queue import ExplainQueue
@@ -50,11 +51,17 @@ class Job:
     question: Question
     dialect: Dialect
     language: str = "en"  # of the report
+    name: str = ""  # of the file, as its sender calls it
+    expires: float = 0.0  # when it is deleted, by the clock of the event loop
+    is_fetched: bool = False  # whether somebody has a result of it
     state: str = "waiting for rows"
     rows: int | None = None
     done: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)  # lines by status
+    people: Counter[str] = field(default_factory=Counter)  # rows by the best status of their options
     error: str = ""
+    case: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
     task: asyncio.Task[None] | None = None
 
     @property
@@ -64,8 +71,18 @@ class Job:
 
     def to_json(self) -> dict[str, Any]:
         """The status, as a client reads it."""
-        return {"id": self.id, "state": self.state, "rows": self.rows, "done": self.done,
-                "counts": dict(self.counts), "words": self.error, "files": self.files}  # fmt: skip
+        left = max(0, math.ceil(self.expires - asyncio.get_running_loop().time()))
+        return {"id": self.id, "name": self.name, "state": self.state, "rows": self.rows, "done": self.done,
+                "counts": dict(self.counts), "people": dict(self.people), "words": self.error, "case": self.case,
+                "facts": self.facts, "files": self.files, "seconds_left": left}  # fmt: skip
+
+    @property
+    def is_done_with(self) -> bool:
+        """Whether nobody needs it any more: it has failed, or its results have been fetched."""
+        return self.state == "failed" or (self.state == "done" and self.is_fetched)
+
+    def fail(self, message: str, case: str = "", facts: dict[str, Any] | None = None) -> None:
+        self.state, self.error, self.case, self.facts = "failed", message, case, facts or {}
 
 
 class Jobs:
@@ -81,7 +98,7 @@ class Jobs:
 
     def __getitem__(self, name: str) -> Job:
         if name not in self._jobs:
-            raise HttpError(404, "there is no such job; it may have been deleted, or have expired")
+            raise HttpError(404, "there is no such job; it may have been deleted, or have expired", case="no_job")
         return self._jobs[name]
 
     def check(self, question: Question) -> None:
@@ -92,16 +109,28 @@ class Jobs:
             raise InputError("target has one goal per row, but a job takes one goal for all rows")
         self.explainer.check(question)
 
-    def new(self, question: Question, dialect: Dialect, language: str = "en") -> Job:
-        """A job that waits for its rows."""
+    def new(self, question: Question, dialect: Dialect, language: str = "en", called: str = "") -> Job:
+        """A job that waits for its rows. If there are too many, the oldest that is done with makes room."""
+        loop = asyncio.get_running_loop()
         if len(self._jobs) >= self.limits.jobs:
-            raise HttpError(503, f"there are {len(self._jobs)} jobs already; delete one, or try again later", 30)
+            if (old := next((job for job in self._jobs.values() if job.is_done_with), None)) is None:
+                left = max(1, math.ceil(min(job.expires for job in self._jobs.values()) - loop.time()))
+                message = f"there are {len(self._jobs)} jobs already; delete one, or wait until one expires"
+                raise HttpError(503, message, left, "jobs_full", count=len(self._jobs), seconds=left)
+            self.delete(old.id)
         name = secrets.token_urlsafe(24)
         folder = self.folder / secrets.token_hex(8)
         folder.mkdir(mode=0o700)
-        job = self._jobs[name] = Job(name, folder, question, dialect, language)
-        asyncio.get_running_loop().call_later(self.limits.job_seconds, self.delete, name)
+        job = self._jobs[name] = Job(name, folder, question, dialect, language, called)
+        job.expires = loop.time() + self.limits.job_seconds
+        loop.call_later(self.limits.job_seconds, self.delete, name)
+        loop.call_later(self.limits.answer_seconds, self._delete_without_rows, name)
         return job
+
+    def _delete_without_rows(self, name: str) -> None:
+        """Delete a job to which nobody has sent rows."""
+        if name in self._jobs and self._jobs[name].state == "waiting for rows":
+            self.delete(name)
 
     def delete(self, name: str) -> None:
         """Stop a job and delete its files; a job that does not exist is ignored."""
@@ -143,7 +172,7 @@ class Jobs:
         try:
             frame = read_table(path, self.explainer.schema, dialect)
         except InputError as error:
-            raise InputError(str(error).replace(str(path), path.name)) from None
+            raise InputError(str(error).replace(str(path), path.name), error.case, **error.facts) from None
         self.explainer.fitted.encoder.read(frame)  # an error in any row is raised now, not after an hour
         return frame
 
@@ -170,16 +199,17 @@ class Jobs:
         else:
             return
         if size > limit:
-            raise HttpError(413, f"the file unpacks to more than {limit:,} bytes; send it in parts")
+            message = f"the file unpacks to more than {limit:,} bytes; send it in parts"
+            raise HttpError(413, message, case="too_large", megabytes=limit / 1e6)
 
     def _check_size(self, frame: pd.DataFrame, question: Question) -> None:
         """Check that the file and its answer are within the limits."""
         if len(frame) > self.limits.file_rows:
-            raise HttpError(413, f"the file has {len(frame):,} rows; at most {self.limits.file_rows:,} are accepted")
+            message = f"the file has {len(frame):,} rows; at most {self.limits.file_rows:,} are accepted"
+            raise HttpError(413, message, case="too_many_rows", rows=len(frame), most=self.limits.file_rows)
         if len(frame) * question.n * frame.shape[1] > self.limits.answer_cells:
-            raise HttpError(
-                413, f"{len(frame):,} rows with n={question.n} are too many; send fewer rows or ask for fewer options"
-            )
+            message = f"{len(frame):,} rows with n={question.n} are too many; send fewer rows or ask for fewer options"
+            raise HttpError(413, message, case="too_many_lines", rows=len(frame), options=question.n)
 
     async def _run(self, job: Job, frame: pd.DataFrame) -> None:
         try:
@@ -191,16 +221,26 @@ class Jobs:
                 answers.append(answer)
                 job.done += len(answer.rows)
                 job.counts.update(answer.counts())
+                job.people.update(count_people(answer))
             await asyncio.to_thread(self._write, job, join_answers(answers))
             job.state = "done"
         except InputError as error:
-            job.state, job.error = "failed", str(error)
+            job.fail(str(error), error.case, error.facts)
         except Exception as error:
-            job.state, job.error = "failed", f"internal server error: {type(error).__name__}"
+            job.fail(f"internal server error: {type(error).__name__}", "internal")
 
     def _write(self, job: Job, answer: Answer) -> None:
-        frame = answer.to_frame()
+        frame, dialect = answer.to_frame(), replace(job.dialect, excel_safe=True)  # who fetches it may open it in Excel
         for name in ("answer.csv", "answer.jsonl"):
-            write_table(job.folder / name, frame, job.dialect)
+            write_table(job.folder / name, frame, dialect)
         if len(answer.rows) <= MAX_REPORT_ROWS:
             answer.to_html(job.folder / "report.html", language=job.language)
+
+
+BEST_FIRST = (Status.ALREADY, Status.VALID, Status.BEST_EFFORT, Status.INFEASIBLE)
+
+
+def count_people(answer: Answer) -> Counter[str]:
+    """The rows of an answer by the best status among their options."""
+    status = answer.explanation.status  # (rows, options)
+    return Counter(next(each.value for each in BEST_FIRST if each.value in options) for options in status.tolist())

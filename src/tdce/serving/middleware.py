@@ -8,6 +8,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from math import ceil
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from tdce.serving.settings import ServerSettings
 
 LOG = logging.getLogger("tdce.serving")
 
-OPEN_PATHS = ("/", "/words", "/health", "/favicon.ico")  # need no token: they hold no data about anybody
+OPEN_PATHS = ("/", "/docs", "/words", "/health", "/favicon.ico")  # need no token: they hold no data about anybody
 STATIC_PREFIX = "/static/"
 MAX_TRACKED_CLIENTS = 10_000  # whose request rates are remembered
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -47,24 +48,37 @@ def security_headers(settings: ServerSettings) -> dict[str, str]:
 
 
 class HttpError(Exception):
-    """An error response: its status, its message and perhaps after how many seconds to retry."""
+    """An error response: its status, its message and perhaps after how many seconds to retry; `case` and `facts` as of
+    an `InputError`."""
 
-    def __init__(self, status: int, message: str, retry_after: int | None = None) -> None:
+    def __init__(self, status: int, message: str, retry_after: int | None = None, case: str = "", **facts: Any) -> None:
         super().__init__(message)
         self.status, self.message, self.retry_after = status, message, retry_after
+        self.case, self.facts = case, facts
 
     def response(self) -> JSONResponse:
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
-        return JSONResponse({"detail": self.message}, self.status, headers)
+        return JSONResponse(error_body(self.message, self.case, self.facts), self.status, headers)
+
+
+def error_body(message: str, case: str, facts: dict[str, Any]) -> dict[str, Any]:
+    """An error for JSON: a message for programmers and, if it has one, its case with the facts, for the pages."""
+    return {"detail": message} | ({"case": case, "facts": facts} if case else {})
 
 
 class SecurityMiddleware:
     """Checks every request before the app sees it, and completes every response."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, metrics: ServerMetrics) -> None:
-        self.app, self.settings, self.metrics = app, settings, metrics
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        metrics: ServerMetrics,
+        seconds_left: Callable[[], int] = lambda: 1,  # until the present requests should be answered
+    ) -> None:
+        self.app, self.settings, self.metrics, self.seconds_left = app, settings, metrics, seconds_left
         self.active = 0
         self.rates = RateLimiter(settings.limits.rate, settings.limits.burst)
         self.headers = security_headers(settings)
@@ -96,7 +110,7 @@ class SecurityMiddleware:
         """Refuse a request by its first line and its headers."""
         settings, headers, path = self.settings, Headers(scope=scope), scope["path"]
         if self.active > settings.limits.active_requests:
-            raise HttpError(503, "too many requests are being answered; try again in a second", 1)
+            raise HttpError(503, "too many requests are being answered", self.seconds_left(), "busy")
         if len(headers.getlist("host")) != 1 or not settings.accepts_host(_hostname(headers["host"])):
             raise HttpError(421, "this server does not answer to that host name; add it with --name if it should")
         public = scope["method"] in SAFE_METHODS and (path in OPEN_PATHS or path.startswith(STATIC_PREFIX))
@@ -107,9 +121,9 @@ class SecurityMiddleware:
             raise HttpError(403, "the request comes from another site")
         client = scope["client"][0] if scope.get("client") else ""
         if (wait := self.rates.wait(client)) > 0:
-            raise HttpError(429, "too many requests from this client; try again later", max(1, round(wait + 0.5)))
+            raise HttpError(429, "too many requests from this client; try again later", ceil(wait), "busy")
         if settings.token is not None and not public and not _has_token(headers.get("authorization"), settings.token):
-            raise HttpError(401, "this server needs its token: Authorization: Bearer TOKEN")
+            raise HttpError(401, "this server needs its token: Authorization: Bearer TOKEN", case="token")
 
     async def _read_body(self, scope: Scope, receive: Receive) -> Receive:
         """A source of the body, which is read whole and within its limits; a file is left to its reader, and counted on
@@ -187,7 +201,7 @@ class _ResponseRecorder:
             headers = MutableHeaders(scope=message)
             for name, value in self.headers.items():
                 headers[name] = value
-            static = self.path.startswith(STATIC_PREFIX) or self.path == "/"
+            static = self.path.startswith(STATIC_PREFIX) or self.path in ("/", "/docs")
             headers["cache-control"] = "no-cache" if static else "no-store"
         await self.send(message)
 
@@ -218,7 +232,8 @@ def _exceeds(length: str, limit: int) -> bool:
 
 
 def _too_large(limit: int) -> HttpError:
-    return HttpError(413, f"the body is larger than {limit:,} bytes; send fewer rows, or a file to /jobs")
+    message = f"the body is larger than {limit:,} bytes; send fewer rows, or a file to /jobs"
+    return HttpError(413, message, case="too_large", megabytes=limit / 1e6)
 
 
 def _hostname(host: str) -> str:
@@ -243,7 +258,11 @@ def _path(scope: Scope) -> str:
 
 
 async def result_or_disconnect(
-    receive: Receive, result: Awaitable[Any], drop: Callable[[], Any], seconds: float
+    receive: Receive,
+    result: Awaitable[Any],
+    drop: Callable[[], Any],
+    seconds: float,
+    seconds_left: Callable[[], int],  # until the others' requests should be answered
 ) -> Any:
     """The result; the work is dropped if the client disconnects or the time runs out."""
 
@@ -259,7 +278,8 @@ async def result_or_disconnect(
         drop()
         if leaving in done:
             raise HttpError(499, "the client has disconnected")
-        raise HttpError(503, f"there was no answer within {seconds:g} seconds; ask for fewer rows or options", 5)
+        message = f"there was no answer within {seconds:g} seconds; ask for fewer rows or options"
+        raise HttpError(503, message, seconds_left(), "no_answer", seconds=seconds)
     finally:
         leaving.cancel()
         work.cancel()

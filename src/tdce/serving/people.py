@@ -1,4 +1,4 @@
-"""The people whom the studio shows: synthetic rows, or the rows of a file."""
+"""The people whom the studio shows, to search and to sort: synthetic rows, or the rows of a file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from tdce._core import round_scores
+from tdce._core import InputError, listing, round_scores, show
 from tdce.explainer import Explainer
 from tdce.models import Oracle
-from tdce.serving.json_rows import frame_to_json, values_to_json
+from tdce.report import Speaker
+from tdce.schema import Schema
+from tdce.serving.json_rows import frame_to_json, series_to_json, values_to_json
 
 SYNTHETIC_PEOPLE = 200
+BY_NUMBER, BY_SCORE = "", "score"  # what people are sorted by, besides a column
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,13 +24,14 @@ class People:
     """People, each with the prediction of the model."""
 
     source: str
+    ids: list[str | None]  # by which a user knows them
     values: list[dict[str, Any]]
     prediction: list[Any]
     score: list[float]
     met: list[bool]
 
     @classmethod
-    def of(cls, explainer: Explainer, rows: pd.DataFrame | None) -> People:
+    def of(cls, explainer: Explainer, rows: pd.DataFrame | None, id_column: str | None = None) -> People:
         """The rows given, or some synthetic rows of the explainer."""
         fitted = explainer.fitted
         if rows is None:
@@ -43,14 +47,23 @@ class People:
         labels = fitted.interpret(predicted).labels
         shown = round_scores(goals.display_score(score)) if goals else predicted.amax(dim=1)
         met = goals.met(score).tolist() if goals else [False] * len(raw)
-        return cls(source, frame_to_json(rows), values_to_json(labels), shown.tolist(), met)
+        ids = _ids(rows, explainer.schema, fitted.label, id_column)
+        return cls(source, ids, frame_to_json(rows), values_to_json(labels), shown.tolist(), met)
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def page(self, first: int, count: int, met: bool | None) -> dict[str, Any]:
-        """Some of them; with `met` only those whom the model decides favourably, or not."""
+    def page(
+        self, first: int, count: int, met: bool | None, search: str, sort: str, descending: bool, speaker: Speaker
+    ) -> dict[str, Any]:
+        """Some of them: with `met` only those whom the model decides favourably, or not; those in whose id, number or
+        values a text occurs; sorted by id or number, by the score, or by a column."""
         numbers = [i for i in range(len(self)) if met is None or self.met[i] == met]
+        columns = [str(name) for name in speaker.words if speaker.may_name(name)]
+        if search.strip():
+            found = self._find(search.strip().casefold(), columns, speaker)
+            numbers = [i for i in numbers if i in found]
+        numbers = self._sorted(numbers, sort, descending, columns, speaker)
         return {
             "source": self.source,
             "total": len(numbers),
@@ -59,5 +72,55 @@ class People:
 
     def person(self, i: int) -> dict[str, Any]:
         """One of them, for JSON."""
-        return {"number": i, "values": self.values[i], "prediction": self.prediction[i], "score": self.score[i],
-                "met": self.met[i]}  # fmt: skip
+        return {"number": i, "id": self.ids[i], "values": self.values[i], "prediction": self.prediction[i],
+                "score": self.score[i], "met": self.met[i]}  # fmt: skip
+
+    def _find(self, text: str, columns: list[str], speaker: Speaker) -> set[int]:
+        """Who has the text in the id or in a value, or the number itself."""
+        found = {i for i, each in enumerate(self.ids) if each is not None and text in each.casefold()}
+        found |= {i for i in range(len(self)) if str(i + 1) == text}
+        for column in columns:
+            cells = [row[column] for row in self.values]
+            having = {cell for cell in set(cells) if cell is not None and text in _spoken(speaker, column, cell)}
+            found |= {i for i, cell in enumerate(cells) if cell in having}
+        return found
+
+    def _sorted(
+        self, numbers: list[int], sort: str, descending: bool, columns: list[str], speaker: Speaker
+    ) -> list[int]:
+        if sort == BY_NUMBER:
+            return numbers[::-1] if descending else numbers
+        if sort == BY_SCORE:
+            return sorted(numbers, key=lambda i: self.score[i], reverse=descending)
+        if sort not in columns:
+            raise InputError(f"sort is {show(sort)}; it must be score or one of the columns: {listing(columns)}")
+        cells = {i: self.values[i][sort] for i in numbers}
+        known = [i for i in numbers if cells[i] is not None]
+        numeric = all(isinstance(cells[i], int | float) for i in known)
+        order = sorted(
+            known, key=lambda i: cells[i] if numeric else _spoken(speaker, sort, cells[i]), reverse=descending
+        )
+        return [*order, *(i for i in numbers if cells[i] is None)]  # who is not known comes last
+
+
+def _spoken(speaker: Speaker, column: str, cell: Any) -> str:
+    """A cell as the table and as the page writes it, to look for a text in it."""
+    name = next(name for name in speaker.words if str(name) == column)
+    return f"{speaker.value(name, cell)} {cell}".casefold()
+
+
+def _ids(rows: pd.DataFrame, schema: Schema, label: Any, id_column: str | None) -> list[str | None]:
+    """The cells of the column that names people: the one given, else the first that the model does not see and in
+    which no two are alike."""
+    if id_column is not None:
+        named = [name for name in rows.columns if str(name) == id_column]
+        if not named:
+            raise InputError(
+                f"--id is {show(id_column)}, which is no column of the rows; known: {listing(rows.columns)}"
+            )
+    else:
+        others = [name for name in rows.columns if name not in schema.names and name != label]
+        named = [name for name in others if rows[name].notna().all() and rows[name].is_unique]
+    if not named:
+        return [None] * len(rows)
+    return [None if cell is None else str(cell) for cell in series_to_json(rows[named[0]])]

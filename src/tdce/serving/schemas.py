@@ -140,6 +140,7 @@ class NewJobBody(QuestionBody):
     sep: str = Field(",", description="The separator of cells in CSV files")
     decimal: str = Field(".", description="The decimal mark in CSV files")
     language: Annotated[Language, Field(description="Language of the report")] = "en"
+    name: str = Field("", max_length=200, description="What the file is called, for whoever lists the jobs")
 
 
 class PredictBody(StrictBody):
@@ -153,6 +154,11 @@ class CheckBody(TargetBody):
     language: Language = "en"
 
 
+class CurvesBody(TargetBody):
+    values: Annotated[Row, Field(description="The row; each curve changes one of its values")]
+    audience: Audience = "program"
+
+
 class WalkBody(TargetBody):
     row: Row
     seed: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0})] = 0
@@ -162,6 +168,8 @@ class WalkBody(TargetBody):
 
 class ErrorBody(BaseModel):
     detail: str = Field(description="What is wrong, and the way out")
+    case: str = Field("", description="Which error it is, for who says it in other words; empty: only `detail` knows")
+    facts: dict[str, Any] = Field({}, description="What the case is about: the column, the value, the limit")
 
 
 class ChangeBody(BaseModel):
@@ -266,6 +274,7 @@ class HealthBody(BaseModel):
 
 class PersonBody(BaseModel):
     number: int
+    id: str | None = Field(description="The person's name in the rows, if a column of them holds names")
     values: dict[str, Cell]
     prediction: Cell
     score: float = Field(description="Probability of the favourable class, or the predicted number")
@@ -293,6 +302,18 @@ class CheckedBody(BaseModel):
     changed: list[str]
 
 
+class CurveBody(BaseModel):
+    name: str
+    values: list[Cell] = Field(description="Of a number from end to end, of a category all")
+    score: list[float] = Field(description="The score with each value, all others as they are")
+    met: list[bool] = Field(description="Whether the decision is the wanted one")
+    own: int = Field(description="Which of them is the row's own value")
+
+
+class ScoreCurvesBody(BaseModel):
+    curves: list[CurveBody]
+
+
 class FrameBody(BaseModel):
     t: int
     score: float
@@ -312,9 +333,15 @@ class WalkedBody(BaseModel):
 
 class JobBody(BaseModel):
     id: str
+    name: str = Field(description="What the file is called")
     state: str = Field(description="waiting for rows, queued, running, done or failed")
     rows: int | None
     done: int = Field(description="Rows explained so far")
     counts: dict[str, int] = Field(description="Lines by status so far")
+    people: dict[str, int] = Field(description="Rows by the best status of their options so far")
     words: str = Field(description="Why the job failed")
+    case: str = Field(description="Which error it was, as in other errors")
+    facts: dict[str, Any]
     files: list[str] = Field(description="Results that can be fetched when the job is done")
+    seconds_left: int = Field(description="Until it is deleted; before that, a newer job takes its place if it is done "
+                                          "with, that is, if a result was fetched or it failed")  # fmt: skip

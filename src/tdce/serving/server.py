@@ -29,12 +29,14 @@ def serve(
     rows: pd.DataFrame | None = None,
     threads: int = 1,
     ready: Callable[[str], None] = lambda address: None,
+    id_column: str | None = None,
 ) -> None:
-    """Answer until the process is stopped; `ready` is called with the address when the server accepts requests."""
+    """Answer until the process is stopped; `ready` is called with the address when the server accepts requests.
+    `id_column` is the column of `rows` by which people are named."""
     with bind_socket(settings) as listener:
         torch.set_num_threads(threads)
         _set_up_log()
-        config = make_config(make_app(explainer, settings, rows), settings)
+        config = make_config(make_app(explainer, settings, rows, id_column), settings)
         _Server(config, lambda: ready(server_address(settings, listener.getsockname()[1]))).run(sockets=[listener])
 
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from tdce.report.language.catalogue import Catalogue
 
+CHANCE_DIGITS = 4  # of a percentage at most: scores have six decimals
 SCIENTIFIC_FROM = 1e15  # larger numbers are written with a power of ten
 PLAIN_PATTERN = "#,##0.##########"
 FIRST_DATE, LAST_DATE = 1000_01_01, 9999_12_31  # numbers that are dates written without dashes: 20260131
@@ -39,6 +40,19 @@ def write_year(number: float) -> str:
 def write_percent(catalogue: Catalogue, number: float, pattern: str = "share") -> str:
     """A share in percent: 0.125 is `12.5 %`."""
     return write_number(catalogue, number, catalogue.text(pattern))
+
+
+def write_chance(catalogue: Catalogue, number: float, border: float) -> str:
+    """A probability in percent, with as many digits as it takes to be on its side of the border: 0.4997 is `49.97 %`,
+    because `50 %` would look like a yes."""
+    pattern = catalogue.text("rounded_share")
+    for digits in range(CHANCE_DIGITS + 1):
+        shown = Decimal(f"{100 * number:.{digits}f}")
+        if (shown < Decimal(str(100 * border))) == (number < border):
+            break
+    return write_number(
+        catalogue, float(shown) / 100, pattern.replace("0 %", f"0.{'0' * digits} %" if digits else "0 %")
+    )
 
 
 def write_money(catalogue: Catalogue, amount: float, currency: str) -> str:

@@ -16,7 +16,7 @@ from tdce._core import Name, check_choice, is_blank, is_number, plain
 from tdce.methods import LOW_SAFETY, MOST_REASONS, Line, Status
 from tdce.models import TargetPart
 from tdce.report.language.catalogue import Catalogue, load_catalogue
-from tdce.report.language.formats import write_date, write_money, write_number, write_percent, write_year
+from tdce.report.language.formats import write_chance, write_date, write_money, write_number, write_percent, write_year
 from tdce.report.language.note_text import Namer, mentions, note_text
 from tdce.schema import NO_WORDING, Forms, Phrase, Schema, Wording, json_key, value_form
 
@@ -86,27 +86,32 @@ class Speaker:
         """The same without quotation marks."""
         return self.translate(value_form(self.outcomes.get(json_key(of), ""), "name") or "") or str(of)
 
-    def score(self, number: float, predicted: bool) -> str:
-        """A probability in percent, or a predicted number."""
+    def score(self, number: float, predicted: bool, border: float = 0.5) -> str:
+        """A probability in percent, with as many digits as it takes to be on its side of the border, or a predicted
+        number."""
         if not predicted:
-            return write_percent(self.messages, number, "rounded_share")
+            return write_chance(self.messages, number, border)
         return write_number(
             self.messages, number, digits=15 if abs(number) >= 1e4 else 4, pattern=_prediction_pattern(number)
         )
+
+    def share(self, number: float) -> str:
+        """A share in whole percent."""
+        return write_percent(self.messages, number, "rounded_share")
 
     def typical(self, plausibility: float) -> str:
         """`more typical than 37 % of real people with the desired outcome`; empty if it is not known."""
         if isnan(plausibility):
             return ""
         key = "more_typical" if plausibility >= 0.01 else "less_typical"
-        return self.text(key, share=self.score(min(plausibility, 0.99) if plausibility >= 0.01 else 0.99, False))
+        return self.text(key, share=self.share(min(plausibility, 0.99) if plausibility >= 0.01 else 0.99))
 
     def standing(self, line: Line) -> str:
         """How typical a line is and, if the model accepts it, how safely; what is barely accepted has a note."""
         safe = line.status == Status.VALID and line.safety >= LOW_SAFETY
         parts = (
             self.typical(line.plausibility),
-            self.text("safely", share=self.score(min(line.safety, 0.99), False)) if safe else "",
+            self.text("safely", share=self.share(min(line.safety, 0.99))) if safe else "",
         )
         return "; ".join(filter(None, parts))
 
@@ -135,7 +140,8 @@ class Speaker:
 
     def headline(self, line: Line) -> str:
         """What becomes of the decision, with the model's probability of the target, or its prediction."""
-        before, after = self.score(line.before, line.number), self.score(line.after, line.number)
+        border = next((part.low for part in line.wanted or () if part.kind == "between" and part.low), 0.5)
+        before, after = (self.score(score, line.number, border) for score in (line.before, line.after))
         values = {"subject": self._subject(line), "target": self.target(line), "before": before, "after": after}
         return self._by_status("headline", line, values)
 

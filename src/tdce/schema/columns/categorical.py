@@ -146,10 +146,12 @@ class Categorical(Column):
                 lookup[i] = len(self.categories) + unlisted_code(plain(value))
                 continue
             if plain(value) not in positions:
+                row, known = first_row(series, codes == i), listing(self.categories)
                 raise InputError(
-                    f"{self.name!r} has category {show(value)} in row {first_row(series, codes == i)}, "
-                    f"not seen in fit; {suggest(value, self.categories)}known: {listing(self.categories)}"
-                )
+                    f"{self.name!r} has category {show(value)} in row {row}, "
+                    f"not seen in fit; {suggest(value, self.categories)}known: {known}",
+                    "no_category", column=str(self.name), value=show(value), row=row, known=known,
+                )  # fmt: skip
             lookup[i] = positions[plain(value)]
         return lookup[codes]
 

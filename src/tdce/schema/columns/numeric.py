@@ -140,10 +140,12 @@ class Numeric(Column):
             series = series.astype(object)  # so that a category dtype over numbers shows its numbers
             wrong = np.array([not is_number(v) for v in series], dtype=bool) & series.notna().to_numpy()
             if wrong.any():
+                value, row = show(series[wrong].iloc[0]), first_row(series, wrong)
                 raise InputError(
-                    f"{self.name!r} must hold numbers ({self.describe()}), but has {show(series[wrong].iloc[0])} in "
-                    f"row {first_row(series, wrong)}; correct the cell, or leave it empty if the value is not known"
-                )
+                    f"{self.name!r} must hold numbers ({self.describe()}), but has {value} in "
+                    f"row {row}; correct the cell, or leave it empty if the value is not known",
+                    "no_number", column=str(self.name), value=value, row=row,
+                )  # fmt: skip
         values = as_numbers(series)
         check_finite(series, values, most)
         return values

@@ -387,7 +387,8 @@ class Parser:
         first = max(0, at - ERROR_CONTEXT)
         line = _printable(self.text[first : at + ERROR_CONTEXT])
         said = show(_printable(message), LONGEST_MESSAGE, str)
-        return InputError(f"rule, character {at + 1}: {said}\n    {line}\n    {' ' * (at - first)}^")
+        message = f"rule, character {at + 1}: {said}\n    {line}\n    {' ' * (at - first)}^"
+        return InputError(message, "rule", character=at + 1)
 
 
 def _is_number(node: Node) -> TypeGuard[Term]:

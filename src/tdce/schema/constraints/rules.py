@@ -80,7 +80,8 @@ def narrow_columns(rules: Sequence[Rule], features: Sequence[Column]) -> tuple[C
         if _narrow_all(rest, features) is None:
             conflicting = rest
     what = "these rules contradict each other" if len(conflicting) > 1 else "this rule allows nothing"
-    raise InputError(f"{what}, within the schema: {'; '.join(show(rule.text, 200, str) for rule in conflicting)}")
+    texts = "; ".join(show(rule.text, 200, str) for rule in conflicting)
+    raise InputError(f"{what}, within the schema: {texts}", "rules_conflict", rules=texts)
 
 
 def _narrow_all(rules: Sequence[Rule], features: Sequence[Column]) -> tuple[Column, ...] | None:

@@ -30,12 +30,27 @@ function storeToken(value) {
   } catch { /* it lasts as long as the page */ }
 }
 
+takeToken();
+
+// A refusal; `problem` is what the server says about it: detail, and perhaps case and facts.
 export class Refused extends Error {
-  constructor(status, message) {
-    super(message);
+  constructor(status, problem) {
+    super(problem.detail);
     this.status = status;
+    this.problem = problem;
   }
 }
+
+// Takes the token out of the address that `tdce serve` opens; nothing after # is sent to a server or logged.
+function takeToken() {
+  const parts = new URLSearchParams(location.hash.slice(1));
+  if (!parts.has("token")) return;
+  sessionStorage.setItem(TOKEN_KEY, parts.get("token"));
+  parts.delete("token");
+  history.replaceState(null, "", `${location.pathname}${location.search}${parts.size ? `#${parts}` : ""}`);
+}
+
+export const hasToken = () => sessionStorage.getItem(TOKEN_KEY) !== null;
 
 export async function get(path, signal) {
   return (await call(path, { signal })).json();
@@ -53,12 +68,12 @@ export async function call(path, options = {}) {
     response = await fetch(path, { ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused(0, t("unreachable"));
+    throw new Refused(0, { detail: t("unreachable"), translated: true });
   }
   if (response.ok) return response;
   if (response.status === 401 && (await askToken())) return call(path, options);
   const reply = await response.json().catch(() => ({}));
-  throw new Refused(response.status, reply.detail || t("answered", { status: String(response.status) }));
+  throw new Refused(response.status, reply.detail ? reply : { detail: t("answered", { status: String(response.status) }), translated: true });
 }
 
 // Saves a reply as a file; a plain link could not send the token.

@@ -1,6 +1,7 @@
 // The page “Columns”: set what each column is and which laws hold, and see what five people would then be told.
 import { get, post } from "./api.js";
 import { announce, debounced, fill, h, save } from "./dom.js";
+import { notice } from "./errors.js";
 import { hiddenCount, title, visible } from "./fields.js";
 import { lawItems, withoutFollower } from "./laws.js";
 import { change, listen, state } from "./state.js";
@@ -24,7 +25,7 @@ export async function columns(main, go) {
     draw(here);
     await show(here);
   } catch (error) {
-    if (error.name !== "AbortError") fill(box, h("p", { class: "notice", role: "alert" }, error.message));
+    if (error.name !== "AbortError") fill(box, notice(error));
   }
 }
 
@@ -179,7 +180,7 @@ async function show(here) {
   } catch (error) {
     if (error.name === "AbortError") return;
     for (const text of [here.count, here.glance]) text.textContent = "";
-    fill(here.answers, h("p", { class: "notice", role: "alert" }, error.message));
+    fill(here.answers, notice(error));
   }
   here.answers.removeAttribute("aria-busy");
 }

@@ -13,6 +13,14 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+// The same for drawings.
+export function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  append(element, children);
+  return element;
+}
+
 export function append(element, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;

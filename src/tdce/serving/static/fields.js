@@ -1,5 +1,6 @@
 // Columns of the schema: their titles, values as text, and inputs.
 import { h } from "./dom.js";
+import { state } from "./state.js";
 import { locale, number, quoted, t } from "./words.js";
 
 let schema = null;
@@ -36,7 +37,18 @@ export function valueText(name, value) {
 export const percent = (share) => `${number(Math.round(100 * share))} %`;
 
 // A probability in percent, or a predicted number.
-export const scoreText = (value) => (schema.outputs[0].classes ? percent(value) : number(Number(value.toPrecision(4))));
+export const scoreText = (value) => (schema.outputs[0].classes ? chanceText(value) : number(Number(value.toPrecision(4))));
+
+const MOST_DIGITS = 4; // of a percentage: scores have six decimals
+
+// A probability with as many digits as it takes to be on its side of the border: 49.97 % where 50 % would look like a yes.
+export function chanceText(share, border = state().threshold ?? 0.5) {
+  const limit = 100 * border;
+  for (let digits = 0; ; digits++) {
+    const shown = Number((100 * share).toFixed(digits));
+    if (digits === MOST_DIGITS || (shown < limit) === (share < border)) return `${number(shown, { minimumFractionDigits: digits, maximumFractionDigits: digits })} %`;
+  }
+}
 
 export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 

@@ -1,38 +1,49 @@
-// The page “File”: send a table, watch the job, stop it, download the results.
+// The page “File”: send a table; a list of the files on the server, to watch, to download and to delete.
 import { call, download, get, post } from "./api.js";
 import { announce, fill, h } from "./dom.js";
+import { notice } from "./errors.js";
 import { getSchema, outcomeText, title } from "./fields.js";
 import { question, rules, state } from "./state.js";
 import { language, t, whole } from "./words.js";
 
 const POLL_MS = 500;
+const JOBS_KEY = "tdce-jobs"; // the ids of this browser's jobs, kept over a reload; nothing else is
 const CONTENT_TYPES = [[".csv.gz", "application/gzip"], [".parquet", "application/vnd.apache.parquet"], [".csv", "text/csv"]];
 const NAMES = { "answer.csv": () => t("answers_csv"), "answer.jsonl": () => t("answers_jsonl"), "report.html": () => t("report_page") };
-
-let running = null; // the id of this tab's job, whichever page is shown
+const STATUSES = ["valid", "best_effort", "already", "infeasible"];
 
 export function file(main) {
-  const place = h("div", { id: "job" });
+  const place = h("div", { id: "job" }), list = h("div", { id: "jobs" });
   const pick = h("input", { type: "file", id: "file", accept: ".csv,.gz,.parquet", required: true });
-  const sep = h("select", { id: "sep" }, [[",", t("comma")], [";", t("semicolon")], ["tab", t("tab")]].map(([value, text]) => h("option", { value }, text)));
+  const sep = h("select", { id: "sep" }, [[",", t("comma")], [";", t("semicolon")], ["tab", t("tab")], ["|", t("vertical_bar")]].map(([value, text]) => h("option", { value }, text)));
   const decimal = h("select", { id: "decimal" }, [[".", t("point")], [",", t("comma")]].map(([value, text]) => h("option", { value }, text)));
   const form = h("form", { class: "card" }, h("h2", {}, t("file_rows")),
     h("div", { class: "fields" },
       h("div", { class: "field" }, h("label", { for: "file" }, t("file_table")), pick),
-      h("div", { class: "field" }, h("label", { for: "sep" }, t("file_sep")), sep),
-      h("div", { class: "field" }, h("label", { for: "decimal" }, t("file_decimal")), decimal)),
+      h("div", { class: "fields short" },
+        h("div", { class: "field" }, h("label", { for: "sep" }, t("file_sep")), sep),
+        h("div", { class: "field" }, h("label", { for: "decimal" }, t("file_decimal")), decimal))),
     h("p", { class: "small" }, settings()),
     h("button", { class: "main", id: "send" }, t("file_send")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const chosen = pick.files[0];
     const kind = CONTENT_TYPES.find(([ending]) => chosen.name.toLowerCase().endsWith(ending))?.[1];
-    if (!kind) return fill(place, h("p", { class: "notice", role: "alert" }, t("file_ending")));
-    await begin(place, chosen, kind, { ...question(), sep: sep.value, decimal: decimal.value, language: language() });
+    if (!kind) return fill(place, notice(new Error(t("file_ending"))));
+    fill(place, h("p", { class: "loading" }, t("sending")));
+    try {
+      const request = { ...question(), sep: sep.value, decimal: decimal.value, language: language(), name: chosen.name.slice(0, 200) };
+      keep([await createJob(chosen, kind, request), ...kept()]);
+      fill(place);
+      watch(list, place);
+    } catch (error) {
+      fill(place, notice(error));
+    }
   });
   fill(main, h("h1", {}, t("file_heading")),
-    h("p", { class: "lead" }, t("file_lead")), form, place);
-  if (running) watch(place);
+    h("p", { class: "lead" }, t("file_lead")), form, place,
+    h("section", { "aria-label": t("jobs") }, h("h2", {}, t("jobs")), h("p", { class: "small" }, t("jobs_lead")), list));
+  watch(list, place);
 }
 
 function settings() {
@@ -44,16 +55,17 @@ function settings() {
   return t("settings", { settings: parts.join(" · ") });
 }
 
-async function begin(place, content, kind, request) {
-  if (running) await stop();
-  fill(place, h("p", { class: "loading" }, t("sending")));
+// The list, which this browser keeps: whoever has an id has the results, so the server has no list for everybody.
+function kept() {
   try {
-    running = await createJob(content, kind, request);
-    watch(place);
-  } catch (error) {
-    fill(place, h("p", { class: "notice", role: "alert" }, error.message));
+    const ids = JSON.parse(localStorage.getItem(JOBS_KEY) ?? "[]");
+    return Array.isArray(ids) ? ids.filter((id) => /^[\w-]{1,64}$/.test(id)) : [];
+  } catch {
+    return [];
   }
 }
+
+const keep = (ids) => localStorage.setItem(JOBS_KEY, JSON.stringify(ids));
 
 // Creates a job, uploads its rows and returns its id.
 async function createJob(content, kind, request) {
@@ -67,54 +79,86 @@ async function createJob(content, kind, request) {
   return id;
 }
 
-async function stop() {
-  const id = running;
-  running = null;
-  if (id) await call(`/jobs/${id}`, { method: "DELETE" }).catch(() => {});
+let watching = null; // the list on the page now
+
+// Shows the jobs, and asks about those that are not done until they are.
+async function watch(list, place) {
+  const mine = (watching = {}), cards = new Map();
+  const remove = async (id) => {
+    keep(kept().filter((each) => each !== id));
+    await call(`/jobs/${id}`, { method: "DELETE" }).catch(() => {});
+    if (!list.isConnected) return;
+    cards.get(id)?.element.remove();
+    cards.delete(id);
+    fill(place, h("p", { class: "notice", role: "status" }, t("stopped")));
+    if (!cards.size) fill(list, h("p", { class: "small" }, t("jobs_none")));
+  };
+  let open = kept();
+  fill(list, open.length ? null : h("p", { class: "small" }, t("jobs_none")));
+  while (open.length && watching === mine && list.isConnected) {
+    for (const id of open) {
+      let job;
+      try {
+        job = await get(`/jobs/${id}`);
+      } catch (error) {
+        if (error.status !== 404) return fill(place, notice(error));
+        keep(kept().filter((each) => each !== id)); // its time is over, or the server is another one
+        cards.get(id)?.element.remove();
+        open = open.filter((each) => each !== id);
+        continue;
+      }
+      if (watching !== mine || !list.isConnected) return;
+      if (!kept().includes(id)) continue; // deleted in the meantime
+      if (!cards.has(id)) {
+        cards.set(id, jobCard(remove, place));
+        list.append(cards.get(id).element);
+      }
+      if (cards.get(id).show(job)) open = open.filter((each) => each !== id);
+    }
+    open = open.filter((id) => kept().includes(id));
+    if (open.length) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  if (!list.firstChild) fill(list, h("p", { class: "small" }, t("jobs_none")));
 }
 
-async function watch(place) {
-  const bar = h("progress", { id: "progress", "aria-label": t("rows_explained"), value: 0, max: 1 });
-  const status = h("p", { class: "num", role: "status" }, t("waiting"));
-  const end = h("button", { id: "stop", onclick: async () => { await stop(); fill(place, h("p", { class: "notice" }, t("stopped"))); } }, t("stop"));
-  fill(place, h("section", { class: "card", "aria-label": t("progress") }, bar, h("div", { class: "bar" }, status, end)));
-  const id = running;
-  while (running === id && place.isConnected) {
-    let job;
-    try {
-      job = await get(`/jobs/${id}`);
-    } catch (error) {
-      if (running !== id) return;
-      running = null;
-      return fill(place, h("p", { class: "notice", role: "alert" }, error.message));
-    }
-    if (running !== id) return;
-    bar.max = job.rows ?? 1;
+// The card of one job; `show` says whether nothing will change any more.
+function jobCard(remove, place) {
+  const heading = h("h3", {}), body = h("div", {}), element = h("section", { class: "card job" }, heading, body);
+  const bar = h("progress", { "aria-label": t("rows_explained"), value: 0, max: 1 }), status = h("p", { class: "num", role: "status" }, t("waiting"));
+  let state = "";
+  const button = (job, words) => h("button", { class: "forget", onclick: () => remove(job.id) }, words);
+  const show = (job) => {
+    heading.textContent = job.name || t("job_unnamed");
+    bar.max = job.rows || 1;
     bar.value = job.done;
     status.textContent = t("progress_rows", { done: job.done, rows: job.rows ?? 0 });
-    if (job.state === "failed") {
-      await stop();
-      return fill(place, h("p", { class: "notice", role: "alert" }, job.words));
+    const next = ["done", "failed"].includes(job.state) ? job.state : "running";
+    if (next !== state) {
+      if (next === "running") fill(body, bar, h("div", { class: "bar" }, status, button(job, t("stop"))));
+      if (next === "failed") fill(body, notice({ problem: { detail: job.words, case: job.case, facts: job.facts } }), button(job, t("forget")));
+      if (next === "done") fill(body, results(job, place, button));
+      if (next === "done" && state) announce(t("file_done"));
     }
-    if (job.state === "done") return fill(place, results(job, place));
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
-  }
+    state = next;
+    return state !== "running";
+  };
+  return { element, show };
 }
 
-function results(job, place) {
-  announce(t("file_done"));
-  const counts = Object.entries(job.counts);
-  return h("section", { class: "card", "aria-label": t("result") }, h("h2", {}, t("rows_done", { count: job.rows })),
-    h("ul", { class: "tiles" }, counts.map(([status, count]) => h("li", {}, h("b", {}, whole(count)), h("span", {}, t(`status_${status}`))))),
+function results(job, place, button) {
+  const counts = STATUSES.filter((status) => job.people[status]).map((status) => [status, job.people[status]]);
+  return [h("p", {}, h("b", {}, t("people_done", { count: job.rows }))),
+    h("ul", { class: "tiles" }, counts.map(([status, count]) => h("li", {}, h("b", {}, whole(count)), h("span", {}, t(`people_${status}`))))),
     h("div", { class: "buttons" }, job.files.map((name) => h("button", { class: name === "report.html" ? "main" : "", onclick: () => saveResult(job.id, name, place) }, NAMES[name]())),
-      h("button", { id: "forget", onclick: async () => { await stop(); fill(place); } }, t("forget"))));
+      button(job, t("forget"))),
+    h("p", { class: "small" }, `${t("csv_safe")} ${t("job_expires", { minutes: Math.ceil(job.seconds_left / 60) })}`)];
 }
 
 async function saveResult(id, name, place) {
   try {
     await download(`/jobs/${id}/${name}`, name);
   } catch (error) {
-    place.append(h("p", { class: "notice", role: "alert" }, error.message));
+    fill(place, notice(error));
   }
 }
 
@@ -124,7 +168,7 @@ export async function createReport(rows, request) {
   try {
     for (;;) {
       const job = await get(`/jobs/${id}`);
-      if (job.state === "failed") throw new Error(job.words);
+      if (job.state === "failed") throw Object.assign(new Error(job.words), { problem: { detail: job.words, case: job.case, facts: job.facts } });
       if (job.state === "done") return await (await call(`/jobs/${id}/report.html`)).blob();
       await new Promise((resolve) => setTimeout(resolve, 200));
     }

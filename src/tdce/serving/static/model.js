@@ -1,6 +1,7 @@
 // The page “Model”: the data, the columns, the laws and rules, and how good the model is.
 import { download, get } from "./api.js";
 import { fill, h } from "./dom.js";
+import { notice } from "./errors.js";
 import { getSchema, hiddenCount, mayName, outcomeText, percent, title, visible } from "./fields.js";
 import { rich, t, whole } from "./words.js";
 
@@ -12,7 +13,7 @@ export async function model(main) {
     const [report, laws] = await Promise.all([get("/report"), get("/laws")]);
     fill(box, tiles(report), columns(), constraints(laws), hints(report.hints), versions(report));
   } catch (error) {
-    fill(box, h("p", { class: "notice", role: "alert" }, error.message));
+    fill(box, notice(error));
   }
 }
 
@@ -56,7 +57,7 @@ function hints(texts) {
 
 function versions(report) {
   return h("section", {}, h("h2", {}, t("made_with")), h("p", { class: "small" }, Object.entries(report.versions ?? {}).map(([name, version]) => `${name} ${version}`).join(" · ")),
-    h("p", { class: "small" }, rich("for_programs", { api: fileLink("/openapi.json", "openapi.json", t("http_api")), counters: fileLink("/metrics", "metrics.txt", t("counters")) })));
+    h("p", { class: "small" }, rich("for_programs", { docs: h("a", { href: "/docs" }, t("api_docs")), api: fileLink("/openapi.json", "openapi.json", t("http_api")), counters: fileLink("/metrics", "metrics.txt", t("counters")) })));
 }
 
 // A link whose file is fetched with the token, if there is one; its address can be copied.
@@ -67,7 +68,7 @@ function fileLink(path, name, words) {
     try {
       await download(path, name);
     } catch (error) {
-      link.after(h("span", { class: "notice", role: "alert" }, error.message));
+      link.after(notice(error));
     }
   } }, words);
 }

@@ -1,7 +1,8 @@
-// The page “Person”: values on the left; the decision, the trade-off, constraints and options on the right.
+// The page “Person”: the decision and, directly under it, the options; limits and trade-off folded; values beside them.
 import { post } from "./api.js";
 import { announce, debounced, fill, h, save } from "./dom.js";
-import { getSchema, hiddenCount, hint, input, outcomeText, percent, quotedOutcome, scoreText, title, visible } from "./fields.js";
+import { notice } from "./errors.js";
+import { chanceText, getSchema, hiddenCount, hint, input, outcomeText, percent, quotedOutcome, scoreText, title, visible } from "./fields.js";
 import { optionCards } from "./options.js";
 import { plot } from "./plot.js";
 import { change, listen, question, state } from "./state.js";
@@ -36,13 +37,21 @@ export function person(main, go) {
   const along = h("div", { id: "along" });
   current = { heading: h("h1", {}, heading(some)), decision, optionsBox, along, go, controller: null };
   fill(main, current.heading,
-    h("div", { class: "two" },
-      h("div", {}, values(some)),
-      h("div", {}, decision, h("div", { class: "pair" }, tradeOff(some), constraints(some)), optionsBox)));
+    h("div", { class: "two answer" },
+      h("div", {}, decision, optionsBox, constraints(some), tradeOff(some)),
+      h("div", {}, values(some))));
   ask();
 }
 
-const heading = ({ number }) => (number === null ? t("own_person") : t("person_number", { number: number + 1 }));
+const heading = ({ number, id }) => (number === null ? t("own_person") : id ?? t("person_number", { number: number + 1 }));
+
+const unfolded = { constraints: false, trade_off: false }; // as long as the studio is open
+
+// A part of the page that is folded until somebody needs it.
+function fold(name, head, ...children) {
+  const element = h("details", { class: "card fold", id: name, open: unfolded[name], ontoggle: () => (unfolded[name] = element.open) }, h("summary", {}, head), children);
+  return element;
+}
 
 const later = debounced(() => ask(), WAIT_MS);
 
@@ -63,14 +72,14 @@ async function ask() {
     const { decisions } = await post("/predict", { rows: [some.person] }, signal);
     showDecision(here.decision, decisions[0], some);
     const lines = await answer(some, signal);
-    fill(here.optionsBox, h("div", { class: "bar" }, h("h2", {}, lines.length > 1 ? t("side_by_side") : t("would_change")),
-      h("button", { id: "export", onclick: (event) => exportReport(event.target) }, t("export"))),
-      optionCards(lines, { onTry: (line) => { change({ trial: { ...state().person, ...line.values } }); here.go("trial"); } }));
+    fill(here.optionsBox, h("h2", {}, lines.length > 1 ? t("side_by_side") : t("would_change")),
+      optionCards(lines, { onTry: (line) => { change({ trial: { ...state().person, ...line.values } }); here.go("trial"); } }),
+      h("div", { class: "buttons after" }, h("button", { id: "export", onclick: (event) => exportReport(event.target) }, t("export"))));
     showTradeOff(here, some);
     announce(t("options_found", { count: lines.length, sentence: lines[0]?.sentence ?? "" }));
   } catch (error) {
     if (error.name === "AbortError") return;
-    fill(here.optionsBox, h("p", { class: "notice", role: "alert" }, error.message));
+    fill(here.optionsBox, notice(error));
   }
   here.optionsBox.removeAttribute("aria-busy");
 }
@@ -82,7 +91,7 @@ function showDecision(element, { prediction, probabilities }, some) {
   fill(element,
     h("p", { class: "small" }, t("says")),
     h("p", { class: `decision-text ${good ? "yes" : "no"}` }, probabilities ? quotedOutcome(prediction) : scoreText(prediction)),
-    p === undefined ? null : h("p", {}, rich("chance", { outcome: quotedOutcome(target), chance: h("b", { class: "num" }, percent(p)) })));
+    p === undefined ? null : h("p", {}, rich("chance", { outcome: quotedOutcome(target), chance: h("b", { class: "num" }, chanceText(p)) })));
 }
 
 async function exportReport(button) {
@@ -93,7 +102,7 @@ async function exportReport(button) {
     save(await createReport([state().person], question()), "report.html");
     announce(t("exported"));
   } catch (error) {
-    button.after(h("p", { class: "notice", role: "alert" }, error.message));
+    button.after(notice(error));
   }
   button.disabled = false;
   button.textContent = label;
@@ -116,7 +125,7 @@ function values(some) {
       },
     }, h("span", { "aria-hidden": "true" }));
     return h("div", { class: "field" }, h("label", { for: id }, title(name)), h("div", { class: "row" },
-      input(column, some.person[name], id, (value) => change({ number: null, person: { ...state().person, [name]: value } }, `value ${name}`)), lock),
+      input(column, some.person[name], id, (value) => change({ number: null, id: null, person: { ...state().person, [name]: value } }, `value ${name}`)), lock),
       hint(column) ? h("span", { class: "small" }, hint(column)) : null);
   };
   const open = !matchMedia("(max-width: 34rem)").matches || some.number === null;
@@ -138,9 +147,9 @@ function constraints(some) {
   if (free.length) edit();
   const rules = h("textarea", { id: "rules", rows: 3, spellcheck: "false", "aria-describedby": "rules-hint", placeholder: "at most 2 changes" });
   rules.value = some.rules.join("\n");
-  rules.addEventListener("input", () => change({ rules: rules.value.split("\n").filter((line) => line.trim()) }, "rules"));
-  const count = h("input", { id: "n", type: "number", min: 1, max: 12, step: 1, value: some.n });
-  count.addEventListener("input", () => { if (count.validity.valid && count.value) change({ n: count.valueAsNumber }, "n"); });
+  rules.addEventListener("input", () => { change({ rules: rules.value.split("\n").filter((line) => line.trim()) }, "rules"); showTags(); });
+  const number = h("input", { id: "n", type: "number", min: 1, max: 12, step: 1, value: some.n });
+  number.addEventListener("input", () => { if (number.validity.valid && number.value) change({ n: number.valueAsNumber }, "n"); });
   const target = classes
     ? h("select", { id: "target" }, classes.map((value, i) => h("option", { value: i }, outcomeText(value))))
     : h("input", { id: "target", placeholder: t("target_example"), value: some.target ?? "" });
@@ -149,10 +158,10 @@ function constraints(some) {
     const value = classes ? classes[Number(target.value)] : target.value.trim() || null;
     change({ target: value === getSchema().favourable ? null : value });
   });
-  return h("section", { class: "card", "aria-label": t("constraints") }, h("h2", {}, t("constraints_heading")),
+  return fold("constraints", [h("h2", {}, t("constraints_heading")), counted()],
     h("div", { class: "fields short" },
       h("div", { class: "field" }, h("label", { for: "target" }, t("target")), target),
-      h("div", { class: "field" }, h("label", { for: "n" }, t("options")), count)),
+      h("div", { class: "field" }, h("label", { for: "n" }, t("options")), number)),
     free.length ? h("div", { class: "field" }, h("label", { for: "constraint-of" }, t("constraint_on")), picked) : null, editor, tagList(),
     h("div", { class: "field" }, h("label", { for: "rules" }, t("rules")), rules,
       h("span", { class: "small", id: "rules-hint" }, t("rules_example", { rule: example(free) }))));
@@ -194,6 +203,8 @@ function constraintEditor(column) {
 
 // The constraints that are set, each with a button to remove it.
 let tags = null;
+let count = null; // of them, which is also seen while they are folded
+const counted = () => (count = h("span", { class: "small" }));
 function tagList() {
   tags = h("ul", { class: "tags", id: "constraints-set" });
   showTags();
@@ -212,6 +223,8 @@ function showTags() {
   for (const [name, cost] of Object.entries(some.costs))
     items.push(tag(t("set_cost", { column: title(name), cost }), () => ({ costs: without(state().costs, name) })));
   fill(tags, items);
+  const set = items.length + some.rules.length;
+  count.textContent = set ? ` ${t("limits_set", { count: set })}` : "";
 }
 
 // The trade-off between proximity and plausibility
@@ -220,15 +233,15 @@ function tradeOff(some) {
   if (!getSchema().method.has_trade_off) return null;
   const byDefault = getSchema().method.closeness ?? 0.5;
   const slider = h("input", { id: "closeness", type: "range", min: 0, max: 1, step: 0.05, value: some.closeness ?? byDefault, "aria-describedby": "closeness-value" });
-  const output = h("output", { id: "closeness-value", for: "closeness" }, closenessText(Number(slider.value), some.closeness === null));
+  const output = h("span", { id: "closeness-value" }, closenessText(Number(slider.value), some.closeness === null));
   slider.addEventListener("input", () => {
     output.textContent = closenessText(slider.valueAsNumber, false);
     reset.hidden = false;
     change({ closeness: slider.valueAsNumber }, "closeness");
   });
   const reset = h("button", { class: "link", hidden: some.closeness === null, onclick: () => { slider.value = byDefault; output.textContent = closenessText(byDefault, true); reset.hidden = true; slider.focus(); change({ closeness: null }); } }, t("reset"));
-  return h("section", { class: "card", "aria-label": t("trade_off") },
-    h("div", { class: "bar" }, h("h2", {}, h("label", { for: "closeness" }, t("closeness"))), h("span", {}, output, " ", reset)),
+  return fold("trade_off", [h("h2", {}, t("trade_off")), h("span", { class: "small" }, " ", output)],
+    h("div", { class: "bar" }, h("label", { for: "closeness" }, t("closeness")), reset),
     slider, h("div", { class: "ends small" }, h("span", {}, t("typical_end")), h("span", {}, t("near_end"))),
     current.along);
 }
@@ -274,7 +287,7 @@ async function measure(button, here) {
     try {
       await answer({ ...some, closeness: at });
     } catch (error) {
-      button.after(h("p", { class: "notice", role: "alert" }, error.message));
+      button.after(notice(error));
       break;
     }
     if (!here.along.isConnected) return;

@@ -4,6 +4,7 @@
 
 export const EMPTY = {
   number: null, // the person's number in the table; null: values were entered by hand
+  id: null, // the person's id in the table
   person: null, // their values, by column
   trial: null, // other values, tried by hand
   target: null,

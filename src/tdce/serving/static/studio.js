@@ -2,6 +2,7 @@
 import { get } from "./api.js";
 import { columns } from "./columns.js";
 import { announce, byId, fill, h } from "./dom.js";
+import { notice } from "./errors.js";
 import { setSchema } from "./fields.js";
 import { file } from "./file.js";
 import { model } from "./model.js";
@@ -115,14 +116,16 @@ async function begin(hash) {
   const known = state();
   if (settings.number !== undefined && settings.number !== known.number) {
     try {
-      settings.person = (await get(`/people/${settings.number}`)).values;
+      const found = await get(`/people/${settings.number}`);
+      settings.person = found.values;
+      settings.id = found.id;
     } catch {
       settings.number = null;
     }
   } else if (settings.number === undefined) {
     settings.number = null;
     settings.person = known.number === null ? known.person : null;
-  } else settings.person = known.person;
+  } else Object.assign(settings, { person: known.person, id: known.id });
   start(settings);
   go(wanted, { push: false, focus: false });
 }
@@ -133,5 +136,5 @@ try {
   await loadLanguage(document.documentElement.lang);
   await begin(location.hash);
 } catch (error) {
-  fill(byId("main"), h("p", { class: "notice", role: "alert" }, error.message));
+  fill(byId("main"), notice(error));
 }

@@ -1,22 +1,28 @@
 // The page “Why not this?”: change values by hand and see what the model would say and which constraints are violated.
 import { post } from "./api.js";
 import { debounced, fill, h } from "./dom.js";
+import { notice } from "./errors.js";
+import { curve, scaleOf } from "./curve.js";
 import { getSchema, input, percent, quotedOutcome, scoreText, title, valueText, visible } from "./fields.js";
 import { scoreBars } from "./options.js";
 import { change, listen, rules, state } from "./state.js";
 import { decimals, language, t } from "./words.js";
 
 const WAIT_MS = 80; // without a change before the server is asked
+const CURVES_WAIT_MS = 300; // the same for the curves, which take longer
 let current = null; // the elements on the page now
 
 export function trial(main) {
   const some = state(), own = some.person, tried = some.trial ?? own;
   const decision = h("section", { class: "card sticky", "aria-live": "polite", "aria-label": t("decision") }, h("p", { class: "loading" }, t("asking")));
+  const curves = new Map();
   const field = (column) => {
     const name = String(column.name), id = `trial-${name}`;
     const was = h("span", { class: "small", id: `${id}-was` });
+    const drawing = h("div", { class: "beside" }), said = h("span", { class: "small", id: `${id}-curve` });
+    curves.set(name, { column, drawing, said });
     const row = h("div", { class: "field" }, h("label", { for: id }, title(name)),
-      input(column, tried[name], id, (value) => { change({ trial: { ...(state().trial ?? own), [name]: value } }, `trial ${name}`); mark(); }, `${id}-was`), was);
+      h("div", { class: "row" }, input(column, tried[name], id, (value) => { change({ trial: { ...(state().trial ?? own), [name]: value } }, `trial ${name}`); mark(); }, `${id}-was ${id}-curve`), drawing), said, was);
     const mark = () => {
       const moved = (state().trial ?? own)[name] !== own[name];
       row.classList.toggle("moved", moved);
@@ -26,20 +32,48 @@ export function trial(main) {
     return row;
   };
   const glance = h("p", { class: "glance", "aria-hidden": "true" }); // on a phone, where the decision is out of sight
-  current = { decision, glance, controller: null };
+  current = { decision, glance, curves, controller: null, drawer: null };
   fill(main,
     h("h1", {}, t("page_trial")),
-    h("p", { class: "lead" }, t("trial_lead")),
+    h("p", { class: "lead" }, t("trial_lead"), " ", t(getSchema().outputs[0].classes ? "curve_lead" : "curve_lead_number")),
     h("div", { class: "two turned" },
       h("section", { class: "card", "aria-label": t("trial_values") },
         h("div", { class: "bar" }, h("h2", {}, t("trial_values")), h("button", { id: "reset", onclick: () => { change({ trial: { ...own } }); trial(main); } }, t("trial_back"))),
         h("div", { class: "fields" }, visible().map(field))),
       h("div", {}, decision)), glance);
   check();
+  draw();
 }
 
 const later = debounced(() => check(), WAIT_MS);
-listen(() => { if (current?.decision.isConnected) later(); });
+const drawLater = debounced(() => draw(), CURVES_WAIT_MS);
+listen(() => {
+  if (!current?.decision.isConnected) return;
+  later();
+  drawLater();
+});
+
+// Draws the curves of all columns, from the values as they are tried now.
+async function draw() {
+  if (!current?.decision.isConnected) return;
+  const here = current, some = state();
+  if (some.person === null) return;
+  here.drawer?.abort();
+  const { signal } = (here.drawer = new AbortController());
+  try {
+    const reply = await post("/curves", { values: some.trial ?? some.person, target: some.target, threshold: some.threshold, audience: "analyst" }, signal);
+    const scale = scaleOf(reply.curves);
+    for (const each of reply.curves) {
+      const place = here.curves.get(each.name);
+      if (!place) continue;
+      const [drawing, said] = curve(place.column, each, scale);
+      fill(place.drawing, drawing);
+      place.said.textContent = said;
+    }
+  } catch (error) {
+    if (error.name !== "AbortError") for (const { drawing, said } of here.curves.values()) fill(drawing), (said.textContent = ""); // the decision says what is wrong
+  }
+}
 
 async function check() {
   if (!current?.decision.isConnected) return;
@@ -55,7 +89,7 @@ async function check() {
     const violations = reply.broken.length + reply.not_allowed.length;
     fill(here.glance, h("b", { class: reply.met ? "yes" : "no" }, saysText(reply)), ` ${scoreText(reply.score_after)}${violations ? ` · ${t("violations", { count: violations })}` : ""}`);
   } catch (error) {
-    if (error.name !== "AbortError") fill(here.decision, h("p", { class: "notice", role: "alert" }, error.message));
+    if (error.name !== "AbortError") fill(here.decision, notice(error));
   }
 }
 

@@ -1,7 +1,8 @@
 // The page “Walk”: the reverse walk of the diffusion model, as an animation over its plot.
 import { post } from "./api.js";
 import { announce, fill, h } from "./dom.js";
-import { percent, quotedOutcome, title, valueText, visible } from "./fields.js";
+import { notice } from "./errors.js";
+import { getSchema, percent, quotedOutcome, title, valueText, visible } from "./fields.js";
 import { plot } from "./plot.js";
 import { rules, state } from "./state.js";
 import { language, t } from "./words.js";
@@ -11,15 +12,18 @@ const FRAME_MS = 140;
 export async function walk(main) {
   const some = state(), box = h("div", {}, h("p", { class: "loading" }, t("walking")));
   fill(main, h("h1", {}, t("walk_heading")),
+    h("p", { class: "notice", id: "walk-note" }, isSearch() ? t("walk_not_search") : t("walk_is_method", { method: getSchema().method.name })),
     h("p", { class: "lead" }, t("walk_lead")), box);
   const { person, target, threshold, locks, closeness } = some;
   try {
     const reply = await post("/walk", { row: person, target, threshold, immutable: locks, rules: rules(some), closeness, language: language() });
     if (box.isConnected) fill(box, player(reply, person));
   } catch (error) {
-    fill(box, h("p", { class: "notice", role: "alert" }, error.message));
+    fill(box, notice(error));
   }
 }
+
+const isSearch = () => getSchema().method.name.endsWith("Search");
 
 function player(reply, person) {
   const frames = [...reply.frames, { ...reply.returned, last: true }], steps = frames.map((_, i) => i);

@@ -11,6 +11,7 @@ export function setWords(loaded) {
   document.documentElement.lang = loaded.language;
 }
 
+export const has = (key) => key in words.messages;
 export const language = () => words.language;
 export const languages = () => Object.entries(words.languages);
 
