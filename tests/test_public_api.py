@@ -223,6 +223,7 @@ def good(call: str, name: str, folder: Path) -> Any:
         "question": lambda: found["Question"],
         "answer": lambda: found["Answer"],
         "path": lambda: folder / "out.tdce",
+        "folder": lambda: folder / "letters",
         "words": lambda: {"income": {"label": "pay"}},
         "outcomes": lambda: {"yes": "granted"},
         "now": lambda: 1.0,

@@ -146,21 +146,22 @@ axes.spines[["top", "right"]].set_visible(False)
 # The letters
 # -----------
 #
-# A letter to an applicant names what would change the decision, in the words of the schema, and says that nothing is promised. Features that the
-# schema hides from applicants are not in it.
+# A letter to an applicant has the decision, its principal reasons and what would change it, in the words of the schema, and says that nothing is
+# promised. Features that the schema hides from applicants are not in it. ``answer.to_letters(folder)`` and ``tdce letters`` write pages and Word
+# documents, too.
 
 out = Path("out")
 out.mkdir(exist_ok=True)
-first = answer.to_frame()["option"] == 0
-for row, letter in zip(answer.to_frame().loc[first, "row"], pd.Series(answer.letters())[first.to_numpy()], strict=True):
-    (out / f"letter_{row}.txt").write_text(letter + "\n", encoding="utf-8")
+details = {"date": "2026-01-31", "sender": "Example Bank"}
+for row, letter in zip(answer.rows.index, answer.letters(contact="our customer desk", **details), strict=True):
+    (out / f"letter_{row}.txt").write_text(letter, encoding="utf-8")
 
 print((out / f"letter_{refused.index[0]}.txt").read_text(encoding="utf-8"))
 
 # %%
 # The same in German:
 
-print(answer.letters("de")[0])
+print(answer.letters("de", contact="unsere Kundenberatung", **details)[0])
 
 # %%
 # The report

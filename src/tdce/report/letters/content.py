@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from tdce._core import InputError, Name, is_blank, listing, plain, show, suggest
+from tdce._core import InputError, Name, is_blank, is_name, listing, plain, show, suggest
 from tdce.methods import LOW_SAFETY, Line, Status
 from tdce.report.language.formats import write_date
 from tdce.report.language.speaker import Speaker, capitalise
@@ -106,6 +106,8 @@ def person_ids(rows: pd.DataFrame, column: Name | None) -> list[str]:
 
 
 def _column(rows: pd.DataFrame, column: Name, what: str) -> pd.Series[Any]:
+    if not is_name(column):
+        raise InputError(f"{what} is {show(column)}; it must be the name of a column")
     if column not in rows.columns:
         hint = suggest(column, rows.columns)
         raise InputError(f"{what}: there is no column {show(column)}; {hint}known: {listing(rows.columns)}")
