@@ -8,7 +8,7 @@ measurements.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
@@ -22,6 +22,7 @@ from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import MIN_MARGIN, Candidates, round_numbers
 from tdce.methods.coordinates import FEW_POINTS, bisect, complete, enumerate_rows, exchange, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
+from tdce.methods.narrowing import MANY, narrow
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
@@ -73,6 +74,7 @@ class DiffusionSearch:
         yield from self.last_resort(query, single.unsolved() & parts.unsolved() & whole.unsolved(), whole, noise)
         partial_changes = single.cheapest(self.beam).union(parts.cheapest(SCORED_PARTS))
         starts = partial_changes.best(self.beam).union(whole.best(self.beam)).with_misses()
+        starts = yield from narrow(task_of(self), query, starts)
         near = yield from self.refine(query, starts, lambda near: near.best(2 * self.beam))
         near = yield from self.polish(query, near)
         answer = near.best_answer()
@@ -82,7 +84,8 @@ class DiffusionSearch:
         diverse = partial(Candidates.diverse, count=3 * query.options, first=answer)
         count = OPTIONS_FACTOR * SCORED_PARTS
         starts = single.cheapest(count).union(parts.cheapest(count)).union(whole)
-        others = yield from self.refine(query, diverse(starts), diverse)
+        starts = yield from narrow(task_of(self), query, diverse(starts))
+        others = yield from self.refine(query, starts, diverse)
         return near.union(others).answers(query.options, answer)
 
     def propose(
@@ -135,12 +138,12 @@ class DiffusionSearch:
         task: Task, query: Query, pool: ExemplarPool, at: Tensor, margin: Tensor, ranks: slice
     ) -> tuple[Tensor, Tensor]:
         """(m, width) candidates for the rows at `at`, and (m,) the row of each."""
-        features = torch.arange(len(task.space.members))
+        features = pool.compared(task)  # (f,)
         near = pool.nearest(query.x[at], task.mutable, NEAREST_EXEMPLARS)  # (n, k)
-        gain, cost = pool.compare(task, query.x[at], near)  # (n, k, features)
-        cost = cost * query.costs
+        gain, cost = pool.compare(task, query.x[at], near, features)  # (n, k, f)
+        cost = cost * query.costs.expand(len(task.free))[features]
         sorted_gain, order = gain.sort(dim=2, descending=True, stable=True)
-        place = torch.empty_like(order).scatter_(2, order, features.expand_as(order).contiguous())
+        place = torch.empty_like(order).scatter_(2, order, torch.arange(len(features)).expand_as(order).contiguous())
         missing = sorted_gain.clamp_min(0.0).cumsum(dim=2) < -margin[at, None, None]
         enough = missing.sum(dim=2, keepdim=True)  # the place of the last feature that is needed
         price = torch.where((place <= enough) & (gain > 0), cost, 0.0).sum(dim=2)
@@ -152,7 +155,8 @@ class DiffusionSearch:
         taken = torch.cat([(place <= each) & (gain > 0) for each in last], dim=1)
         exemplar = exemplar.squeeze(2).repeat(1, len(last))
         row, part = taken.any(dim=2).nonzero(as_tuple=True)
-        columns = taken[row, part][:, task.space.owner]  # (m, width) those taken over
+        whole = torch.zeros(len(row), len(task.free), dtype=torch.bool).index_copy_(1, features, taken[row, part])
+        columns = whole[:, task.space.owner]  # (m, width) those taken over
         return torch.where(columns, pool.x[exemplar[row, part]], query.x[at[row]]), at[row]
 
     def precedents(self, query: Query, candidates: Candidates) -> Dialogue[None]:
@@ -200,10 +204,7 @@ class DiffusionSearch:
         if len(free) > MAX_SWEPT_NUMBERS:
             size = torch.zeros(len(task.free))
             for goal, _ in query.goals.groups():
-                values = ValueEffects.of(task, goal)
-                for i, _ in free:
-                    effect = values.effect[values.feature == i]
-                    size[i] = max(float(size[i]), float(effect.max() - effect.min()) if len(effect) else 0.0)
+                size = torch.maximum(size, ValueEffects.of(task, goal).spread(len(size)))
             free = sorted(sorted(free, key=lambda each: -float(size[each[0]]))[:MAX_SWEPT_NUMBERS])
         return torch.tensor([column for _, column in free], dtype=torch.long)
 
@@ -276,7 +277,8 @@ class DiffusionSearch:
         changes = space.moved(x_cf, query.x[at]) & free
         changed = changes & ~done[:, None]
         # (m,) a candidate, and (m, features) what is reverted in it
-        i, features = group_reverts(changed) if groups else single_reverts(changed)
+        bound = [constraint.columns for constraint in task_of(self).encoder.laws.constraints]
+        i, features = group_reverts(changed, bound) if groups else single_reverts(changed)
         reverted = torch.where(features[:, space.owner], query.x[at[i]], x_cf[i])
         accepted = yield from self.ask(query, near, reverted, at[i])
         fewer = changes[i[accepted]].sum(dim=1) - (space.moved(near.x, query.x[near.at]) & free)[len(at) :].sum(dim=1)
@@ -303,12 +305,12 @@ def single_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
     return i, one_hot(feature, changed.shape[1]).bool()
 
 
-def group_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
+def group_reverts(changed: Tensor, bound: Sequence[Sequence[int]] = ()) -> tuple[Tensor, Tensor]:
     """The same for every set of two or more of a candidate's changes, but not for all of them; with many changes, for
-    every pair and every three."""
+    every pair and every three, and with very many, for those that a law ties together (`bound`)."""
     features, count = changed.shape[1], changed.sum(dim=1)
     which, reverted = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, features, dtype=torch.bool)]
-    for k in sorted({int(c) for c in count.tolist() if c > 2}):
+    for k in sorted({int(c) for c in count.tolist() if 2 < c <= MANY}):
         at = (count == k).nonzero().squeeze(1)
         sizes = range(2, k) if k <= MAX_CHANGES_COMBINED else (2, 3)
         sets = torch.tensor([[j in some for j in range(k)] for size in sizes for some in combinations(range(k), size)])
@@ -317,4 +319,10 @@ def group_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
         each.scatter_(2, place[:, None].expand(-1, len(sets), -1), sets.expand(len(at), -1, -1))
         which.append(at.repeat_interleave(len(sets)))
         reverted.append(each.flatten(0, 1))
+    at = (count > MANY).nonzero().squeeze(1)
+    for columns in sorted({tuple(sorted(set(each))) for each in bound}) if len(at) else ():
+        tied = changed[at] & torch.zeros(features, dtype=torch.bool).index_fill(0, torch.tensor(columns), True)
+        several = tied.sum(dim=1) > 1
+        which.append(at[several])
+        reverted.append(tied[several])
     return torch.cat(which), torch.cat(reverted)
