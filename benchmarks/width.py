@@ -30,15 +30,16 @@ HIDDEN = 8  # numbers that the columns depend on
 
 def make_table(rows: int, columns: int, seed: int = 0) -> pd.DataFrame:
     """A lender's table: amounts, counts, shares and categories, of which `label` depends on some."""
-    rng = np.random.default_rng(seed)
+    shape, rng = np.random.default_rng(0), np.random.default_rng(seed)
     hidden = rng.normal(size=(rows, HIDDEN))
     table = dict[str, np.ndarray]()
     for i in range(columns):
-        loads = rng.normal(size=HIDDEN) * (rng.random(HIDDEN) < 0.3)
+        loads = shape.normal(size=HIDDEN) * (shape.random(HIDDEN) < 0.3)
         value = (hidden @ loads + rng.normal(size=rows)) / np.sqrt(1 + loads @ loads)
         if i % 4 == 3:
-            cuts = np.sort(rng.normal(size=2 + i // 4 % 6))
-            table[f"kind_{i}"] = np.array([f"type {c}" for c in rng.permutation(len(cuts) + 1)])[cuts.searchsorted(value)]
+            cuts = np.sort(shape.normal(size=2 + i // 4 % 6))
+            names = np.array([f"type {c}" for c in shape.permutation(len(cuts) + 1)])
+            table[f"kind_{i}"] = names[cuts.searchsorted(value)]
         elif i % 4 == 2:
             table[f"count_{i}"] = rng.poisson(np.exp(0.6 * value + 1))
         elif i % 8 == 1:
@@ -48,12 +49,12 @@ def make_table(rows: int, columns: int, seed: int = 0) -> pd.DataFrame:
         if i % 48 == 12:  # a total of two amounts
             table[f"amount_{i}"] = (table[f"amount_{i - 4}"] + table[f"amount_{i - 8}"]).round(2)
         if i % 48 == 15:  # a category that another one decides
-            parent = table[f"kind_{i - 4}"]
-            table[f"kind_{i}"] = np.where(parent > "type 1", "upper", "lower")
+            table[f"kind_{i}"] = np.where(table[f"kind_{i - 4}"] > "type 1", "upper", "lower")
     frame = pd.DataFrame(table)
-    effects = sum((-1) ** i * frame[name].rank(pct=True) for i, name in enumerate(frame.select_dtypes("number").columns[:9]))
-    effects = effects + 0.8 * (frame["kind_3"] == "type 0") - 0.5 * (frame["kind_11"] == "type 1")
-    chance = 1 / (1 + np.exp(-4 * (effects - effects.quantile(0.7))))
+    score = 0.8 * (frame["kind_3"] == "type 0") - 0.5 * (frame["kind_11"] == "type 1")
+    for sign, name in zip((1, -1) * 4, frame.select_dtypes("number").columns, strict=False):
+        score += sign * frame[name].rank(pct=True)
+    chance = 1 / (1 + np.exp(-4 * (score - score.quantile(0.7))))
     frame["label"] = np.where(rng.random(rows) < chance, "good", "bad")
     return frame
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tdce._core import rank_within
+from tdce._core import pad_rows, rank_within
+from tdce.diffusion import NOISE_LEVELS
 from tdce.methods.candidates import Candidates, round_numbers
 from tdce.methods.exemplars import ValueEffects
+from tdce.methods.objective import DENOISE_BATCH_ROWS, Objective, change_costs, feature_positions
 from tdce.methods.protocol import Dialogue, Query, Task
 
 MANY = 24  # changes of a candidate: if there are more, several are reverted at a time
@@ -32,11 +34,11 @@ def narrow(task: Task, query: Query, near: Candidates) -> Dialogue[Candidates]:
             return near
         at = near.at[which]
         gain = average_gains(task, query, near.x[which], at).masked_fill(~changed[which], torch.inf)
-        rank = rank_features(gain)  # 0 for the change that helps least
-        excess = count[which] - MANY
-        several = torch.stack([-(excess // -(2**i)) for i in range(HALVINGS)], dim=1)  # (m, halvings) rounded up
-        reverted = (rank[:, None] < several[:, :, None]).flatten(0, 1)[:, task.space.owner]
-        parent = which.repeat_interleave(HALVINGS)
+        saving = savings(task, near.objective, near.x[which], at).masked_fill(~changed[which], -torch.inf)
+        rank = torch.stack([rank_features(gain), rank_features(-saving)], dim=1)  # (m, 2, features)
+        several = torch.stack([-((MANY - count[which]) // 2**i) for i in range(HALVINGS)], dim=1)  # (m, halvings)
+        reverted = (rank[:, :, None] < several[:, None, :, None]).flatten(0, 2)[:, task.space.owner]
+        parent = which.repeat_interleave(2 * HALVINGS)
         trials = torch.where(reverted, query.x[near.at[parent]], near.x[parent])
         before, old = near.total, len(near.at)
         reply = yield query.ask(round_numbers(task.space, query.x[near.at[parent]], trials), near.at[parent])
@@ -56,6 +58,27 @@ def average_gains(task: Task, query: Query, x_cf: Tensor, at: Tensor) -> Tensor:
         values, own = ValueEffects.of(task, goal), belongs[at]
         gain[own] = values.effects(task.space, x_cf[own]) - values.effects(task.space, query.x[at[own]])
     return gain
+
+
+def savings(task: Task, objective: Objective, x_cf: Tensor, at: Tensor) -> Tensor:
+    """(m, features) what reverting each change of candidates (m, width) would save of the objective if the denoising
+    errors of the other features stayed as they are."""
+    x, position = objective.x[at], objective.position[at]
+    price = change_costs(task.space.moved(x_cf, x), position, feature_positions(task.encoder, x_cf)) * objective.weights
+    errors = _errors_by_feature(objective, x_cf, at) - _errors_by_feature(objective, x, at)
+    return objective.closeness * price + (1 - objective.closeness) * errors
+
+
+def _errors_by_feature(objective: Objective, x: Tensor, at: Tensor) -> Tensor:
+    """(m, features) mean over the noise levels."""
+    diffusion, errors = objective.diffusion, [torch.zeros(0, len(objective.follows))]
+    for part in torch.split(torch.arange(len(x)), DENOISE_BATCH_ROWS):
+        some = pad_rows(part)
+        noise = [(normal[at[some]], gumbel[at[some]]) for normal, gumbel in objective.noise]
+        times = [max(1, round(level * diffusion.schedule.times)) for level in NOISE_LEVELS]
+        each = diffusion.errors_at(x[some], times, noise, objective.y[at[some]], len(part))
+        errors.append((sum(each[1:], each[0]) / len(each))[: len(part)])
+    return torch.cat(errors)
 
 
 def rank_features(key: Tensor) -> Tensor:

@@ -35,6 +35,7 @@ LAST_RESORT_STEPS = 20  # of the reverse walk that draws them
 OPTIONS_FACTOR = 4  # times as many candidates are tried for further options
 SCORED_PARTS = 8  # accepted parts of exemplars whose energy is computed, the cheapest first
 MAX_SWEPT_NUMBERS = 12  # whose ends are tried for every row
+MAX_CHANGES_COMBINED_WIDE = 6  # the same in a wide table
 MAX_CHANGES_COMBINED = 10  # of which every subset is reverted; of more, every pair and every three
 MIN_WORTH = 0.001  # of the objective that each change must be worth
 BOUNDARY_STEP_COST = 0.02  # that a step off the decision boundary may cost
@@ -307,19 +308,22 @@ def single_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
 
 def group_reverts(changed: Tensor, bound: Sequence[Sequence[int]] = ()) -> tuple[Tensor, Tensor]:
     """The same for every set of two or more of a candidate's changes, but not for all of them; with many changes, for
-    every pair and every three, and with very many, for those that a law ties together (`bound`)."""
-    features, count = changed.shape[1], changed.sum(dim=1)
+    every pair and every three. In a wide table, with many changes for every pair, with very many for what a law ties
+    together (`bound`, its features)."""
+    (features, count), wide = (changed.shape[1], changed.sum(dim=1)), changed.shape[1] > MANY
+    all_sets, sizes = (MAX_CHANGES_COMBINED_WIDE, (2,)) if wide else (MAX_CHANGES_COMBINED, (2, 3))
     which, reverted = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, features, dtype=torch.bool)]
     for k in sorted({int(c) for c in count.tolist() if 2 < c <= MANY}):
         at = (count == k).nonzero().squeeze(1)
-        sizes = range(2, k) if k <= MAX_CHANGES_COMBINED else (2, 3)
-        sets = torch.tensor([[j in some for j in range(k)] for size in sizes for some in combinations(range(k), size)])
+        each_size = range(2, k) if k <= all_sets else sizes
+        chosen = [some for size in each_size for some in combinations(range(k), size)]
+        sets = torch.tensor([[j in some for j in range(k)] for some in chosen])
         place = changed[at].nonzero(as_tuple=True)[1].view(len(at), k)  # the features that candidate changes
         each = torch.zeros(len(at), len(sets), features, dtype=torch.bool)
         each.scatter_(2, place[:, None].expand(-1, len(sets), -1), sets.expand(len(at), -1, -1))
         which.append(at.repeat_interleave(len(sets)))
         reverted.append(each.flatten(0, 1))
-    at = (count > MANY).nonzero().squeeze(1)
+    at = (count > all_sets).nonzero().squeeze(1) if wide else count[:0]
     for columns in sorted({tuple(sorted(set(each))) for each in bound}) if len(at) else ():
         tied = changed[at] & torch.zeros(features, dtype=torch.bool).index_fill(0, torch.tensor(columns), True)
         several = tied.sum(dim=1) > 1
