@@ -117,7 +117,7 @@ class Reply:
         """(m, k, features) the candidates."""
         return np.take(self.distinct, self.place.numpy(), axis=0)
 
-    @property
+    @cached_property
     def x(self) -> Tensor:
         """(m, k, width) the candidates, encoded."""
         m, k, features = self.distinct.shape
