@@ -14,6 +14,7 @@ TABLES = [
     ("enumeration", "enumeration", "method"),
     ("safety", "safety", "safety"),
     ("threads", "threads", "speed"),
+    ("width", "width", "speed"),
 ]
 
 

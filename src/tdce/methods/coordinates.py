@@ -298,26 +298,20 @@ def single_changes(task: Task, query: Query, base: Tensor, at: Tensor) -> tuple[
     """(m, v, width) base (m, width) with one free feature changed: a number to some places of its range, a category to
     any other; and (v,) the number of that feature."""
     space, free = task.space, task.free.tolist()
-    feature, number, share, weight = list[int](), list[int](), list[float](), list[int]()  # -1: none
+    trials = list[tuple[int, int, float, int]]()  # feature, column of its number, share, column of its weight; -1: none
     for i, columns in enumerate(space.places.values()):
         if not free[i]:
             continue
         numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
-        first = weights[0] if weights else -1
-        values = [(c, each, first) for c in numbers for each in SHARES]
-        values += [(-1, 0.0, weight) for weight in weights[1 if numbers else 0 :]]
-        for c, each, hot in values:
-            feature.append(i)
-            number.append(c)
-            share.append(each)
-            weight.append(hot)
-    if not feature:
+        trials += [(i, c, share, weights[0] if weights else -1) for c in numbers for share in SHARES]
+        trials += [(i, -1, 0.0, c) for c in weights[1 if numbers else 0 :]]
+    if not trials:
         return base[:, None][:, :0], torch.zeros(0, dtype=torch.long)
-    which, column, hot = (torch.tensor(each) for each in (feature, number, weight))
+    which, column, share, hot = (torch.tensor(each) for each in zip(*trials, strict=True))
     has_number, has_weight = column >= 0, hot >= 0
     new = torch.zeros(len(base), len(which), space.width)
     low, high = (bound[at][:, column[has_number]] for bound in (query.bounds.low, query.bounds.high))
-    new[:, has_number, column[has_number]] = low + torch.tensor(share)[has_number] * (high - low)
+    new[:, has_number, column[has_number]] = low + share[has_number] * (high - low)
     new[:, has_weight, hot[has_weight]] = 1.0
     return torch.where(space.members[which], new, base[:, None]), which
 
