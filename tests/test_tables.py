@@ -13,6 +13,7 @@ TABLES = [
     ("contradictions", "contradictions", "rules"),
     ("enumeration", "enumeration", "method"),
     ("safety", "safety", "safety"),
+    ("segments", "segments", "segments"),
     ("threads", "threads", "speed"),
     ("width", "width", "speed"),
 ]

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from itertools import combinations
 
 import pytest
@@ -17,7 +18,7 @@ from tdce.methods.candidates import Candidates
 from tdce.methods.exemplars import COMPARED_FEATURES, EFFECT_ROWS, EFFECT_SAMPLE, ExemplarPool, ValueEffects
 from tdce.methods.narrowing import HALVINGS, MANY, narrow
 from tdce.methods.objective import Objective
-from tdce.methods.search import MAX_CHANGES_COMBINED_WIDE, DiffusionSearch, group_reverts
+from tdce.methods.search import MAX_CHANGES_COMBINED_WIDE, DiffusionSearch, front, group_reverts
 from tdce.models.goals import Class
 from tdce.schema.blocks import SMALL, Blocks
 
@@ -81,41 +82,45 @@ def wide_task():
     return replace(task, synthetic=torch.tensor([PERSON, *OTHERS, ROW]), diffusion=diffusion)
 
 
-def accepted_person(task, query, closeness):
-    objective = Objective(task, query, Noise(query.x, 0), closeness, torch.ones(len(query.x), dtype=torch.long))
+def accepted_person(task, query):
+    objective = Objective(task, query, Noise(query.x, 0), torch.ones(len(query.x), dtype=torch.long))
     near = Candidates(task, query, objective)
     near.add(torch.tensor([PERSON]), torch.tensor([0]), torch.ones(1, dtype=torch.double))
     return near
 
 
+def narrowed(task, x, near, query, closeness):
+    best = partial(front, positions=[closeness])
+    run_dialogue(narrow(task, query, near, best, closeness), task, x, class_goals(1, x))
+    return near.x[best(near)]
+
+
 def test_of_many_changes_those_that_help_least_are_reverted_many_at_a_time():
     task, x = wide_task(), torch.tensor([ROW])
     query = make_query(task, x, class_goals(1, x))
-    talk = narrow(task, query, accepted_person(task, query, 1.0))
-    assert next(talk).x.shape[0] == 2 * HALVINGS
-    near = run_dialogue(narrow(task, query, accepted_person(task, query, 1.0)), task, x, class_goals(1, x))
-    assert len(near.at) == 1
-    assert near.x.sum() == MANY
-    assert near.x[0, 5:8].tolist() == [1, 1, 1]
+    near = accepted_person(task, query)
+    assert len(next(narrow(task, query, near, partial(front, positions=[1.0]), 1.0)).x) == 2 * HALVINGS
+    best = narrowed(task, x, near, query, 1.0)
+    assert best.sum() == MANY
+    assert best[0, 5:8].tolist() == [1, 1, 1]
+    assert len(near.at) <= 1 + 2 * HALVINGS  # one round was enough
+    assert set(near.line.tolist()) == {0}
 
 
 def test_no_change_is_reverted_at_a_time_if_that_lowers_no_objective():
     """All that counts is the energy, and every row but a whole person has a higher one."""
     task, x = wide_task(), torch.tensor([ROW])
     query = make_query(task, x, class_goals(1, x))
-    near = accepted_person(task, query, 0.0)
+    near = accepted_person(task, query)
     near.objective.errors = lambda x_cf, at: (x_cf != 1).sum(dim=1).float()
-    assert run_dialogue(narrow(task, query, near), task, x, class_goals(1, x)).x.tolist() == [PERSON]
+    assert narrowed(task, x, near, query, 0.0).tolist() == [PERSON]
 
 
 def test_a_table_of_few_features_is_asked_nothing():
     task, x = wide_task(), torch.tensor([ROW])
     task = replace(task, mutable=torch.arange(FEATURES) < MANY)
     query = make_query(task, x, class_goals(1, x))
-    near = accepted_person(task, query, 1.0)
-    with pytest.raises(StopIteration) as end:
-        next(narrow(task, query, near))
-    assert end.value.value is near
+    assert list(narrow(task, query, accepted_person(task, query), partial(front, positions=[1.0]), 1.0)) == []
 
 
 def test_an_answer_of_a_wide_table_has_no_change_that_it_does_not_need():

@@ -6,12 +6,14 @@ reverted one by one. A table of at most `MANY` features is searched without any 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from tdce._core import pad_rows, rank_within
+from tdce._core import pad_rows
 from tdce.diffusion import NOISE_LEVELS
-from tdce.methods.candidates import Candidates, round_numbers
+from tdce.methods.candidates import Candidates
 from tdce.methods.exemplars import ValueEffects
 from tdce.methods.objective import DENOISE_BATCH_ROWS, Objective, change_costs, feature_positions
 from tdce.methods.protocol import Dialogue, Query, Task
@@ -20,35 +22,33 @@ MANY = 24  # changes of a candidate: if there are more, several are reverted at 
 HALVINGS = 6  # of the number that is reverted together, in one round
 
 
-def narrow(task: Task, query: Query, near: Candidates) -> Dialogue[Candidates]:
-    """The candidates; from those with many changes, as many are reverted as lowers the objective, those first that help
-    least by their average effects."""
-    if int(task.free.sum()) <= MANY:
-        return near
-    done = torch.zeros(len(near.at), dtype=torch.bool)
-    while True:
-        changed = task.space.moved(near.x, query.x[near.at]) & task.free
+def narrow(
+    task: Task, query: Query, near: Candidates, select: Callable[[Candidates], Tensor], closeness: float
+) -> Dialogue[None]:
+    """Try the selected candidates that have many changes with as many reverted together as leaves few, with half of
+    these, a quarter, and so on: those first that help least by their average effects, or that would save most of the
+    objective at this position of the trade-off. Goes on until whatever is selected has been tried."""
+    tried = torch.zeros(len(near.at), dtype=torch.bool)
+    while int(task.free.sum()) > MANY:
+        which = select(near)
+        changed = task.space.moved(near.x[which], query.x[near.at[which]]) & task.free
         count = changed.sum(dim=1)
-        which = ((count > MANY) & ~done).nonzero().squeeze(1)
+        many = (count > MANY) & ~tried[which]
+        which, changed, count = which[many], changed[many], count[many]
         if len(which) == 0:
-            return near
-        at = near.at[which]
-        gain = average_gains(task, query, near.x[which], at).masked_fill(~changed[which], torch.inf)
-        saving = savings(task, near.objective, near.x[which], at).masked_fill(~changed[which], -torch.inf)
+            return
+        x_cf, at = near.x[which], near.at[which]
+        gain = average_gains(task, query, x_cf, at).masked_fill(~changed, torch.inf)
+        saving = savings(task, near.objective, x_cf, at, closeness).masked_fill(~changed, -torch.inf)
         rank = torch.stack([rank_features(gain), rank_features(-saving)], dim=1)  # (m, 2, features)
-        several = torch.stack([-((MANY - count[which]) // 2**i) for i in range(HALVINGS)], dim=1)  # (m, halvings)
+        several = torch.stack([-((MANY - count) // 2**i) for i in range(HALVINGS)], dim=1)  # (m, halvings) rounded up
         reverted = (rank[:, :, None] < several[:, None, :, None]).flatten(0, 2)[:, task.space.owner]
-        parent = which.repeat_interleave(2 * HALVINGS)
-        trials = torch.where(reverted, query.x[near.at[parent]], near.x[parent])
-        before, old = near.total, len(near.at)
-        reply = yield query.ask(round_numbers(task.space, query.x[near.at[parent]], trials), near.at[parent])
-        accepted = near.screen(reply, near.at[parent])
-        near.add(reply.x[accepted, 0], near.at[parent[accepted]], reply.margin[accepted, 0])
-        best = _best_of_each(near.total[old:], parent[accepted], before)
-        replaced = torch.zeros(old, dtype=torch.bool).index_fill(0, parent[accepted][best], True)
-        done[which] = True
-        done = torch.cat([done[~replaced], torch.zeros(int(best.sum()), dtype=torch.bool)])
-        near = near.drop(torch.cat([replaced, ~best]))
+        parent = torch.arange(len(which)).repeat_interleave(2 * HALVINGS)
+        reply = yield query.ask(torch.where(reverted, query.x[at[parent]], x_cf[parent]), at[parent])
+        accepted = near.screen(reply, at[parent])
+        parent = parent[accepted]
+        near.add(reply.x[accepted, 0], at[parent], reply.margin[accepted, 0], near.line[which[parent]])
+        tried = torch.cat([tried.index_fill(0, which, True), torch.zeros(len(parent), dtype=torch.bool)])
 
 
 def average_gains(task: Task, query: Query, x_cf: Tensor, at: Tensor) -> Tensor:
@@ -60,13 +60,13 @@ def average_gains(task: Task, query: Query, x_cf: Tensor, at: Tensor) -> Tensor:
     return gain
 
 
-def savings(task: Task, objective: Objective, x_cf: Tensor, at: Tensor) -> Tensor:
+def savings(task: Task, objective: Objective, x_cf: Tensor, at: Tensor, closeness: float) -> Tensor:
     """(m, features) what reverting each change of candidates (m, width) would save of the objective if the denoising
     errors of the other features stayed as they are."""
     x, position = objective.x[at], objective.position[at]
     price = change_costs(task.space.moved(x_cf, x), position, feature_positions(task.encoder, x_cf)) * objective.weights
     errors = _errors_by_feature(objective, x_cf, at) - _errors_by_feature(objective, x, at)
-    return objective.closeness * price + (1 - objective.closeness) * errors
+    return objective.total(price, errors, closeness)
 
 
 def _errors_by_feature(objective: Objective, x: Tensor, at: Tensor) -> Tensor:
@@ -85,11 +85,3 @@ def rank_features(key: Tensor) -> Tensor:
     """(m, features) the rank of each feature by its key, the lowest first; equal ones in the order of the features."""
     order = key.argsort(dim=1, stable=True)
     return torch.empty_like(order).scatter_(1, order, torch.arange(key.shape[1]).expand_as(order).contiguous())
-
-
-def _best_of_each(total: Tensor, parent: Tensor, before: Tensor) -> Tensor:
-    """(m,) which candidates are the best of those of the same parent (m,), and better than it."""
-    order = total.argsort(stable=True)
-    first = torch.zeros(len(total), dtype=torch.bool)
-    first[order] = rank_within(parent[order]) == 0
-    return first & (total < before[parent])

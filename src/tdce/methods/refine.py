@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import torch
 
 from tdce._core import Noise
-from tdce.methods.candidates import Candidates
+from tdce.methods.candidates import STANDARD_POSITION, Candidates
 from tdce.methods.objective import Objective
 from tdce.methods.protocol import Method, Query, Search, Task, task_of
 from tdce.methods.search import DiffusionSearch
@@ -33,11 +33,9 @@ class Refined:
         task, default = task_of(self), DiffusionSearch().fit(task_of(self))
         x_cf = yield from self.method.search(query, noise)
         closeness = default.closeness if query.closeness is None else query.closeness
-        objective = Objective(task, query, noise, closeness, query.goals.target_class(query.decision.score))
+        objective = Objective(task, query, noise, query.goals.target_class(query.decision.score))
         candidates = Candidates(task, query, objective)
-        reply, at = (yield query.ask(x_cf)), torch.arange(len(x_cf))
-        accepted = candidates.screen(reply, at)
-        candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
+        yield from default.ask(query, candidates, x_cf, torch.arange(len(x_cf)))
         yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
-        near = yield from default.refine(query, candidates.best(default.beam), lambda near: near.best(default.beam))
-        return near.best_answer()
+        near = yield from default.refine(query, candidates, tuple({closeness, STANDARD_POSITION}))
+        return near.answer(closeness)
