@@ -441,7 +441,8 @@ def parts_for(task: Task, x: Tensor, goals: Goals, margin: list[float], count: i
 
 def test_what_a_persons_values_gain_and_cost():
     task = five()
-    gain, cost = ExemplarPool.of(task, Class(1)).compare(task, torch.tensor([ROW]), torch.tensor([[0]]))
+    pool = ExemplarPool.of(task, Class(1))
+    gain, cost = pool.compare(task, torch.tensor([ROW]), torch.tensor([[0]]), pool.compared(task))
     assert gain[0, 0].tolist() == pytest.approx([4, 2, 1, -torch.inf, 0], abs=1e-4)
     of_range = task.encoder.range_share(torch.tensor([[0.0] * 5, [1.0] * 5])).diff(dim=0)[0, 0].item()
     passed = (erf(1 / sqrt(2)) / 2 + of_range) / 2

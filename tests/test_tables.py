@@ -18,6 +18,7 @@ TABLES = [
     ("safety", "safety", "safety"),
     ("segments", "segments", "segments"),
     ("threads", "threads", "speed"),
+    ("width", "width", "speed"),
 ]
 
 

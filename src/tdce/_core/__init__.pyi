@@ -16,6 +16,7 @@ from tdce._core.arguments import check_texts as check_texts
 from tdce._core.arguments import check_type as check_type
 from tdce._core.arguments import is_integer as is_integer
 from tdce._core.arguments import is_name as is_name
+from tdce._core.deterministic import PADDED_ROWS as PADDED_ROWS
 from tdce._core.deterministic import find_nearest as find_nearest
 from tdce._core.deterministic import pad_rows as pad_rows
 from tdce._core.deterministic import product as product

@@ -24,6 +24,7 @@ ROUNDS = 4  # in which one feature of the best candidate so far is changed
 BISECTIONS = 4
 FIRST_BISECTIONS = 2  # of candidates of which few are the best in the end
 EXCHANGES = 8  # of a change for a cheaper one that are tried, those that should help most first
+EXCHANGED_AT_A_TIME = 512  # changes that are compared with all values
 CHEAPEST_EXCHANGES = 4  # of those accepted whose energy is computed
 BAND_BISECTIONS = 18
 BAND_PATHS = 8  # from below a band to above it that are bisected in each round
@@ -33,7 +34,8 @@ BAND_ROUNDS = 6
 MAX_POINTS = 4_096  # of a feasible set that is tried as a whole where nothing else was accepted
 FEW_POINTS = 512  # of one that is tried as a whole in any case
 POINTS_AT_A_TIME = 65_536
-ROWS_AT_A_TIME = 64
+ROWS_AT_A_TIME = 64  # whose features are changed one by one, at most
+NUMBERS_AT_A_TIME = 2**24  # in all trials of these
 
 
 def try_ends(task: Task, query: Query, candidates: Candidates, columns: Tensor) -> Dialogue[None]:
@@ -92,27 +94,27 @@ def exchange(task: Task, query: Query, best: Candidates) -> Dialogue[Candidates]
         other = offered[:, 0] != asked[..., 0]
         price = change_costs(other, asked, offered) * weights[values.feature]  # (n, v)
         gain = values.effect - values.effects(task.space, x_cf)[:, values.feature]
-        i, reverted = changed.nonzero(as_tuple=True)  # (m,)
-        again = values.feature == reverted[:, None]  # (m, v) the same feature gets another value
-        saved = paid[i, reverted][:, None] + torch.where(again, 0.0, paid[i][:, values.feature])
-        same = (values.rows == x_cf[i][:, None]) | ~task.space.members[values.feature]
-        key = (-gain[i]).masked_fill(
-            (price[i] >= saved) | ~other[i] | ~task.free[values.feature] | same.all(dim=2), torch.inf
-        )
-        key, which = key.sort(dim=1, stable=True)
-        row, rank = key[:, :EXCHANGES].isfinite().nonzero(as_tuple=True)
-        if len(row) == 0:
-            continue
-        value = which[row, rank]
-        less = torch.where(task.space.members[reverted[row]], query.x[at[i[row]]], x_cf[i[row]])
-        trials = torch.where(task.space.members[values.feature[value]], values.rows[value], less)
-        yield from _ask(task, query, cheaper, trials, at[i[row]])
+        allowed = other & task.free[values.feature] & ~values.are_had(task.space, x_cf)
+        trials, whose = [x_cf[:0]], [at[:0]]
+        for some in torch.split(changed.nonzero(), EXCHANGED_AT_A_TIME):
+            i, reverted = some.T  # (m,) a candidate, and its feature whose change is reverted
+            again = values.feature == reverted[:, None]  # (m, v) the same feature gets another value
+            saved = paid[i, reverted][:, None] + torch.where(again, 0.0, paid[i][:, values.feature])
+            key = (-gain[i]).masked_fill((price[i] >= saved) | ~allowed[i], torch.inf)
+            key, which = key.sort(dim=1, stable=True)
+            row, rank = key[:, :EXCHANGES].isfinite().nonzero(as_tuple=True)
+            value = which[row, rank]
+            less = torch.where(task.space.members[reverted[row]], query.x[at[i[row]]], x_cf[i[row]])
+            trials.append(torch.where(task.space.members[values.feature[value]], values.rows[value], less))
+            whose.append(at[i[row]])
+        if len(torch.cat(whose)):
+            yield from _ask(task, query, cheaper, torch.cat(trials), torch.cat(whose))
     return cheaper.cheapest(CHEAPEST_EXCHANGES)
 
 
 def complete(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:
     """For rows (m,) without a candidate: change one feature after another to the value that helps most."""
-    for part in torch.split(rows, ROWS_AT_A_TIME):
+    for part in torch.split(rows, _rows_at_a_time(task)):
         at, base, margin = part, query.x[part], query.decision.margin[part]
         for i in range(ROUNDS):
             trials, feature = single_changes(task, query, base, at)
@@ -141,7 +143,7 @@ def bracket(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> D
     shuffle = torch.Generator().manual_seed(0)
     orders = [torch.randperm(features, generator=shuffle) for _ in range(BAND_ROUNDS * BAND_PATHS)]
     rounds = torch.stack(orders)[:, task.space.owner].view(BAND_ROUNDS, BAND_PATHS, -1)
-    for at in torch.split(rows, ROWS_AT_A_TIME):
+    for at in torch.split(rows, _rows_at_a_time(task)):
         sides = _Sides(query, at)
         for ranks in rounds:
             m, base, before = len(at), sides.nearest(), sides.offset()
@@ -297,28 +299,28 @@ def single_changes(task: Task, query: Query, base: Tensor, at: Tensor) -> tuple[
     """(m, v, width) base (m, width) with one free feature changed: a number to some places of its range, a category to
     any other; and (v,) the number of that feature."""
     space, free = task.space, task.free.tolist()
-    trials, feature = list[Tensor](), list[int]()
+    trials = list[tuple[int, int, float, int]]()  # feature, column of its number, share, column of its weight; -1: none
     for i, columns in enumerate(space.places.values()):
         if not free[i]:
             continue
-        weights = [c for c in columns if c >= space.num]
-        numbers = [c for c in columns if c < space.num]
-        before = len(trials)
-        for c in numbers:
-            low, high = query.bounds.low[at, c], query.bounds.high[at, c]
-            for share in SHARES:
-                trial = base.clone()
-                trial[:, c] = low + share * (high - low)
-                trial[:, weights] = torch.eye(len(weights))[0] if weights else 0.0
-                trials.append(trial)
-        for k in range(1 if numbers else 0, len(weights)):
-            trial = base.clone()
-            trial[:, numbers] = 0.0
-            trial[:, weights] = torch.eye(len(weights))[k]
-            trials.append(trial)
-        feature += [i] * (len(trials) - before)
-    stacked = torch.stack(trials, dim=1) if trials else base[:, None][:, :0]
-    return stacked, torch.tensor(feature, dtype=torch.long)
+        numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
+        trials += [(i, c, share, weights[0] if weights else -1) for c in numbers for share in SHARES]
+        trials += [(i, -1, 0.0, c) for c in weights[1 if numbers else 0 :]]
+    if not trials:
+        return base[:, None][:, :0], torch.zeros(0, dtype=torch.long)
+    which, column, share, hot = (torch.tensor(each) for each in zip(*trials, strict=True))
+    has_number, has_weight = column >= 0, hot >= 0
+    new = torch.zeros(len(base), len(which), space.width)
+    low, high = (bound[at][:, column[has_number]] for bound in (query.bounds.low, query.bounds.high))
+    new[:, has_number, column[has_number]] = low + share[has_number] * (high - low)
+    new[:, has_weight, hot[has_weight]] = 1.0
+    return torch.where(space.members[which], new, base[:, None]), which
+
+
+def _rows_at_a_time(task: Task) -> int:
+    """Fewer in a wide table, whose rows have many trials of many columns."""
+    space = task.space
+    return max(1, min(ROWS_AT_A_TIME, NUMBERS_AT_A_TIME // ((len(SHARES) * space.num + space.cat + 1) * space.width)))
 
 
 def _combine(task: Task, base: Tensor, x: Tensor, key: Tensor, feature: Tensor) -> Tensor:

@@ -166,11 +166,9 @@ class Block(NamedTuple):
         return np.concatenate(raw).reshape(m, k, -1)
 
     def _snap(self, x: Tensor, whose: Positions, on_grid_only: bool) -> Floats:
-        everyone = len(whose) == len(self.goals) and (whose == np.arange(len(whose))).all()
-        feasible = self.feasible if everyone else self.feasible.take(whose)
         if not on_grid_only:
-            return feasible.snap(x)
-        return np.where(feasible.frozen, feasible.own, feasible.encoder.unembed(x))
+            return self.feasible.snap(x, whose)
+        return np.where(self.feasible.frozen, self.feasible.own[whose], self.feasible.encoder.unembed(x))
 
 
 class _Start(NamedTuple):

@@ -29,6 +29,10 @@ RANKED_BATCH_ROWS = 64  # rows that are compared with all exemplars at a time
 EFFECT_SAMPLE = 64  # refused synthetic rows by which the effect of a value is measured
 EFFECT_BUDGET_SHARE = 0.25  # of the query budget, at most, for these effects
 MAX_MARGIN = 10.0  # in log odds: a margin beyond this counts as this
+EFFECT_ROWS = 65_536  # for which the model is queried to measure all effects, about: with more values, a smaller sample
+MIN_EFFECT_SAMPLE = 8
+MEASURED_AT_A_TIME = 8_192  # of these rows
+COMPARED_FEATURES = 48  # of exemplars that may be combined: those of the largest effects
 
 
 @dataclass(frozen=True)
@@ -94,19 +98,26 @@ class ExemplarPool:
             energy.append(denoising_energy(task.diffusion, x[some], y, part, len(some)))
         return torch.cat(energy)[: len(self.x)]
 
+    def compared(self, task: Task) -> Tensor:
+        """(f,) the features whose values are compared: all, or in a wide table the free ones of the largest effects."""
+        if len(task.free) <= COMPARED_FEATURES:
+            return torch.arange(len(task.free))
+        size = self.values.spread(len(task.free)).masked_fill(~task.free, -1.0)
+        return size.argsort(descending=True, stable=True)[:COMPARED_FEATURES].sort().values
+
     def compare(
         self,
         task: Task,
         x: Tensor,  # (n, width)
         which: Tensor,  # (n, k) positions of exemplars
+        features: Tensor,  # (f,) that are compared
     ) -> tuple[Tensor, Tensor]:
-        """(n, k, features) how much more each of their values helps than the row's own, on average, and its cost; the
-        gain of a value that cannot be taken over is minus infinity."""
-        own = self.values.effects(task.space, x)[:, None]
-        position = feature_positions(task.encoder, x)[:, None]
-        free = task.free
-        gain = (self.effect[which] - own).masked_fill(~free, -torch.inf)
-        theirs = self.position[which]
+        """(n, k, f) how much more each of their values helps than the row's own, on average, and its cost; the gain of
+        a value that cannot be taken over is minus infinity."""
+        own = self.values.effects(task.space, x)[:, None, features]
+        position = feature_positions(task.encoder, x)[:, None, features]
+        gain = (self.effect[:, features][which] - own).masked_fill(~task.free[features], -torch.inf)
+        theirs = self.position[:, features][which]
         return gain, change_costs(theirs[..., 0] != position[..., 0], position, theirs)
 
 
@@ -126,9 +137,10 @@ class ValueEffects:
         family, oracle = goal.family, task.oracle
         accepted = exemplars_meeting(task, family)  # charged to every question
         unmeasured = task.memoise(("chosen", family), lambda: cls._choose(task, task.synthetic[accepted]))
-        sample, values = EFFECT_SAMPLE, len(unmeasured.rows)
+        values = len(unmeasured.rows)
+        sample = max(MIN_EFFECT_SAMPLE, min(EFFECT_SAMPLE, EFFECT_ROWS // max(1, values)))
         if oracle.budget is not None:
-            sample = min(EFFECT_SAMPLE, int(EFFECT_BUDGET_SHARE * oracle.budget) // max(1, values))
+            sample = min(sample, int(EFFECT_BUDGET_SHARE * oracle.budget) // max(1, values))
 
         def measured() -> ValueEffects:
             refused = task.synthetic[~accepted][:sample]
@@ -159,30 +171,54 @@ class ValueEffects:
         return cls(torch.tensor(feature, dtype=torch.long), values, torch.zeros(len(values)), 0)
 
     def _measure(self, task: Task, goal: Goal, refused: Tensor) -> ValueEffects:
-        space = task.space
         if len(refused) == 0 or len(self.rows) == 0:
             return self
-        changed = torch.where(space.members[self.feature][:, None], self.rows[:, None], refused).view(-1, space.width)
-        own = np.tile(task.encoder.unembed(refused), (len(self.rows), 1))
-        raw = task.encoder.laws.follow(task.encoder.unembed(changed), own)
-        margin = goal.raw_margin(task.oracle.score(raw)).clamp(-MAX_MARGIN, MAX_MARGIN)
-        return replace(self, effect=margin.view(len(self.rows), -1).mean(dim=1).float(), sample=len(refused))
+        own, margins = task.encoder.unembed(refused), []
+        for some in torch.split(torch.arange(len(self.rows)), max(1, MEASURED_AT_A_TIME // len(refused))):
+            members = task.space.members[self.feature[some]]
+            changed = torch.where(members[:, None], self.rows[some][:, None], refused).flatten(0, 1)
+            raw = task.encoder.laws.follow(task.encoder.unembed(changed), np.tile(own, (len(some), 1)))
+            margin = goal.raw_margin(task.oracle.score(raw)).clamp(-MAX_MARGIN, MAX_MARGIN)
+            margins.append(margin.view(len(some), -1))
+        return replace(self, effect=torch.cat(margins).mean(dim=1).float(), sample=len(refused))
+
+    def are_had(self, space: Space, x: Tensor) -> Tensor:
+        """(n, v) which of the values rows (n, width) have."""
+        each = zip(space.places.values(), self._by_feature(space), strict=True)
+        had = [(x[:, None, list(columns)] == rows).all(dim=2) for columns, (rows, _) in each]
+        return torch.cat(had, dim=1)
+
+    def spread(self, features: int) -> Tensor:
+        """(features,) how much the effects of each feature's values differ."""
+        ends = [torch.zeros(features).scatter_reduce(0, self.feature, self.effect, each, include_self=False)
+                for each in ("amax", "amin")]  # fmt: skip
+        return ends[0] - ends[1]
 
     def effects(self, space: Space, x: Tensor) -> Tensor:
         """(n, features) of the values of rows (n, width); numbers between two measured ones are interpolated."""
         effects = torch.zeros(len(x), len(space.members))
-        for i, columns in enumerate(space.places.values() if len(self.feature) else ()):
-            own = self.feature == i
+        for i, (columns, (rows, effect)) in enumerate(zip(space.places.values(), self._by_feature(space), strict=True)):
+            if len(self.feature) == 0:
+                break
             if columns[0] < space.num:
-                rows, effect = self.rows[own], self.effect[own]
-                present = (rows[:, columns[1:2]] == 1).all(dim=1)  # a quantile, not a mark
-                measured = rows[present, columns[0]].numpy(), effect[present].numpy()
+                present = (rows[:, 1:2] == 1).all(dim=1)  # a quantile, not a mark
+                measured = rows[present, 0].numpy(), effect[present].numpy()
                 effects[:, i] = torch.from_numpy(np.interp(x[:, columns[0]].numpy(), *measured))
                 for mark, its_effect in zip(rows[~present], effect[~present], strict=True):
-                    effects[(x[:, columns[1:]] == mark[list(columns[1:])]).all(dim=1), i] = its_effect
+                    effects[(x[:, columns[1:]] == mark[1:]).all(dim=1), i] = its_effect
             else:
-                effects[:, i] = self.effect[own][x[:, list(columns)].argmax(dim=1)]
+                effects[:, i] = effect[x[:, columns[0] : columns[-1] + 1].argmax(dim=1)]
         return effects
+
+    def _by_feature(self, space: Space) -> list[tuple[Tensor, Tensor]]:
+        """For each feature, its columns of the rows with its values, and the effects of these."""
+        if "by_feature" not in vars(self):
+            counts = self.feature.bincount(minlength=len(space.places)).tolist()
+            parts = zip(torch.split(self.rows, counts), torch.split(self.effect, counts), strict=True)
+            each = zip(space.places.values(), parts, strict=True)
+            vars(self)["by_feature"] = [(rows[:, list(columns)], effect) for columns, (rows, effect) in each]
+        known: list[tuple[Tensor, Tensor]] = vars(self)["by_feature"]
+        return known
 
 
 def exemplars_meeting(task: Task, goal: Goal) -> Tensor:

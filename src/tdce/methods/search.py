@@ -25,6 +25,7 @@ from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import STANDARD_POSITION, Candidates, round_numbers
 from tdce.methods.coordinates import FEW_POINTS, FIRST_BISECTIONS, bisect, complete, enumerate_rows, exchange, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
+from tdce.methods.narrowing import MANY, narrow
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
@@ -44,6 +45,7 @@ LAST_RESORT_STEPS = 20  # of the reverse walk that draws them
 OPTIONS_FACTOR = 4  # times as many candidates are tried for further options
 MAX_SWEPT_NUMBERS = 4  # whose ends are tried for every row
 MAX_CHANGES_COMBINED = 10  # of which every subset is reverted; of more, every pair and every three
+MAX_CHANGES_COMBINED_WIDE = 6  # the same in a wide table; of more, every pair
 PARTS_BATCH_ROWS = 128  # rows that are compared with exemplars at a time
 INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that should, whatever those cost
 
@@ -85,6 +87,7 @@ class DiffusionSearch:
         near = near.union((yield from self.propose_others(query, objective)))
         diverse = partial(Candidates.diverse, count=3 * query.options, first=answer, closeness=closeness)
         yield from self.bisect(query, near, diverse(near))
+        yield from narrow(task_of(self), query, near, diverse, closeness)
         yield from self.settle(query, near, diverse)
         return near.answers(query.options, answer, closeness)
 
@@ -189,12 +192,12 @@ class DiffusionSearch:
         task: Task, query: Query, pool: ExemplarPool, at: Tensor, margin: Tensor, ranks: slice
     ) -> tuple[Tensor, Tensor]:
         """(m, width) candidates for the rows at `at`, and (m,) the row of each."""
-        features = torch.arange(len(task.space.members))
+        features = pool.compared(task)  # (f,)
         near = pool.nearest(query.x[at], task.mutable, NEAREST_EXEMPLARS)  # (n, k)
-        gain, cost = pool.compare(task, query.x[at], near)  # (n, k, features)
-        cost = cost * query.costs
+        gain, cost = pool.compare(task, query.x[at], near, features)  # (n, k, f)
+        cost = cost * query.costs.expand(len(task.free))[features]
         sorted_gain, order = gain.sort(dim=2, descending=True, stable=True)
-        place = torch.empty_like(order).scatter_(2, order, features.expand_as(order).contiguous())
+        place = torch.empty_like(order).scatter_(2, order, torch.arange(len(features)).expand_as(order).contiguous())
         missing = sorted_gain.clamp_min(0.0).cumsum(dim=2) < -margin[at, None, None]
         enough = missing.sum(dim=2, keepdim=True)  # the place of the last feature that is needed
         price = torch.where((place <= enough) & (gain > 0), cost, 0.0).sum(dim=2)
@@ -206,7 +209,8 @@ class DiffusionSearch:
         taken = torch.cat([(place <= each) & (gain > 0) for each in last], dim=1)
         exemplar = exemplar.squeeze(2).repeat(1, len(last))
         row, part = taken.any(dim=2).nonzero(as_tuple=True)
-        columns = taken[row, part][:, task.space.owner]  # (m, width) those taken over
+        whole = torch.zeros(len(row), len(task.free), dtype=torch.bool).index_copy_(1, features, taken[row, part])
+        columns = whole[:, task.space.owner]  # (m, width) those taken over
         return torch.where(columns, pool.x[exemplar[row, part]], query.x[at[row]]), at[row]
 
     def whole_exemplars(
@@ -245,10 +249,7 @@ class DiffusionSearch:
         if len(free) > MAX_SWEPT_NUMBERS:
             size = torch.zeros(len(task.free))
             for goal, _ in query.goals.groups():
-                values = ValueEffects.of(task, goal)
-                for i, _ in free:
-                    effect = values.effect[values.feature == i]
-                    size[i] = max(float(size[i]), float(effect.max() - effect.min()) if len(effect) else 0.0)
+                size = torch.maximum(size, ValueEffects.of(task, goal).spread(len(size)))
             free = sorted(sorted(free, key=lambda each: -float(size[each[0]]))[:MAX_SWEPT_NUMBERS])
         return torch.tensor([column for _, column in free], dtype=torch.long)
 
@@ -262,6 +263,7 @@ class DiffusionSearch:
 
         best = partial(front, positions=positions)
         yield from self.bisect(query, near, torch.arange(len(near.at)))
+        yield from narrow(task_of(self), query, near, lines, positions[0])
         yield from self.settle(query, near, lines, groups=False)
         yield from self.settle(query, near, best, groups=False)
         near = near.union((yield from exchange(task_of(self), query, near.take(best(near)))))
@@ -275,6 +277,7 @@ class DiffusionSearch:
         """Try the selected candidates with every change reverted, and with `groups` several together, until whatever is
         selected has been tried; what is accepted stays beside the candidate that it was made from."""
         space, free = task_of(self).space, task_of(self).free
+        bound = [constraint.columns for constraint in task_of(self).encoder.laws.constraints]
         while True:
             which = select(near)
             todo, several = which[~near.settled[which]], False
@@ -286,7 +289,7 @@ class DiffusionSearch:
             x_cf, at = near.x[todo], near.at[todo]
             changed = space.moved(x_cf, query.x[at]) & free
             # (m,) a candidate, and (m, features) what is reverted in it
-            i, features = group_reverts(changed) if several else single_reverts(changed)
+            i, features = group_reverts(changed, bound) if several else single_reverts(changed)
             reverted = torch.where(features[:, space.owner], query.x[at[i]], x_cf[i])
             if len(i):  # values of the row and of an answer are on the grid, none needs rounding
                 reply = yield query.ask(reverted, at[i])
@@ -347,18 +350,27 @@ def single_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
     return i, one_hot(feature, changed.shape[1]).bool()
 
 
-def group_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
+def group_reverts(changed: Tensor, bound: Sequence[Sequence[int]] = ()) -> tuple[Tensor, Tensor]:
     """The same for every set of two or more of a candidate's changes, but not for all of them; with many changes, for
-    every pair and every three."""
-    features, count = changed.shape[1], changed.sum(dim=1)
+    every pair and every three. In a wide table, with many changes for every pair, with very many for what a law ties
+    together (`bound`, its features)."""
+    (features, count), wide = (changed.shape[1], changed.sum(dim=1)), changed.shape[1] > MANY
+    all_sets, sizes = (MAX_CHANGES_COMBINED_WIDE, (2,)) if wide else (MAX_CHANGES_COMBINED, (2, 3))
     which, reverted = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, features, dtype=torch.bool)]
-    for k in sorted({int(c) for c in count.tolist() if c > 2}):
+    for k in sorted({int(c) for c in count.tolist() if 2 < c <= MANY}):
         at = (count == k).nonzero().squeeze(1)
-        sizes = range(2, k) if k <= MAX_CHANGES_COMBINED else (2, 3)
-        sets = torch.tensor([[j in some for j in range(k)] for size in sizes for some in combinations(range(k), size)])
+        each_size = range(2, k) if k <= all_sets else sizes
+        chosen = [some for size in each_size for some in combinations(range(k), size)]
+        sets = torch.tensor([[j in some for j in range(k)] for some in chosen])
         place = changed[at].nonzero(as_tuple=True)[1].view(len(at), k)  # the features that candidate changes
         each = torch.zeros(len(at), len(sets), features, dtype=torch.bool)
         each.scatter_(2, place[:, None].expand(-1, len(sets), -1), sets.expand(len(at), -1, -1))
         which.append(at.repeat_interleave(len(sets)))
         reverted.append(each.flatten(0, 1))
+    at = (count > all_sets).nonzero().squeeze(1) if wide else count[:0]
+    for columns in sorted({tuple(sorted(set(each))) for each in bound}) if len(at) else ():
+        tied = changed[at] & torch.zeros(features, dtype=torch.bool).index_fill(0, torch.tensor(columns), True)
+        several = tied.sum(dim=1) > 1
+        which.append(at[several])
+        reverted.append(tied[several])
     return torch.cat(which), torch.cat(reverted)

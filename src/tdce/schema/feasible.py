@@ -84,12 +84,17 @@ class FeasibleSet:
         free[self.constraints.followers] = False
         return np.stack([allowed.can_change() for allowed in self.allowed_values], axis=1) & free
 
-    def snap(self, x_cf: Tensor) -> Floats:
-        """Encoded proposals (n, width) -> raw values (n, features) within the feasible set."""
-        parts = zip(self.allowed_values, self.encoder.parts(x_cf), strict=True)
-        raw = np.stack([allowed.snap(part) for allowed, part in parts], axis=1)
-        raw = np.where(self.encoder.same(x_cf, self.x) | self.frozen, self.own, raw)
-        return self.constraints.repair(raw, self.own, self)
+    def snap(self, x_cf: Tensor, at: Positions | None = None) -> Floats:
+        """Encoded proposals (m, width) for the rows at these positions (m,), or for each row -> raw values
+        (m, features) within the feasible set. Only what differs from the row is worked on: mostly, little does."""
+        at = np.arange(len(self.own)) if at is None else at
+        own, whole = self.own[at], x_cf.detach().double().cpu().numpy()
+        moved = ~self.encoder.same(x_cf, self.x[torch.from_numpy(at)]) & ~self.frozen
+        raw, spans = own.copy(), self.encoder.space.spans
+        for i in np.flatnonzero(moved.any(axis=0)).tolist():
+            rows = np.flatnonzero(moved[:, i])
+            raw[rows, i] = self.allowed_values[i].take(at[rows]).snap(whole[rows][:, spans[i]])
+        return self.constraints.repair(raw, own, replace(self, own=own))
 
     def encoded_bounds(self) -> EncodedBounds:
         """The lowest and highest numbers of the encoded rows, and which category weights may be 1."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tdce._core import Name
+from tdce.schema.blocks import Blocks
 from tdce.schema.schema import Schema
 
 
@@ -86,16 +87,18 @@ class Space:
 
     def log_softmax(self, logits: Tensor) -> Tensor:
         """Log probabilities, each block normalised separately."""
-        return self._by_block(lambda block: block.log_softmax(dim=1), logits)
+        return self._blocks.log_softmax(logits)
 
     def softmax(self, logits: Tensor) -> Tensor:
-        return self._by_block(lambda block: block.softmax(dim=1), logits)
+        return self._blocks.softmax(logits)
 
     def one_hot(self, weights: Tensor) -> Tensor:
         """The hard choice: 1 at the largest weight of each block, 0 elsewhere."""
-        return self._by_block(
-            lambda block: torch.zeros_like(block).scatter_(1, block.argmax(dim=1, keepdim=True), 1.0), weights
-        )
+        return self._blocks.one_hot(weights)
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return Blocks(self.sizes)
 
     def mask(self, names: Iterable[Name]) -> Tensor:
         """(width,) True at the columns of these features."""
@@ -103,6 +106,3 @@ class Space:
         for name in names:
             mask[list(self.places[name])] = True
         return mask
-
-    def _by_block(self, function, cat: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
-        return torch.cat([function(b) for b in self.blocks(cat)], dim=1) if self.sizes else cat

@@ -99,9 +99,9 @@ def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
     One operation at a time, so that no processor fuses two and rounds differently.
     """
     left = np.searchsorted(xs[1:-1], at, side="right")  # the point where the segment begins
-    within = np.clip(at, xs[0], xs[-1])
-    share = (within - xs[left]) / np.diff(xs)[left]
-    inside = np.where(within == xs[-1], ys[-1], ys[left] + share * np.diff(ys)[left])
+    within = np.minimum(np.maximum(at, xs[0]), xs[-1])  # as np.clip, in half the time
+    share = (within - xs[left]) / (xs[1:] - xs[:-1])[left]
+    inside = np.where(within == xs[-1], ys[-1], ys[left] + share * (ys[1:] - ys[:-1])[left])
     return np.asarray(inside + (at - within) * ((ys[-1] - ys[0]) / (xs[-1] - xs[0])))
 
 

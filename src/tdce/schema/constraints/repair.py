@@ -58,8 +58,7 @@ class ConstraintSet:
         the rows' own values are ignored."""
         if not self.constraints:
             return np.zeros((len(raw), 0), dtype=bool)
-        changed = ~same(raw, own)
-        return np.stack([c.broken(raw, own) & changed[:, c.columns].any(axis=1) for c in self.constraints], axis=1)
+        return np.stack([c.broken(raw, own) & ~_same(raw, own, c).all(axis=1) for c in self.constraints], axis=1)
 
     @property
     def followers(self) -> list[int]:
@@ -117,9 +116,9 @@ class ConstraintSet:
         raw = raw.copy()
         for _ in range(PASSES):
             for constraint in self.constraints:
-                changed = ~same(raw, own)
-                at = np.flatnonzero(constraint.broken(raw, own) & changed[:, constraint.columns].any(axis=1))
-                for column, values in constraint.fixes(raw[at], own[at], changed[at]) if len(at) else ():
+                at = np.flatnonzero(constraint.broken(raw, own) & ~_same(raw, own, constraint).all(axis=1))
+                changed = ~same(raw[at], own[at])
+                for column, values in constraint.fixes(raw[at], own[at], changed) if len(at) else ():
                     fixed = raw[at].copy()
                     fixed[:, column] = values
                     helps = ~np.isnan(values) & ~constraint.broken(fixed, own[at]) & constraint.broken(raw[at], own[at])
@@ -131,7 +130,7 @@ class ConstraintSet:
         """The rows with changed numbers moved back to where each constraint holds, as little as possible."""
         raw = raw.copy()
         for constraint in self.constraints:
-            at = np.flatnonzero(constraint.broken(raw, own) & ~same(raw, own)[:, constraint.columns].all(axis=1))
+            at = np.flatnonzero(constraint.broken(raw, own) & ~_same(raw, own, constraint).all(axis=1))
             if len(at) == 0:
                 continue
             proposed, rows_own, most = raw[at], own[at], np.full(len(at), -1.0)
@@ -154,6 +153,12 @@ class ConstraintSet:
 
 def _parts(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     return tuple(part for constraint in constraints for part in constraint.parts())
+
+
+def _same(raw: Floats, own: Floats, constraint: Constraint) -> Flags:
+    """(n, columns) which of the columns that a constraint is about are as they were."""
+    columns = list(constraint.columns)
+    return same(raw[:, columns], own[:, columns])
 
 
 def _share_left(raw: Floats, proposed: Floats, own: Floats) -> Floats:
