@@ -21,8 +21,9 @@ ELSEWHERE = {  # files outside docs/ that are pages of the site as well
 }
 FIRST = (  # the order of the gallery; what is not named here comes after
     "first_answers", "scikit_learn_pipeline", "xgboost_categories", "regression_target", "credit_limit_band",
-    "several_outputs", "rules_and_roles", "causes", "robust_answers", "evidence_and_replay", "a_million_rows", "on_ray",
-    "on_spark", "algorithm_1", "your_own_method", "proxies", "leaks", "correlated_columns", "unfaithful_models",
+    "several_outputs", "rules_and_roles", "causes", "robust_answers", "segments_and_burden",
+    "evidence_and_replay", "a_million_rows", "on_ray", "on_spark",
+    "algorithm_1", "your_own_method", "proxies", "leaks", "correlated_columns", "unfaithful_models",
 )  # fmt: skip
 NEEDS = {
     "gallery/on_ray": "ray",
