@@ -15,6 +15,7 @@ TABLES = [
     ("guided_settings", "guided_settings", "paper"),
     ("readings", "readings", "paper"),
     ("safety", "safety", "safety"),
+    ("segments", "segments", "segments"),
     ("threads", "threads", "speed"),
 ]
 

@@ -65,9 +65,6 @@ def fit(
     exact: Annotated[
         bool, typer.Option("--exact", help="Keep values that fewer than five people have: ends, rare categories")
     ] = False,
-    fast: Annotated[
-        bool, typer.Option("--fast", help="Also train a network for amortised answers, thousands of rows a second")
-    ] = False,
 ) -> None:
     """Learn a table and write a fitted explainer.
 
@@ -85,7 +82,7 @@ def fit(
     with input_file(table) as source:
         frame = read_table(source, given, dialect)
     explainer = tdce.Explainer(
-        model=model_of(model, header), seed=seed, keep_rows=keep_rows, exact=exact, fast=fast, progress=progress_mode()
+        model=model_of(model, header), seed=seed, keep_rows=keep_rows, exact=exact, progress=progress_mode()
     )
     frozen, opened, learned, codes = (
         names_of(text, frame.columns) for text in (immutable, actionable, learn, categorical)

@@ -20,6 +20,7 @@ from tdce.cli.shared import (
     ModelSource,
     RowsPath,
     Sep,
+    column_of,
     model_of,
     progress_mode,
     say,
@@ -46,6 +47,9 @@ def report(
         bool | None, typer.Option("--metrics/--no-metrics", help="Include metrics (default: up to 1,000 rows)")
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Headline of the page")] = None,
+    burden: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Include what a yes asks of the groups of this column")
+    ] = "",
     language: Language = "en",
     audience: AudienceOption = "analyst",
     sep: Sep = ",",
@@ -66,6 +70,7 @@ def report(
     explainer = tdce.Explainer.load(artefact, progress=progress_mode(), model=model_of(model, header))
     with input_file(rows) as source:
         frame = read_table(source, explainer.schema, dialect)
+        by = column_of("--burden", burden, frame.columns)
         answer = explainer.ask(frame, flags.question(explainer))
     real = None if table is None else read_table(table, explainer.schema, dialect)
     measured, left_out = {}, ""
@@ -78,6 +83,8 @@ def report(
             left_out = f" Metrics are left out: {error}."
     population = None if real is None else explainer.population(real)
     with output_file(out, PAGE) as page:
-        answer.to_html(page, title=title, language=language, audience=audience, metrics=measured, population=population)
+        answer.to_html(
+            page, title=title, language=language, audience=audience, metrics=measured, population=population, burden=by
+        )
     written = "" if out == DASH else f" Written: {out} (open it in a browser)"
     say(f"{summary(len(frame), answer.counts())}{left_out}{written}", stderr=out == DASH)

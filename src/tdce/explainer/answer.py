@@ -7,29 +7,42 @@ import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core import InputError, Name, Positions, Value, check_optional, check_path, check_text, same, show
+from tdce._core import InputError, Name, Positions, Value, check_optional, check_path, check_text, is_name, same, show
 from tdce.datasets import check_writable, write_whole
+from tdce.explainer.answer_views import Asked, answer_burden, answer_html, plot_line, plot_people
 from tdce.explainer.provenance import Provenance
 from tdce.methods import MOST_REASONS, Explanation, Line, Question, rank_reasons
-from tdce.models import Goals, Usage, describe_goal, score_kind, target_parts
-from tdce.report import Audience, Context, PlainNames, Population, Speaker, View, load_catalogue, note_text, render_page
+from tdce.models import Goals, Model, Usage, describe_goal, score_kind, target_parts
+from tdce.report import (
+    Audience,
+    Burden,
+    Context,
+    PlainNames,
+    Population,
+    Speaker,
+    View,
+    load_catalogue,
+    note_text,
+    render_page,
+)
 from tdce.schema import Encoder, FeasibleSet, Schema
 
-NOTEBOOK_LINES = 20
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """The answer to a question: one line per row and option, in the order of the rows, none ever missing.
 
-    It is a plain value, which can be pickled and copied; it holds nothing of the explainer.
+    It is a plain value, which can be pickled and copied. Of the explainer it holds only the model, for `plot`; what
+    was pickled does not.
 
     Examples
     --------
@@ -54,6 +67,7 @@ class Answer:
     usage: Usage  # how often the model was queried
     context: Context | None = None  # what a report says about the explainer
     provenance: Provenance | None = None  # what it comes from
+    asked: Asked | None = None  # the model, for `plot`; it is not pickled
 
     @classmethod
     def of(
@@ -67,6 +81,7 @@ class Answer:
         usage: Usage,
         context: Context | None = None,
         provenance: Provenance | None = None,
+        model: Model | None = None,
     ) -> Self:
         schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.n)
         written = feasible.encoder.write(
@@ -78,8 +93,17 @@ class Answer:
         which = goals.which.numpy()
         return cls(
             rows.copy(), written, schema, question, goals, explanation, target[which], wanted[which], usage, context,
-            provenance,
+            provenance, None if model is None else Asked(model, feasible.constraints),
         )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "asked": None}
+
+    def __copy__(self) -> Self:
+        """In this process the model is at hand."""
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """In another process, names of rare categories are read off the rows again."""
@@ -118,8 +142,8 @@ class Answer:
         return f"<Answer for {len(self.rows)} rows: {counts}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the first lines as a table."""
-        return f"<p>{escape(repr(self))}</p>{self.to_frame().head(NOTEBOOK_LINES).to_html()}"
+        """For notebooks: what changes in the first lines, and what that brings."""
+        return answer_html(self)
 
     def counts(self) -> dict[str, int]:
         """Count the lines by status.
@@ -284,6 +308,7 @@ class Answer:
         audience: Audience = "analyst",
         metrics: Mapping[str, float] | None = None,
         population: Population | None = None,
+        burden: Name | None = None,
     ) -> None:
         """Write a report: one self-contained page with a summary, a card for each person, and what changes over all.
 
@@ -302,6 +327,8 @@ class Answer:
         population : Population, optional
             The people beside whom everybody is shown, from `Explainer.population(table)`. Default: the training rows if
             the explainer keeps them, else its synthetic rows.
+        burden : column name, optional
+            A column of the rows: the report then has a section with the burden of its groups. For analysts.
         """
         where, speaker = check_path("path", path), self.speaker(language, audience)
         headline = check_optional("title", title, check_text)
@@ -310,11 +337,58 @@ class Answer:
             raise InputError(f"population is {show(population)}; give what Explainer.population(table) returned")
         beside = self.context.population if population is None and self.context is not None else population
         barred = frozenset(name for name in self.features if not speaker.may_name(name))
+        if burden is not None and (speaker.audience == "applicant" or (is_name(burden) and burden in barred)):
+            raise InputError(f"burden by {show(burden)} is not for this audience; leave it out, or name another column")
+        groups = None if burden is None else answer_burden(self, burden, speaker)
         view = View(
             self.rows, self.written, self.schema, self.question, self.goals, self.explanation, self.context, beside,
             barred, self.model_calls, self.model_rows,
         )  # fmt: skip
-        write_whole(where, render_page(view, self.lines, speaker, headline, metrics).encode())
+        write_whole(where, render_page(view, self.lines, speaker, headline, metrics, groups).encode())
+
+    def burden(self, by: Name) -> Burden:
+        """Measure what a yes asks of groups of people, by their first options.
+
+        Parameters
+        ----------
+        by : column name
+            A column of the rows, protected or any other; numbers are grouped in quarters.
+
+        Returns
+        -------
+        Burden
+            By group: the share with a way, mean distance, features changed and safety, with 95 % intervals.
+        """
+        return answer_burden(self, by)
+
+    def plot(self, row: Any = None, *, option: int = 0) -> Figure:
+        """Draw how the score gets from where it is now to where it would be, change by change.
+
+        The change that counts most comes first (see `reasons`). The model is queried for the scores in between.
+
+        Parameters
+        ----------
+        row : optional
+            The index label of a row. Default: the first row with a change.
+        option : int, default 0
+            Which of its options.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A waterfall; the dashed line is what the score must reach.
+        """
+        return plot_line(self, row, option)
+
+    def plot_people(self) -> Figure:
+        """Draw everybody's score now and then, by their first options, and how far and how safe each way is.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            On the left a line per person, on the right a dot.
+        """
+        return plot_people(self)
 
     def evidence(self, secret: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
         """Get the evidence of what was asked and answered, as `to_evidence` writes it (docs/evidence.md).

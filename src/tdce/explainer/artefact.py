@@ -31,7 +31,6 @@ from tdce._core import (
     Floats,
     InputError,
     JsonRule,
-    Positions,
     check_json,
     check_json_names,
     json_integer,
@@ -42,10 +41,10 @@ from tdce._core import (
 )
 from tdce.datasets import write_whole
 from tdce.diffusion import ENERGY_QUANTILES, TabularDiffusion
-from tdce.explainer.fitted import Fitted
+from tdce.explainer.fitted import Fitted, StoredPrecedents
+from tdce.explainer.formats import upgraded
 from tdce.explainer.sealed_file import Content, TensorHeader, Tensors, open_sealed, seal, tensors_of
-from tdce.methods import METHODS, Method, Proposer, method_name, setting_types
-from tdce.methods import proposer as proposing
+from tdce.methods import METHODS, PRECEDENT_POSITIONS, Method, method_name, setting_types
 from tdce.models import (
     FAVOURABLE_RULE,
     MAX_CLASSES,
@@ -140,11 +139,10 @@ class Saved:
     steps: int
     seed: int
     keep_rows: bool
-    fast: bool = False  # whether the network for answers in one pass is in it
 
     def alike(self, other: Saved) -> bool:
         """Whether a file would hold the same."""
-        others = ("method", "hidden", "tau", "steps", "seed", "keep_rows", "fast")
+        others = ("method", "hidden", "tau", "steps", "seed", "keep_rows")
         return self.fitted is other.fitted and all(getattr(self, name) == getattr(other, name) for name in others)
 
 
@@ -186,14 +184,14 @@ def _written(saved: Saved) -> bytes:
 
 def _read(whole: bytes) -> Saved:
     """From the bytes to an explainer, each step relying only on what the steps before have checked."""
+    whole = upgraded(whole)
     content, entries = open_sealed(whole)
     check_json(content, CONTENT, "")
     outputs = outputs_from_json(content["outputs"])
     schema = _schema(content)
     _agree(content, schema, outputs)
     method = _method(**content["method"])
-    fast = "proposer.sets" in entries
-    _compare(entries, _layout(content, schema, outputs, fast))  # before anything of these sizes is made
+    _compare(entries, _layout(content, schema, outputs))  # before anything of these sizes is made
     tensors = tensors_of(whole)
     _check_weights(tensors)
     encoder = _encoder(schema, tensors)
@@ -201,11 +199,11 @@ def _read(whole: bytes) -> Saved:
     synthetic, quantiles = tensors["synthetic.raw"].numpy(), tensors["energy_quantiles"]
     _check_rows(content, encoder, raw, y, outputs[0].groups)
     _check_synthetic(encoder, synthetic, quantiles)
-    precedents = tensors["precedents.row"].numpy(), tensors["precedents.answer"].numpy()
-    _check_precedents(encoder, *precedents, len(synthetic))
+    rows, answers = (tensors[f"precedents.{name}"].numpy() for name in ("row", "answer"))
+    precedents = StoredPrecedents(rows, answers, tensors["precedents.energy"])
+    _check_precedents(encoder, precedents, len(synthetic))
 
     tau = tuple(content["diffusion"]["tau"])
-    proposer = _proposer(content, encoder.space, tensors) if fast else None
     second_opinion = SecondOpinion(
         encoder.space.num, *(tensors[f"second_opinion.{name}"] for name in ("weights", "units"))
     )
@@ -219,11 +217,11 @@ def _read(whole: bytes) -> Saved:
         encoder, content["label"], favourable_from_json(content["favourable"]), classifier,
         _filled("diffusion", TabularDiffusion(encoder.space, **content["diffusion"] | {"tau": tau}), tensors),
         raw, y, synthetic, quantiles, decides, second_opinion, content["report"],
-        synthetic_scores=tensors.get("synthetic.score"), proposer=proposer, precedents=precedents,
+        synthetic_scores=tensors.get("synthetic.score"), precedents=precedents,
         exact=content["settings"]["exact"],
     )  # fmt: skip
     settings = {name: content["settings"][name] for name in SETTINGS} | {"tau": tuple(content["settings"]["tau"])}
-    return Saved(fitted, method, **settings, fast=fast)
+    return Saved(fitted, method, **settings)
 
 
 def _content(saved: Saved) -> Content:
@@ -250,22 +248,25 @@ def _tensors(saved: Saved) -> Tensors:
     kept = len(fitted.raw) if saved.keep_rows else 0
     tensors = {"rows.raw": torch.from_numpy(fitted.raw[:kept]), "rows.y": fitted.y[:kept]}
     tensors |= {"synthetic.raw": torch.from_numpy(fitted.synthetic), "energy_quantiles": fitted.energy_quantiles}
-    none = np.zeros(0, dtype=np.int64), np.zeros((0, fitted.synthetic.shape[1]))
-    for name, array in zip(("row", "answer"), fitted.precedents or none, strict=True):
-        tensors[f"precedents.{name}"] = torch.from_numpy(array)
+    positions = len(PRECEDENT_POSITIONS)
+    none = StoredPrecedents(
+        np.zeros(0, dtype=np.int64), np.zeros((0, positions, fitted.synthetic.shape[1])), torch.zeros(0, positions)
+    )
+    rows, answers, energy = fitted.precedents or none
+    tensors |= {"precedents.row": torch.from_numpy(rows), "precedents.answer": torch.from_numpy(answers)}
+    tensors["precedents.energy"] = energy
     opinion = fitted.second_opinion
     tensors |= {"second_opinion.weights": opinion.weights, "second_opinion.units": opinion.units}
     for i, learned in enumerate(fitted.encoder.columns):
         tensors |= {name.format(i): torch.from_numpy(array) for name, array in learned.arrays().items()}
-    proposer = fitted.proposer if saved.fast else None
-    modules = {"classifier": fitted.classifier, "diffusion": fitted.diffusion, "proposer": proposer}
+    modules = {"classifier": fitted.classifier, "diffusion": fitted.diffusion}
     for name, module in modules.items():
         state = {} if module is None else module.state_dict()
         tensors |= {f"{name}.{key}": tensor for key, tensor in state.items()}
     return tensors if fitted.synthetic_scores is None else tensors | {"synthetic.score": fitted.synthetic_scores}
 
 
-def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast: bool) -> dict[str, tuple[str, Sizes]]:
+def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> dict[str, tuple[str, Sizes]]:
     """The dtype and shape of every tensor, by its name; those of a column carry its position."""
     space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
     layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
@@ -273,7 +274,8 @@ def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast:
         "synthetic.raw": ("F64", ("synthetic", len(schema))),
         "energy_quantiles": ("F64", (outputs[0].groups, ENERGY_QUANTILES)),
         "precedents.row": ("I64", ("precedents",)),
-        "precedents.answer": ("F64", ("precedents", len(schema))),
+        "precedents.answer": ("F64", ("precedents", len(PRECEDENT_POSITIONS), len(schema))),
+        "precedents.energy": ("F32", ("precedents", len(PRECEDENT_POSITIONS))),
     }
     scores = sum(max(1, len(output.classes)) for output in outputs)
     layout["second_opinion.weights"] = "F64", (count_terms(space.num, space.cat), scores)
@@ -289,12 +291,6 @@ def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...], fast:
         weights["classifier.temperature"] = ()
     inputs = space.width + diffusion["classes"]
     weights |= _weights("diffusion.network", inputs, space.width, diffusion["hidden"], diffusion["blocks"], timed=True)
-    if fast:
-        layout["proposer.closeness"] = "F64", ()
-        weights["proposer.sets"] = "sets", len(schema)
-        weights |= _weights("proposer.which", space.width, "sets", proposing.HIDDEN, proposing.BLOCKS)
-        inputs = space.width + len(schema)
-        weights |= _weights("proposer.what", inputs, space.width, proposing.HIDDEN, proposing.BLOCKS)
     return layout | {name: ("F32", shape) for name, shape in weights.items()}
 
 
@@ -408,11 +404,14 @@ def _check_synthetic(encoder: Encoder, synthetic: Floats, quantiles: Tensor) -> 
         raise InputError("its tensor 'energy_quantiles' does not increase, or has a value that is not a number")
 
 
-def _check_precedents(encoder: Encoder, rows: Positions, answers: Floats, synthetic: int) -> None:
+def _check_precedents(encoder: Encoder, precedents: StoredPrecedents, synthetic: int) -> None:
     """Answers to synthetic rows, of values that each column knows."""
-    _check_values(encoder, answers, "precedents")
+    rows, answers, energy = precedents
+    _check_values(encoder, answers.reshape(-1, answers.shape[2]), "precedents")
     if not ((rows >= 0) & (rows < synthetic)).all():
         raise InputError("its precedents answer synthetic rows that it does not have")
+    if not (energy.abs() <= LARGEST_VALUE).all():  # nor is NaN
+        raise InputError("its tensor 'precedents.energy' has a value that is not a number")
 
 
 def _check_values(encoder: Encoder, raw: Floats, whose: str) -> None:
@@ -420,17 +419,6 @@ def _check_values(encoder: Encoder, raw: Floats, whose: str) -> None:
     for learned, values in zip(encoder.columns, raw.T, strict=True):
         if not learned.knows(values[~np.isnan(values)]).all():
             raise InputError(f"its {whose} have a value of {learned.column.name!r} that was never learned")
-
-
-def _proposer(content: Content, space: Space, tensors: Tensors) -> Proposer:
-    sets, closeness = tensors["proposer.sets"], tensors["proposer.closeness"].item()
-    if not ((sets == 0) | (sets == 1)).all() or not sets.any(dim=1).all() or len(sets) == 0:
-        raise InputError("its tensor 'proposer.sets' has a value that is not 0 or 1, or a set without a feature")
-    if not 0 <= closeness <= 1:
-        raise InputError(f"its proposer has the closeness {closeness:g}, not one from 0 to 1")
-    if content["favourable"] is None or content["method"]["name"] != "search":
-        raise InputError("it has a proposer, but nothing that is favourable, or another method than tdce")
-    return _filled("proposer", Proposer(space, sets, closeness), tensors)
 
 
 def _filled(name: str, module: Module, tensors: Tensors) -> Module:

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import pandas as pd
 import torch
@@ -36,14 +36,16 @@ from tdce._core import (
     check_texts,
     check_type,
     few_threads,
+    html_card,
     listing,
+    require_extra,
     show,
     suggest,
 )
 from tdce.diffusion import rate_plausibility
 from tdce.explainer import artefact
-from tdce.explainer.amortise import amortise
 from tdce.explainer.answer import Answer
+from tdce.explainer.curve import score_curve
 from tdce.explainer.digests import table_digest
 from tdce.explainer.evaluation import evaluate
 from tdce.explainer.fitted import Fitted
@@ -51,12 +53,11 @@ from tdce.explainer.fitting import fit
 from tdce.explainer.plans import TrainingPlans, plan_for
 from tdce.explainer.precedents import add_precedents
 from tdce.explainer.provenance import Provenance, machine
+from tdce.explainer.segments import Segments, find_segments
 from tdce.methods import (
     METHODS,
-    DiffusionSearch,
     Method,
     Question,
-    choose_along,
     explain,
     explain_conflicts,
     explain_robustly,
@@ -74,12 +75,34 @@ from tdce.models import (
     Target,
     Usage,
     adapt_models,
+    describe_goal,
     ensemble_of_models,
     retrain_ensemble,
+    score_kind,
 )
-from tdce.report import OWN_MODEL, Context, Origin, Population, accuracy_rows, outcome_names
+from tdce.report import (
+    OWN_MODEL,
+    Context,
+    Origin,
+    Population,
+    Speaker,
+    accuracy_rows,
+    outcome_names,
+    score_thresholds,
+)
 from tdce.schema import FeasibleSet, Schema
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tdce.serving import Studio
+
+ACCURACY = {
+    "unseen": "accuracy {share:.1%} on {rows:,} unseen rows",
+    "learned": "accuracy {share:.1%} on the {rows:,} rows that it learned",
+    "given": "agrees with the label on {share:.1%} of {rows:,} rows, which it may have learned",
+}
+"""By the rows that it was measured on."""
 TRADE_OFF = (
     "target",
     "immutable",
@@ -88,7 +111,8 @@ TRADE_OFF = (
     "seed",
     "threshold",
     "safety",
-)  # what `trade_off` hands to `explain`
+)  # what `trade_off` and `segments` hand to `explain`
+MOST_ACTIONS = 100
 
 
 class Explainer:
@@ -120,10 +144,6 @@ class Explainer:
         Whether values that fewer than five people have may be kept: the lowest and highest number of each column,
         fine quantiles, rare categories, synthetic rows that equal somebody's. By default they are pooled
         (docs/privacy.md), and answers go no further than the pooled ends.
-    fast : bool, default False
-        Whether `fit` also trains a network that gives amortised answers, thousands of rows a second. It has learned
-        answers of `search` to one question: the favourable target at the default closeness and costs. Rows it cannot
-        solve, all other questions, and options after the first fall back to the search.
     plans : TrainingPlans, optional
         How long the networks are trained; the defaults are right for nearly everybody.
     progress : {"auto", "bar", "lines", "silent"}, default "auto"
@@ -158,7 +178,6 @@ class Explainer:
         seed: int = 0,
         keep_rows: bool = False,
         exact: bool = False,
-        fast: bool = False,
         plans: TrainingPlans | None = None,
         progress: Mode = "auto",
     ) -> None:
@@ -170,7 +189,6 @@ class Explainer:
         self.seed = seed
         self.keep_rows = keep_rows
         self.exact = exact
-        self.fast = fast
         self.plans = plans
         self.progress = progress
 
@@ -224,8 +242,6 @@ class Explainer:
             If training diverges.
         """
         self._check_settings()
-        if self.fast and favourable is None:
-            raise InputError("fast needs to know what is favourable; name it (favourable='good'), or leave fast out")
         models = None if self.model is None else adapt_models(self.model)
         progress = Progress(self.progress)
         fitted = fit(
@@ -233,8 +249,6 @@ class Explainer:
             self.steps, self.seed, self._plans, progress, learn, categorical, models, actionable, causes, self.exact,
         )  # fmt: skip
         fitted = add_precedents(fitted, self._plans.precedents, self.seed, progress)
-        if self.fast:
-            fitted = amortise(fitted, self.chosen_method, self.seed, self._plans, progress)
         self._set_fitted(fitted)
         return self
 
@@ -353,38 +367,15 @@ class Explainer:
         Answer
             The same bits for the same rows, explainer and question, in any process and in any company.
         """
-        fitted, method, progress = self.fitted, self.chosen_method, Progress(self.progress)
-        check_type("question", question, Question, "it must be a Question")
-        check_optional("ensemble", ensemble, check_type, Ensemble, "it must be what Explainer.retrain returns")
-        if not isinstance(rows, pd.DataFrame):
-            raise InputError(
-                f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
-            )
-        question.check_budget(len(rows))
-        feasible = FeasibleSet.of(fitted.encoder, rows, question.immutable, question.rules)
-        task = fitted.task(feasible.immutable, question.max_model_rows, ensemble, self.fast)
-        goals = fitted.resolve_goals(question.target, question.threshold, feasible.own, task.oracle)
-        effective = replace(question, immutable=feasible.immutable, costs={**self.schema.costs, **question.costs})
-        ready = method.fit(task)
-        if ensemble is None:
-            explanation = explain(ready, feasible, goals, effective, progress, attribute=True)
-        else:
-            alone = method.fit(replace(task, oracle=task.oracle.without_ensemble()))
-            explanation = explain_robustly(ready, alone, ensemble, feasible, goals, effective, progress)
-        if question.max_model_rows is None:  # finding conflicts queries the model further
-            explanation = explain_conflicts(ready, rows, feasible, goals, effective, explanation)
-        usage, earlier = task_of(ready).oracle.usage, getattr(self, "usage_", Usage())
-        self.usage_ = Usage(earlier.calls + usage.calls, earlier.rows + usage.rows)
-        return Answer.of(
-            rows, feasible, goals, effective, explanation, fitted.labels, usage, self._context(), self.provenance
-        )
+        return self._answers(rows, question, ensemble)[0]
 
+    @few_threads()
     def trade_off(
         self, rows: pd.DataFrame, *, closeness: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0), **question: Any
     ) -> dict[float, Answer]:
         """Ask at several positions of the trade-off together, so that they never contradict each other.
 
-        Every position may take the answers of all others: towards closeness 1 no row's distance rises.
+        All positions choose from the same candidates: towards closeness 1 no row's distance rises.
 
         Parameters
         ----------
@@ -421,18 +412,137 @@ class Explainer:
                     f"trade_off does not take {name}; {suggest(name, TRADE_OFF)}it takes: {listing(TRADE_OFF)}"
                 )
         positions = check_sequence("closeness", closeness, None, check_number, 0, 1)
-        answers = [self.explain(rows, closeness=each, **question) for each in positions]
-        asked = answers[0].question
-        feasible = FeasibleSet.of(self.fitted.encoder, rows, asked.immutable, asked.rules)
-        task, goals = self.fitted.task(feasible.immutable), answers[0].goals
-        found = choose_along(task, feasible, goals, asked, positions, [each.explanation for each in answers])
-        return {
-            position: Answer.of(
-                rows, feasible, goals, answer.question, explanation, self.fitted.labels, answer.usage,
-                self._context(), self.provenance,
-            )
-            for position, answer, explanation in zip(positions, answers, found, strict=True)
-        }  # fmt: skip
+        if not positions:
+            return {}
+        asked = Question(closeness=positions[0], **question)
+        self.check(asked)
+        return dict(zip(positions, self._answers(rows, asked, along=tuple(positions)), strict=True))
+
+    def segments(
+        self,
+        rows: pd.DataFrame | Answer,
+        *,
+        actions: int = 5,
+        changes: int = 3,
+        max_cost: float | None = None,
+        **question: Any,
+    ) -> Segments:
+        """Find few actions that help many people: the same changes for all of them.
+
+        Actions are made of changes in answers: set a category, bring a number to a value, change it by an amount or by
+        a share. Each is tried on everybody within their limits, laws and rules, and decided by the model. Those are
+        chosen that help most people and, among such choices, cost them least (docs/segments.md).
+
+        Parameters
+        ----------
+        rows : pandas.DataFrame or Answer
+            The people; or the answer to a question about them, whose changes are then used.
+        actions : int, default 5
+            Maximum number of actions.
+        changes : int, default 3
+            Maximum number of features that an action is about.
+        max_cost : float, optional
+            The most that an action may cost a person, as a distance of answers; what costs more is no help.
+        **question
+            What else `explain` takes, but `n`, `max_model_rows` and `robust`; not for an answer, which has a question.
+            With `safety`, an action helps only if the forecast is at least that; default 0.75.
+
+        Returns
+        -------
+        Segments
+            The actions, whom each helps, what it costs, and who is left.
+
+        Raises
+        ------
+        InputError
+            As `explain`.
+
+        Examples
+        --------
+        >>> import tdce
+        >>> data = tdce.load("german")
+        >>> explainer = tdce.Explainer(hidden=32, steps=100).fit(data.frame, label=data.label, favourable="good")
+        >>> refused = data.frame[explainer.predict(data.frame) == "bad"].head(10)
+        >>> segments = explainer.segments(refused, actions=2)
+        >>> segments.to_frame()["together"].is_monotonic_increasing
+        True
+        """
+        for name in question:
+            if name not in TRADE_OFF and name != "closeness":
+                known = (*TRADE_OFF, "closeness")
+                raise InputError(f"segments does not take {name}; {suggest(name, known)}it takes: {listing(known, 99)}")
+        most, steps = check_integer("actions", actions, 1, MOST_ACTIONS), check_integer("changes", changes, 1, 10)
+        cost = check_optional("max_cost", max_cost, check_number, 0, above=True)
+        if isinstance(rows, Answer):
+            if question:
+                raise InputError(f"the answer has a question of its own; leave out {listing(list(question))}")
+            if rows.features != self.schema.names:
+                raise InputError("the answer is about other columns than this explainer; give the one that made it")
+            return self._segments(rows, rows.question, most, steps, cost)
+        if not isinstance(rows, pd.DataFrame):
+            raise InputError(f"rows is {show(rows)}; it must be a data frame, or an Answer")
+        asked = Question(**question)
+        self.check(asked)
+        return self._segments(rows, asked, most, steps, cost)
+
+    @few_threads()
+    def _segments(
+        self, rows: pd.DataFrame | Answer, question: Question, actions: int, changes: int, max_cost: float | None
+    ) -> Segments:
+        return find_segments(self, rows, question, actions, changes, max_cost)
+
+    @few_threads()
+    def plot_score(self, row: pd.DataFrame, feature: Name, *, target: Target | None = None) -> Figure:
+        """Draw where the decision flips: the score of one row along one feature, all others as they are.
+
+        What follows from the feature is computed anew.
+
+        Parameters
+        ----------
+        row : pandas.DataFrame
+            One row: `frame.loc[[label]]`.
+        feature : column name
+            The feature.
+        target : optional
+            As for `explain`; default: the favourable class.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A curve for a number, bars for categories.
+        """
+        from tdce.report import curve_figure
+
+        fitted = self.fitted
+        if not isinstance(row, pd.DataFrame) or len(row) != 1:
+            raise InputError(f"row is {show(row)}; it must be a data frame of one row: frame.loc[[label]]")
+        goals = fitted.resolve_goals(target, None, fitted.encoder.read(row))
+        curve = score_curve(fitted, row, feature, goals)
+        goal = goals.goal(0)
+        label = Speaker.of(self.schema, audience="analyst").title(feature)
+        thresholds = score_thresholds(goal, len(fitted.classes))
+        return curve_figure(curve, label, thresholds, score_kind(goal) == "prediction")
+
+    def studio(self, rows: pd.DataFrame | None = None, *, height: int = 720) -> Studio:
+        """Open the studio inside a notebook: a server in the background, on this machine only.
+
+        Parameters
+        ----------
+        rows : pandas.DataFrame, optional
+            People to choose from. Default: synthetic ones.
+        height : int, default 720
+            Of the frame in the notebook, in pixels.
+
+        Returns
+        -------
+        Studio
+            A notebook shows it. `stop()` ends the server; so does the end of the process.
+        """
+        require_extra("explainer.studio()", "studio", "fastapi", "uvicorn", "prometheus_client")
+        from tdce.serving import open_studio  # only here: whoever opens none does not need it
+
+        self.fitted  # noqa: B018  # raises now if there is nothing to show
+        return open_studio(self, rows, check_integer("height", height, 100, 10_000))
 
     @few_threads()
     def retrain(self, table: pd.DataFrame, *, models: int = 10, seed: int = 1) -> Ensemble:
@@ -649,7 +759,7 @@ class Explainer:
         saved, digest = artefact.load(where)
         explainer = cls(
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
-            keep_rows=saved.keep_rows, exact=saved.fitted.exact, fast=saved.fast, progress=progress,
+            keep_rows=saved.keep_rows, exact=saved.fitted.exact, progress=progress,
         )  # fmt: skip
         explainer._set_fitted(saved.fitted if model is None else saved.fitted.with_model(adapt_models(model)))
         explainer._file, explainer._origin = (explainer._saved(), digest), _origin(where, digest)
@@ -758,6 +868,19 @@ class Explainer:
             f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows>"
         )
 
+    def _repr_html_(self) -> str:
+        """For notebooks: what was learned, and the columns."""
+        if not hasattr(self, "fitted_"):
+            return html_card(repr(self).strip("<>"), [], (), [])
+        fitted = self.fitted_
+        accuracy, usual = (fitted.report.get(key) for key in ("accuracy", "commonest_class"))
+        facts = [f"wanted: {describe_goal(fitted.goal, fitted.labels)}" if fitted.goal is not None else ""]
+        if accuracy is not None:
+            said = ACCURACY[accuracy_rows(fitted.report)].format(share=accuracy, rows=fitted.report["test_rows"])
+            facts.append(f"{said}; the most common class alone: {usual:.1%}")
+        columns = ("column", "kind", "values", "may change")
+        return html_card(repr(self).strip("<>"), facts, columns, self.schema.describe(), "explainer.schema")
+
     @property
     def _tau(self) -> tuple[float, float]:
         warm, cool = self.tau
@@ -769,7 +892,7 @@ class Explainer:
 
     def _check_settings(self) -> None:
         """Name the first setting of the constructor that makes no sense."""
-        method = self.chosen_method
+        _ = self.chosen_method
         check_integer("hidden", self.hidden, 1, WIDEST_LAYER)
         check_sequence("tau", self.tau, 2, check_number, *TAU_RANGE)
         check_integer("steps", self.steps, 1)
@@ -779,8 +902,45 @@ class Explainer:
         check_choice("progress", self.progress, get_args(Mode))
         if not isinstance(self.plans, TrainingPlans | None):
             raise InputError(f"plans is {show(self.plans)}; it must be TrainingPlans(...)")
-        if check_flag("fast", self.fast) and not isinstance(method, DiffusionSearch):
-            raise InputError(f"fast goes with the method search, not with {show(self.method)}; leave one of them out")
+
+    def _answers(
+        self, rows: pd.DataFrame, question: Question, ensemble: Ensemble | None = None, along: tuple[float, ...] = ()
+    ) -> list[Answer]:
+        """The answer to a question, or one for each position of the trade-off in `along`."""
+        fitted, method, progress = self.fitted, self.chosen_method, Progress(self.progress)
+        check_type("question", question, Question, "it must be a Question")
+        check_optional("ensemble", ensemble, check_type, Ensemble, "it must be what Explainer.retrain returns")
+        if not isinstance(rows, pd.DataFrame):
+            raise InputError(
+                f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
+            )
+        question.check_budget(len(rows))
+        feasible = FeasibleSet.of(fitted.encoder, rows, question.immutable, question.rules)
+        task = fitted.task(feasible.immutable, question.max_model_rows, ensemble)
+        goals = fitted.resolve_goals(question.target, question.threshold, feasible.own, task.oracle)
+        effective = replace(question, immutable=feasible.immutable, costs={**self.schema.costs, **question.costs})
+        ready = method.fit(task)
+        if ensemble is None:
+            explanation = explain(ready, feasible, goals, effective, progress, attribute=True, along=along)
+        else:
+            alone = method.fit(replace(task, oracle=task.oracle.without_ensemble()))
+            explanation = explain_robustly(ready, alone, ensemble, feasible, goals, effective, progress)
+        answers = []
+        for i, closeness in enumerate(along or (question.closeness,)):
+            asked = replace(effective, closeness=closeness)
+            found = explanation.option(i) if along else explanation
+            if question.max_model_rows is None:  # finding conflicts queries the model further
+                found = explain_conflicts(ready, rows, feasible, goals, asked, found)
+            answers.append((asked, found))
+        usage, earlier = task_of(ready).oracle.usage, getattr(self, "usage_", Usage())
+        self.usage_ = Usage(earlier.calls + usage.calls, earlier.rows + usage.rows)
+        return [
+            Answer.of(
+                rows, feasible, goals, asked, found, fitted.labels, usage, self._context(), self.provenance,
+                fitted.model,
+            )
+            for asked, found in answers
+        ]  # fmt: skip
 
     def _set_fitted(self, fitted: Fitted) -> None:
         self.fitted_, self.usage_ = fitted, Usage()
@@ -814,11 +974,7 @@ class Explainer:
     def _saved(self) -> artefact.Saved:
         """What `save` writes."""
         method, keep_rows = self.chosen_method, check_flag("keep_rows", self.keep_rows)
-        amortised = self.fitted.proposer is not None and isinstance(method, DiffusionSearch)
-        return artefact.Saved(
-            self.fitted, method, self.hidden, self._tau, self.steps, self.seed, keep_rows,
-            check_flag("fast", self.fast) and amortised,
-        )  # fmt: skip
+        return artefact.Saved(self.fitted, method, self.hidden, self._tau, self.steps, self.seed, keep_rows)
 
 
 def _parameters(kind: type) -> tuple[str, ...]:

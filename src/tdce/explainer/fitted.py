@@ -24,7 +24,7 @@ from tdce._core import (
     suggest,
 )
 from tdce.diffusion import TabularDiffusion
-from tdce.methods import Guide, Precedents, Proposals, Proposer, Task, amortised_pass
+from tdce.methods import Guide, Precedents, Task
 from tdce.models import (
     AdaptedModel,
     Classifier,
@@ -52,6 +52,14 @@ class Prediction(NamedTuple):
     probabilities: Floats | None  # (n, classes); None: it predicts a number
 
 
+class StoredPrecedents(NamedTuple):
+    """Which synthetic rows the search has answered, how, and what that adds to their energy."""
+
+    rows: Positions  # (p,)
+    answers: Floats  # (p, positions, features)
+    energy: Tensor  # (p, positions)
+
+
 @dataclass(frozen=True)
 class Fitted:
     """What `fit` learned: everything that an artefact holds."""
@@ -70,8 +78,7 @@ class Fitted:
     report: dict[str, Any]  # rows, accuracy, losses, versions; seconds and date too unless it was loaded
     hints: tuple[str, ...] = ()  # what is worth knowing about the columns; none if it was loaded
     synthetic_scores: Tensor | None = None  # (synthetic rows, columns) of a model that the user brought
-    proposer: Proposer | None = None  # for amortised answers, see `amortise`
-    precedents: tuple[Positions, Floats] | None = None  # which synthetic rows the search has answered, and how
+    precedents: StoredPrecedents | None = None
     exact: bool = False  # whether values that fewer than five people have may be among what was learned
     memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
 
@@ -147,17 +154,16 @@ class Fitted:
         return None if self.favourable is None else resolve_goal(self.favourable, self.outputs)
 
     @cached_property
-    def proposals(self) -> Proposals | None:
-        if self.proposer is None or self.goal is None:
-            return None
-        return Proposals(self.proposer, self.goal, self.encoder.schema.costs)
-
-    @cached_property
     def known_precedents(self) -> Precedents | None:
         if self.precedents is None or self.goal is None:
             return None
-        rows, answers = self.precedents
-        return Precedents(self.goal, self.x_synthetic[rows], self.encoder.embed(answers).float())
+        rows, answers, energy = self.precedents
+        x_cf = (
+            self.encoder.embed(answers.reshape(-1, answers.shape[2]))
+            .float()
+            .view(*answers.shape[:2], self.encoder.space.width)
+        )
+        return Precedents(self.goal, self.x_synthetic[rows], x_cf, energy)
 
     @property
     def guide(self) -> Guide | None:
@@ -172,14 +178,12 @@ class Fitted:
         immutable: Iterable[Name] = (),
         budget: int | None = None,
         ensemble: Ensemble | None = None,
-        fast: bool = True,
     ) -> Task:
         """The task of explaining the model while these features stay as they are, within a query budget, with answers
-        that nearly all of an ensemble accept; amortised, if `fast` and a network has learned to."""
+        that nearly all of an ensemble accept."""
         mutable, oracle = ~self.encoder.space.mask(immutable), Oracle(self.model, budget, ensemble)
         return Task(
             self.encoder, oracle, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],
             self.x_synthetic, self.energy_quantiles, self.memo, self.synthetic_scores,
-            self.proposals if fast else None, amortised_pass if fast else None, self.second_opinion,
-            self.known_precedents,
+            self.second_opinion, self.known_precedents,
         )  # fmt: skip

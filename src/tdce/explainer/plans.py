@@ -11,7 +11,6 @@ CLASSIFIER = TrainingPlan(steps=800, batch=512, rate=1e-3, check_every=25, patie
 DIFFUSION = TrainingPlan()
 AUTOENCODER = TrainingPlan(steps=600, batch=256, rate=3e-3, check_every=50)
 SAMPLING = SamplingPlan()
-AMORTISED = TrainingPlan(steps=1500, batch=256, check_every=50, patience=8)
 
 
 @dataclass(frozen=True)
@@ -22,16 +21,13 @@ class TrainingPlans:
     diffusion: TrainingPlan = DIFFUSION  # its steps are `Explainer(steps=...)`
     autoencoder: TrainingPlan = AUTOENCODER  # for the metrics IM1 and IM2
     sampling: SamplingPlan = SAMPLING
-    precedents: int = 256  # answers of the search to synthetic rows, which it tries for similar rows, at most
-    amortised: TrainingPlan = AMORTISED
-    amortised_answers: int = 6_000  # answers of the search that the amortised network learns from, at most
+    precedents: int = 1024  # answers of the search to synthetic rows, which it tries for similar rows, at most
 
     def __post_init__(self) -> None:
         for name, kind in {each.name: type(each.default) for each in fields(self)}.items():
             if kind is not int:
                 check_type(name, getattr(self, name), kind, f"it must be a {kind.__name__}")
         check_integer("precedents", self.precedents, 0)
-        check_integer("amortised_answers", self.amortised_answers, 1)
 
 
 def plan_for(plan: TrainingPlan, rows: int) -> TrainingPlan:

@@ -6,12 +6,15 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import torch
 
-from tdce._core import Flags, Floats, Progress
-from tdce.explainer.fitted import Fitted
-from tdce.methods import DiffusionSearch, Method, Question, Status, explain
+from tdce._core import Positions, Progress
+from tdce.explainer.fitted import Fitted, StoredPrecedents
+from tdce.methods import PRECEDENT_POSITIONS, DiffusionSearch, Question, Status, added_energy, explain
 from tdce.models import Goals, Oracle
 from tdce.schema import FeasibleSet
+
+FIRST_PRECEDENTS = 256  # found without any; these serve the search for all others
 
 
 def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) -> Fitted:
@@ -23,21 +26,30 @@ def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) ->
     score = fitted.synthetic_scores
     met = fitted.goal.met(Oracle(fitted.model).score(fitted.synthetic) if score is None else score)
     rows = np.flatnonzero(~met.numpy())[:count]
-    answered, answers = answer_rows(fitted, DiffusionSearch(), fitted.synthetic[rows], seed, progress)
+    found = answer_rows(fitted, rows[:FIRST_PRECEDENTS], seed, progress)
+    if count > FIRST_PRECEDENTS:
+        more = answer_rows(replace(fitted, precedents=found), rows[FIRST_PRECEDENTS:], seed, progress)
+        found = StoredPrecedents(
+            np.concatenate([found.rows, more.rows]), np.concatenate([found.answers, more.answers]),
+            torch.cat([found.energy, more.energy]),
+        )  # fmt: skip
     seconds = round(fitted.report["seconds"] + time.monotonic() - began, 1)
-    known = fitted.encoder.nearest_known(answers[answered])  # a range may go further than what was learned
-    return replace(fitted, precedents=(rows[answered], known), report=fitted.report | {"seconds": seconds})
+    return replace(fitted, precedents=found, report=fitted.report | {"seconds": seconds})
 
 
-def answer_rows(fitted: Fitted, method: Method, rows: Floats, seed: int, progress: Progress) -> tuple[Flags, Floats]:
-    """(n,) which of these refused rows (n, features) get a counterfactual, and (n, features) it; features that follow
-    others stay as they are, since they are computed, not proposed."""
+def answer_rows(fitted: Fitted, rows: Positions, seed: int, progress: Progress) -> StoredPrecedents:
+    """The answers of the default search to the synthetic rows at these positions, for those that get one; features that
+    follow others stay as they are, since they are computed, not proposed."""
     assert fitted.goal is not None
     encoder = fitted.encoder
-    feasible = FeasibleSet.of(encoder, encoder.decode(encoder.embed(rows)))
-    ready = method.fit(fitted.task(feasible.immutable, fast=False))
-    question = Question(seed=seed, costs=encoder.schema.costs)
-    explanation = explain(ready, feasible, Goals.all(fitted.goal, len(rows)), question, progress)
-    raw, followers = explanation.raw[:, 0].copy(), feasible.constraints.followers
-    raw[:, followers] = feasible.own[:, followers]
-    return explanation.status[:, 0] == Status.VALID, raw
+    feasible = FeasibleSet.of(encoder, encoder.decode(encoder.embed(fitted.synthetic[rows])))
+    task, question = fitted.task(feasible.immutable), Question(seed=seed, costs=encoder.schema.costs)
+    goals, method = Goals.all(fitted.goal, len(rows)), DiffusionSearch().fit(task)
+    explanation = explain(method, feasible, goals, question, progress, along=PRECEDENT_POSITIONS)
+    answered = (explanation.status == Status.VALID).all(axis=1)
+    raw, followers = explanation.raw[answered], feasible.constraints.followers
+    raw[:, :, followers] = feasible.own[answered][:, None, followers]
+    known = encoder.nearest_known(raw.reshape(-1, raw.shape[2])).reshape(raw.shape)  # ranges may go further than these
+    y = goals.target_class(task.oracle.score(feasible.own))[torch.from_numpy(answered)]
+    x_cf = encoder.embed(known.reshape(-1, raw.shape[2])).float().view(*raw.shape[:2], encoder.space.width)
+    return StoredPrecedents(rows[answered], known, added_energy(task, feasible.x[answered], x_cf, y))

@@ -1,3 +1,6 @@
+from tdce.methods.actions import Action as Action
+from tdce.methods.actions import Step as Step
+from tdce.methods.actions import propose_actions as propose_actions
 from tdce.methods.algorithm1 import GUIDED as GUIDED
 from tdce.methods.algorithm1 import GUIDED_LITERAL as GUIDED_LITERAL
 from tdce.methods.algorithm1 import INDEPENDENT as INDEPENDENT
@@ -5,7 +8,6 @@ from tdce.methods.algorithm1 import SHARED as SHARED
 from tdce.methods.algorithm1 import Guided as Guided
 from tdce.methods.algorithm1 import GuidedLiteral as GuidedLiteral
 from tdce.methods.algorithm1 import Walk as Walk
-from tdce.methods.amortised import amortised_pass as amortised_pass
 from tdce.methods.attribution import MOST_REASONS as MOST_REASONS
 from tdce.methods.attribution import rank_reasons as rank_reasons
 from tdce.methods.baselines.cchvae import CCHVAE as CCHVAE
@@ -22,10 +24,10 @@ from tdce.methods.explanation import Explanation as Explanation
 from tdce.methods.explanation import Line as Line
 from tdce.methods.explanation import Status as Status
 from tdce.methods.guided import GuidedSearch as GuidedSearch
+from tdce.methods.objective import added_energy as added_energy
 from tdce.methods.objective import measure_distance as measure_distance
+from tdce.methods.precedents import PRECEDENT_POSITIONS as PRECEDENT_POSITIONS
 from tdce.methods.precedents import Precedents as Precedents
-from tdce.methods.proposer import Proposals as Proposals
-from tdce.methods.proposer import Proposer as Proposer
 from tdce.methods.protocol import Guide as Guide
 from tdce.methods.protocol import Method as Method
 from tdce.methods.protocol import Query as Query
@@ -40,4 +42,5 @@ from tdce.methods.robustness import explain_robustly as explain_robustly
 from tdce.methods.search import DiffusionSearch as DiffusionSearch
 from tdce.methods.selection import MOST_OPTIONS as MOST_OPTIONS
 from tdce.methods.settings import setting_types as setting_types
-from tdce.methods.trade_off import choose_along as choose_along
+from tdce.methods.trial import Outcome as Outcome
+from tdce.methods.trial import Trial as Trial

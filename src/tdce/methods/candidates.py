@@ -1,4 +1,4 @@
-"""Candidates that the model accepts: their objective, and the choice of those to return."""
+"""Candidates that the model accepts: their cost and energy, and the choice of those to go on with and to return."""
 
 from __future__ import annotations
 
@@ -13,24 +13,31 @@ from tdce.schema import Space
 
 MIN_MARGIN = 0.02  # in log odds: an answer is not on the very boundary of a decision
 BAND_SHARE = 0.1  # of a band's width, which is the minimum margin in a narrow one
+MIN_WORTH = 0.001  # of the objective that each change must be worth
+STANDARD_POSITION = 0.75  # of the trade-off: its best candidate says how safe those of all positions must be
 OVERLAP_PENALTY = 1.0  # how much worse an option may be if it changes entirely other features than those before it
 SAME_FEATURES_PENALTY = 100.0  # the same features again only if there is nothing else
 NUMBER_STEP = 2.0**-8  # of a standard deviation
 
 
 class Candidates:
-    """Accepted candidates of all rows of a query, as flat tensors; the objective is computed on demand, once."""
+    """Accepted candidates of all rows of a query, as flat tensors; cost and energy are computed on demand, once.
+
+    Candidates that were made from one another form a line.
+    """
 
     def __init__(self, task: Task, query: Query, objective: Objective) -> None:
         self.task, self.query, self.objective = task, query, objective
         self.x, self.at = query.x[:0], torch.arange(0)  # (m, width), and (m,) the row of each
-        self.settled = torch.zeros(0, dtype=torch.bool)  # (m,) no change can be reverted to its advantage
-        self.minimal = torch.zeros(0, dtype=torch.bool)  # (m,) no several changes either
+        self.line = torch.arange(0)  # (m,)
+        self.settled = torch.zeros(0, dtype=torch.bool)  # (m,) every change of it was reverted, one at a time
+        self.minimal = torch.zeros(0, dtype=torch.bool)  # (m,) and several together
         self.shortfall = torch.zeros(0)  # (m,) by how much each is less safe than is wanted
-        self._total = torch.zeros(0)  # (up to m,)
+        self._cost = self._energy = self._changes = torch.zeros(0)  # (m,) NaN: not computed yet
         self.nearest_miss = query.x  # (n, width) the refused candidate of each row with the largest margin
         self.miss_margin = torch.full((len(query.x),), -torch.inf, dtype=torch.double)
         self.any_margin = torch.zeros(len(query.x), dtype=torch.bool)  # (n,) for which rows the smallest is enough
+        self.lacking: Tensor | None = None  # (n,) see `fix_safety`
 
     @property
     def min_margin(self) -> Tensor:
@@ -38,22 +45,47 @@ class Candidates:
         return (BAND_SHARE * self.query.goals.width).clamp(max=MIN_MARGIN).masked_fill(self.any_margin, 0.0)
 
     @property
-    def total(self) -> Tensor:
-        """(m,) the objective."""
-        done = len(self._total)
-        if done < len(self.at):
-            x, at = self.x[done:], self.at[done:]
-            total = self.objective.total(
-                self.objective.cost(x, at), self.objective.energy(x, at), self.shortfall[done:]
-            )
-            self._total = torch.cat([self._total, total])
-        return self._total
+    def cost(self) -> Tensor:
+        """(m,)"""
+        unknown = self._cost.isnan().nonzero().squeeze(1)
+        if len(unknown):
+            self._cost[unknown] = self.objective.cost(self.x[unknown], self.at[unknown])
+        return self._cost
 
-    def add(self, x: Tensor, at: Tensor, margin: Tensor) -> None:
-        """Add candidates (m, width) of the rows at `at` that the model accepts by this margin (m,)."""
+    @property
+    def energy(self) -> Tensor:
+        """(m,)"""
+        unknown = self._energy.isnan().nonzero().squeeze(1)
+        if len(unknown):
+            self._energy[unknown] = self.objective.energy(self.x[unknown], self.at[unknown])
+        return self._energy
+
+    @property
+    def changes(self) -> Tensor:
+        """(m,) how many features each changes, without those that follow others."""
+        unknown = self._changes.isnan().nonzero().squeeze(1)
+        if len(unknown):
+            moved = self.objective.space.moved(self.x[unknown], self.query.x[self.at[unknown]])
+            self._changes[unknown] = (moved & ~self.objective.follows).sum(dim=1).float()
+        return self._changes
+
+    def total(self, closeness: float, safe: bool = True) -> Tensor:
+        """(m,) the objective at this position of the trade-off; unless `safe`, without the penalty for too little
+        safety."""
+        penalty = self.shortfall if safe else torch.zeros_like(self.shortfall)
+        return self.objective.total(self.cost, self.energy, closeness, penalty) + MIN_WORTH * self.changes
+
+    def add(self, x: Tensor, at: Tensor, margin: Tensor, line: Tensor | None = None) -> None:
+        """Add candidates (m, width) of the rows at `at` that the model accepts by this margin (m,): each as a line of
+        its own, or to the line `line` (m,)."""
+        new = torch.arange(len(at)) + (int(self.line.max()) + 1 if len(self.line) else 0)
         self.x, self.at = torch.cat([self.x, x]), torch.cat([self.at, at])
+        self.line = torch.cat([self.line, new if line is None else line])
         self.shortfall = torch.cat([self.shortfall, safety_shortfall(self.task, self.query, x, margin, at)])
-        fresh = torch.zeros(len(at), dtype=torch.bool)
+        unknown, fresh = torch.full((len(at),), torch.nan), torch.zeros(len(at), dtype=torch.bool)
+        self._cost, self._energy, self._changes = (
+            torch.cat([each, unknown]) for each in (self._cost, self._energy, self._changes)
+        )
         self.settled, self.minimal = torch.cat([self.settled, fresh]), torch.cat([self.minimal, fresh])
 
     def screen(self, reply: Reply, at: Tensor, lacking: Tensor | None = None) -> Tensor:
@@ -78,86 +110,120 @@ class Candidates:
         """The same; where a row has none, its nearest miss if the goal is met after all, by less than the minimum
         margin. For such a row that is enough."""
         at = (self.unsolved() & (self.miss_margin >= 0)).nonzero().squeeze(1)
-        more = self._subset(torch.arange(len(self.at)))
+        more = self.take(torch.arange(len(self.at)))
         more.add(self.nearest_miss[at], at, self.miss_margin[at])
         more.any_margin = self.any_margin.index_fill(0, at, True)
         return more
 
     def cheapest(self, count: int) -> Candidates:
         """The distinct candidates of each row with the lowest cost and enough safety, up to `count`."""
-        return self._top(self.objective.cost(self.x, self.at) + SAFETY_WEIGHT * self.shortfall, count)
+        return self.top(self.cost + SAFETY_WEIGHT * self.shortfall, count)
 
-    def best(self, count: int) -> Candidates:
-        """The distinct candidates of each row with the lowest objective, up to `count`."""
-        return self._top(self.total, count)
+    def distinct(self) -> Candidates:
+        """Each candidate of a row once."""
+        return self.top(self.cost, len(self.at))
 
-    def diverse(
-        self,
-        count: int,
-        first: Tensor,  # (n, width) the answers already chosen
-    ) -> Candidates:
-        """Good candidates of each row, up to `count`, that change other features than those before them."""
-        which, exists = self._greedy(count, first)
-        return self._subset(which[exists])
+    def likely(self, energy: Tensor, closeness: float) -> Tensor:
+        """(m,) the objective at this position, up to a constant of the row, if its changes have this effect (m,) on the
+        energy."""
+        return self.objective.total(self.cost, energy, closeness, self.shortfall)
 
-    def drop(self, unwanted: Tensor) -> Candidates:
-        """Those left without the candidates flagged in `unwanted` (m,)."""
-        return self._subset((~unwanted).nonzero().squeeze(1))
-
-    def union(self, others: Candidates) -> Candidates:
-        """These candidates and those of another search for the same rows."""
-        both = self._subset(torch.arange(len(self.at)))
-        both._total = torch.cat([self.total, others.total])
-        both.x, both.at = torch.cat([self.x, others.x]), torch.cat([self.at, others.at])
-        both.settled = torch.cat([self.settled, others.settled])
-        both.minimal = torch.cat([self.minimal, others.minimal])
-        both.shortfall = torch.cat([self.shortfall, others.shortfall])
-        nearer = others.miss_margin > self.miss_margin
-        both.nearest_miss = torch.where(nearer[:, None], others.nearest_miss, self.nearest_miss)
-        both.miss_margin = torch.maximum(self.miss_margin, others.miss_margin)
-        both.any_margin = self.any_margin | others.any_margin
-        return both
-
-    def best_answer(self) -> Tensor:
-        """(n, width) the best candidate of each row; its nearest miss if there is none."""
-        best = self.best(1)
-        return self.nearest_miss.index_copy(0, best.at, best.x)
-
-    def answers(self, count: int, first: Tensor) -> Tensor:
-        """(n, count, width) the answer already chosen, then good ones that change other features; if there are too few,
-        the last one is repeated."""
-        which, exists = self._greedy(count - 1, first)
-        out, known = [first], torch.cat([self.x, first[:1]])  # never empty
-        for candidate, there in zip(which.T, exists.T, strict=True):
-            out.append(torch.where(there[:, None], known[candidate], out[-1]))
-        return torch.stack(out, dim=1)
-
-    def _top(self, key: Tensor, count: int) -> Candidates:
+    def top(self, key: Tensor, count: int) -> Candidates:
+        """The distinct candidates of each row with the lowest key (m,), up to `count`."""
         order = _order_by_row(key, self.at)
         x, at = self.x[order], self.at[order]
         repeated = torch.zeros(len(at), dtype=torch.bool)
         repeated[1:] = (at[1:] == at[:-1]) & (x[1:] == x[:-1]).all(dim=1)
         order = order[~repeated]
-        return self._subset(order[rank_within(self.at[order]) < count])
+        return self.take(order[rank_within(self.at[order]) < count])
 
-    def _subset(self, which: Tensor) -> Candidates:
+    def leaders(self, closeness: float) -> Tensor:
+        """(k,) the best candidate of every line."""
+        lines = int(self.line.max()) + 1 if len(self.line) else 0
+        best = lowest(self.total(closeness), self.line, lines)
+        return best[best >= 0]
+
+    def leading(self, closeness: float, count: int) -> Tensor:
+        """(k,) the leaders of the best lines of each row, up to `count`."""
+        leaders = self.leaders(closeness)
+        order = leaders[_order_by_row(self.total(closeness)[leaders], self.at[leaders])]
+        return order[rank_within(self.at[order]) < count]
+
+    def best(self, closeness: float) -> Tensor:
+        """(n,) the best candidate of each row at this position of the trade-off; -1 if there is none.
+
+        Of all positions the best are as safe as that of the standard one, so that along the trade-off only distance and
+        energy are exchanged: towards closeness 1 the distance of the best never rises."""
+        lacking = self._lacking() if self.lacking is None else self.lacking
+        key = self.total(closeness, safe=False).masked_fill(self.shortfall > lacking[self.at], torch.inf)
+        return lowest(key, self.at, len(self.query.x))
+
+    def fix_safety(self) -> None:
+        """Let candidates that are added later change nothing about how safe the best must be."""
+        self.lacking = self._lacking()
+
+    def _lacking(self) -> Tensor:
+        """(n,) what the best candidate of the standard position lacks of the wanted safety."""
+        standard = lowest(self.total(STANDARD_POSITION), self.at, len(self.query.x))
+        return torch.cat([self.shortfall, torch.zeros(1)])[standard]  # the last one for rows without any
+
+    def answer(self, closeness: float) -> Tensor:
+        """(n, width) the best candidate of each row; its nearest miss if there is none."""
+        best = self.best(closeness)
+        return torch.where((best >= 0)[:, None], torch.cat([self.x, self.query.x[:1]])[best], self.nearest_miss)
+
+    def answers(self, count: int, first: Tensor, closeness: float) -> Tensor:
+        """(n, count, width) the answer already chosen, then good ones that change other features; if there are too few,
+        the last one is repeated."""
+        which, exists = self._greedy(count - 1, first, closeness)
+        out, known = [first], torch.cat([self.x, first[:1]])  # never empty
+        for candidate, there in zip(which.T, exists.T, strict=True):
+            out.append(torch.where(there[:, None], known[candidate], out[-1]))
+        return torch.stack(out, dim=1)
+
+    def diverse(
+        self,
+        count: int,
+        first: Tensor,  # (n, width) the answers already chosen
+        closeness: float,
+    ) -> Tensor:
+        """(k,) good candidates of each row, up to `count`, that change other features than those before them."""
+        which, exists = self._greedy(count, first, closeness)
+        return which[exists]
+
+    def union(self, *others: Candidates) -> Candidates:
+        """These candidates and others for the same rows."""
+        both = self.take(torch.arange(len(self.at)))
+        for more in others:
+            line = more.line + (int(both.line.max()) + 1 if len(both.line) else 0)
+            for name in ("x", "at", "settled", "minimal", "shortfall", "_cost", "_energy", "_changes"):
+                setattr(both, name, torch.cat([getattr(both, name), getattr(more, name)]))
+            both.line = torch.cat([both.line, line])
+            nearer = more.miss_margin > both.miss_margin
+            both.nearest_miss = torch.where(nearer[:, None], more.nearest_miss, both.nearest_miss)
+            both.miss_margin = torch.maximum(both.miss_margin, more.miss_margin)
+            both.any_margin = both.any_margin | more.any_margin
+        return both
+
+    def take(self, which: Tensor) -> Candidates:
+        """Those at these positions (k,)."""
         subset = Candidates(self.task, self.query, self.objective)
-        subset.x, subset.at, subset._total = self.x[which], self.at[which], self._total[which[which < len(self._total)]]
-        subset.settled, subset.minimal = self.settled[which], self.minimal[which]
-        subset.shortfall = self.shortfall[which]
+        for name in ("x", "at", "line", "settled", "minimal", "shortfall", "_cost", "_energy", "_changes"):
+            setattr(subset, name, getattr(self, name)[which])
         subset.nearest_miss, subset.miss_margin = self.nearest_miss, self.miss_margin
-        subset.any_margin = self.any_margin
+        subset.any_margin, subset.lacking = self.any_margin, self.lacking
         return subset
 
-    def _greedy(self, count: int, first: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, count) candidates, chosen one after another by the objective and by the overlap of their changes with
-        those of earlier ones; and whether there was one left."""
+    def _greedy(self, count: int, first: Tensor, closeness: float) -> tuple[Tensor, Tensor]:
+        """(n, count) leaders of lines, chosen one after another by the objective and by the overlap of their changes
+        with those of earlier ones; and whether there was one left."""
         n, space = len(self.query.x), self.objective.space
-        order = _order_by_row(self.total, self.at)
+        leaders, objective = self.leaders(closeness), self.total(closeness)
+        order = leaders[_order_by_row(objective[leaders], self.at[leaders])]
         rank = rank_within(self.at[order])
         table = torch.full((n, int(rank.max()) + 1 if len(rank) else 1), -1)
         table[self.at[order], rank] = order  # (n, k) the candidates of each row
-        total = torch.where(table >= 0, torch.cat([self.total, torch.zeros(1)])[table], torch.inf)
+        total = torch.where(table >= 0, torch.cat([objective, torch.zeros(1)])[table], torch.inf)
         x = torch.cat([self.x, self.query.x[:1]])[table]  # (n, k, width)
         rows = torch.arange(n)[:, None].expand_as(table)
         changed = space.moved(x.flatten(0, 1), self.query.x[rows.flatten()]).view(*table.shape, -1)
@@ -185,6 +251,15 @@ def round_numbers(space: Space, x: Tensor, x_cf: Tensor) -> Tensor:
     """Candidates (..., width) with changed numbers rounded: finer values would depend on a machine's last bits."""
     number = torch.arange(space.width) < space.num
     return torch.where(number & (x_cf != x), (x_cf / NUMBER_STEP).round() * NUMBER_STEP, x_cf)
+
+
+def lowest(key: Tensor, group: Tensor, groups: int) -> Tensor:
+    """(groups,) the position of the first of the lowest keys (m,) in each group (m,); -1 if all are infinite."""
+    least = torch.full((groups,), torch.inf).scatter_reduce(0, group, key, "amin")
+    m = len(key)
+    place = torch.where((key == least[group]) & key.isfinite(), torch.arange(m), m)
+    first = torch.full((groups,), m).scatter_reduce(0, group, place, "amin")
+    return first.masked_fill(first == m, -1)
 
 
 def _order_by_row(key: Tensor, at: Tensor) -> Tensor:

@@ -21,8 +21,9 @@ from tdce.schema import Numeric
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from a number's lowest value to its highest that are tried
 ROUNDS = 4  # in which one feature of the best candidate so far is changed
-BISECTIONS = 6
-EXCHANGES = 24  # of a change for a cheaper one that are tried, those that should help most first
+BISECTIONS = 4
+FIRST_BISECTIONS = 2  # of candidates of which few are the best in the end
+EXCHANGES = 8  # of a change for a cheaper one that are tried, those that should help most first
 CHEAPEST_EXCHANGES = 4  # of those accepted whose energy is computed
 BAND_BISECTIONS = 18
 BAND_PATHS = 8  # from below a band to above it that are bisected in each round
@@ -47,30 +48,30 @@ def try_ends(task: Task, query: Query, candidates: Candidates, columns: Tensor) 
         x_cf = query.x[at].scatter(1, column[:, None], ends[:, None])
         reply = yield query.ask(round_numbers(task.space, query.x[at], x_cf), at)
         accepted = candidates.screen(reply, at)
-        x_cf, at, column, margin = reply.x[accepted, 0], at[accepted], column[accepted], reply.margin[accepted, 0]
         before = len(candidates.at)
-        candidates.add(x_cf, at, margin)
-        which = one_hot(column, task.space.width).bool()
-        yield from bisect(task, query, candidates, x_cf, at, which, candidates.shortfall[before:])
+        candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
+        which = torch.arange(before, len(candidates.at))
+        yield from bisect(task, query, candidates, which, one_hot(column[accepted], task.space.width).bool())
 
 
 def bisect(
-    task: Task, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor, which: Tensor, lacking: Tensor
+    task: Task, query: Query, candidates: Candidates, which: Tensor, columns: Tensor, times: int = BISECTIONS
 ) -> Dialogue[None]:
-    """Add accepted candidates (m, width), which lack some safety (m,), with their numbers in the columns `which`
-    (m, width) on the straight line to the row, as near to it as the decision holds without lacking more."""
+    """Add the candidates at `which` (m,) with their numbers in some columns (m, width) on the straight line to the row,
+    as near to it as the decision holds without lacking more safety."""
+    x_cf, at, lacking = candidates.x[which], candidates.at[which], candidates.shortfall[which]
     own, best, margin = query.x[at], x_cf, torch.zeros(len(at), dtype=torch.double)
     low, high = torch.zeros(len(at), 1), torch.ones(len(at), 1)
-    for _ in range(BISECTIONS if len(at) else 0):
+    for _ in range(times if len(at) else 0):
         middle = (low + high) / 2
-        between = torch.where(which, own + middle * (x_cf - own), x_cf)
+        between = torch.where(columns, own + middle * (x_cf - own), x_cf)
         reply = yield query.ask(round_numbers(task.space, own, between), at)
         accepted = candidates.screen(reply, at, lacking)[:, None]
         best = torch.where(accepted, reply.x[:, 0], best)
         margin = torch.where(accepted[:, 0], reply.margin[:, 0], margin)
         low, high = torch.where(accepted, low, middle), torch.where(accepted, middle, high)
     nearer = (best != x_cf).any(dim=1)
-    candidates.add(best[nearer], at[nearer], margin[nearer])
+    candidates.add(best[nearer], at[nearer], margin[nearer], candidates.line[which[nearer]])
 
 
 def exchange(task: Task, query: Query, best: Candidates) -> Dialogue[Candidates]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -49,13 +48,15 @@ def explain(
     question: Question,
     progress: Progress | None = None,
     attribute: bool = False,
+    along: tuple[float, ...] = (),
 ) -> Explanation:
     """Counterfactuals for every row: on the data's grid, within the feasible set, decided by the real model.
 
-    With `attribute`, the model is also queried for what each change is worth.
+    With `attribute`, the model is also queried for what each change is worth. With `along`, there is one counterfactual
+    for each of these positions of the trade-off, in place of options.
     """
     task, own = task_of(method), feasible.own
-    oracle, n = task.oracle, question.n
+    oracle, n = task.oracle, len(along) or question.n
     first = oracle.decide_alone(own, goals)
     before, already = round_scores(goals.display_score(first.score)).numpy(), first.met.numpy()
     chance = round_scores(goals.chance(first.score)).numpy()
@@ -67,26 +68,21 @@ def explain(
     margin_before = shown_margin(first.score, goals).numpy()
     start = own, before, already, margin_before
     raw, after, valid, margin_after = (np.repeat(each[:, None], n, axis=1) for each in start)
-    shortcut = None if task.shortcut is None else task.shortcut(method, question, goals)
-    passes = [(method, question)] if shortcut is None else [(shortcut, replace(question, n=1)), (method, question)]
-    for searching, asked in passes:
-        left = ~valid[:, 0] if n == 1 else ~already  # with several options, the shortcut has found the first
-        groups = _parts(np.flatnonzero(left & free), QUERY_ROWS * QUERIES_AT_A_TIME)
-        threads = Threads(len(groups))
-        with (progress or Progress("silent")).bar("counterfactuals", len(groups)) as bar:
-            for group in groups:
-                parts = _parts(group, QUERY_ROWS)
-                blocks = [Block.of(feasible, goals, at) for at in parts]
-                searches = [
-                    _options(searching, block, _Start(own[at], before[at], chance[at], _padded(first, at)), asked)
-                    for block, at in zip(blocks, parts, strict=True)
-                ]
-                with threads.block():
-                    results = drive(searches, blocks, oracle)
-                for at, best in zip(parts, results, strict=True):
-                    found = _Options(raw[at], after[at], valid[at], margin_after[at])
-                    raw[at], after[at], valid[at], margin_after[at] = _after_first(found, best, own[at])
-                bar.advance()
+    groups = _parts(np.flatnonzero(~already & free), QUERY_ROWS * QUERIES_AT_A_TIME)
+    threads = Threads(len(groups))
+    with (progress or Progress("silent")).bar("counterfactuals", len(groups)) as bar:
+        for group in groups:
+            parts = _parts(group, QUERY_ROWS)
+            blocks = [Block.of(feasible, goals, at) for at in parts]
+            searches = [
+                _options(method, block, _Start(own[at], before[at], chance[at], _padded(first, at)), question, along)
+                for block, at in zip(blocks, parts, strict=True)
+            ]
+            with threads.block():
+                results = drive(searches, blocks, oracle)
+            for at, found in zip(parts, results, strict=True):
+                raw[at], after[at], valid[at], margin_after[at] = found
+            bar.advance()
 
     status = np.where(valid, Status.VALID.value, Status.BEST_EFFORT.value).astype("<U12")
     status[already] = Status.ALREADY
@@ -94,7 +90,7 @@ def explain(
     plausibility = _plausibility(task, raw, goals.target_class(first.score))
     safety, distance = _safety(task, raw, margin_after, goals), _distance(task, feasible, raw, question)
     oracle.reserve(0)
-    notes = _notes(feasible, goals, raw, status, before, after)
+    notes = _notes(feasible, goals, raw, status, before, after, question.n)
     for i, j in np.argwhere((status == Status.VALID) & (safety < LOW_SAFETY)).tolist():
         notes[i, j] = (*notes[i, j], Note("barely", values={"safety": float(safety[i, j])}))
     if oracle.exhausted:
@@ -193,30 +189,15 @@ class _Options(NamedTuple):
     margin: Floats
 
 
-def _after_first(found: _Options, best: _Options, own: Floats) -> _Options:
-    """The options of a search after those that a shortcut has found, which stay the first. To make room, the search's
-    option that changes the same features is left out, or else its last one."""
-    if best.raw.shape[1] < 2 or not found.valid[:, 0].any():
-        return best
-    changed, first = ~same(best.raw, own[:, None]), ~same(found.raw[:, :1], own[:, None])
-    alike = (changed == first).all(axis=2)
-    alike[:, -1] = True
-    left_out = (alike + 1 * same(best.raw, found.raw[:, :1]).all(axis=2)).argmax(axis=1)  # rather the very same one
-    others = np.argsort(np.arange(alike.shape[1]) == left_out[:, None], axis=1, kind="stable")[:, :-1]
-    each, solved = np.arange(len(own))[:, None], found.valid[:, 0]
-    merged = []
-    for one, several in zip(found, best, strict=True):
-        behind = np.concatenate([one[:, :1], several[each, others]], axis=1)
-        merged.append(np.where(solved.reshape(-1, *(1,) * (several.ndim - 1)), behind, several))
-    return _Options(*merged)
-
-
-def _options(method: Method, block: Block, start: _Start, question: Question) -> Dialogue[_Options]:
+def _options(
+    method: Method, block: Block, start: _Start, question: Question, along: tuple[float, ...]
+) -> Dialogue[_Options]:
     """The answers for one block of rows: all that the method has at once, or those chosen from several draws."""
-    feasible, goals, own, n, draws = block.feasible, block.goals, start.own, question.n, []
+    feasible, goals, own, n, draws = block.feasible, block.goals, start.own, len(along) or question.n, []
     costs = feature_costs(feasible.encoder, question.costs)
     wanted = DEFAULT_SAFETY if question.safety is None else question.safety
-    query = Query(feasible.x, start.decision, goals, feasible.encoded_bounds(), question.closeness, n, wanted, costs)
+    bounds = feasible.encoded_bounds()
+    query = Query(feasible.x, start.decision, goals, bounds, question.closeness, n, wanted, costs, along)
     for draw in range(draws_for(n) if method.random else 1):
         x_cf = yield from method.search(query, Noise(feasible.x, question.seed, draw))
         if not torch.isfinite(x_cf).all():
@@ -277,10 +258,16 @@ def _distance(task: Task, feasible: FeasibleSet, raw: Floats, question: Question
 
 
 def _notes(
-    feasible: FeasibleSet, goals: Goals, raw: Floats, status: NDArray[np.str_], before: Floats, after: Floats
+    feasible: FeasibleSet,
+    goals: Goals,
+    raw: Floats,
+    status: NDArray[np.str_],
+    before: Floats,
+    after: Floats,
+    options: int,  # that were asked for
 ) -> NDArray[np.object_]:
     """(rows, options) why there is no counterfactual or too few, and which values of the row were never learned."""
-    options, distinct = status.shape[1], count_distinct(raw)
+    distinct = count_distinct(raw)
     moved = np.asarray(~same(raw, feasible.own[:, None]).all(axis=2))
     notes = np.empty(status.shape, dtype=object)
     for i, unfamiliar in enumerate(feasible.encoder.unfamiliar(feasible.own)):

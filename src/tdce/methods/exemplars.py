@@ -57,7 +57,7 @@ class ExemplarPool:
         weight = torch.where(mutable, 1.0, IMMUTABLE_WEIGHT)
         return find_nearest(x * weight, self.x * weight, min(count, len(self.x)))
 
-    def best(self, task: Task, objective: Objective, at: Tensor, count: int) -> Tensor:
+    def best(self, task: Task, objective: Objective, at: Tensor, count: int, closeness: float) -> Tensor:
         """(n, k) positions of the exemplars with the lowest objective for the rows at `at`, first those that agree on
         the immutable features."""
         free, positions, best = task.free, self.position.transpose(0, 1), []
@@ -75,7 +75,7 @@ class ExemplarPool:
                     weight * change_costs(own[..., 0] != theirs[..., 0], own, theirs)
                 )
             energy = objective.weigh(self.errors(task, objective.y[some]), some)
-            total = objective.total(cost, energy) + IMMUTABLE_WEIGHT * disagreement
+            total = objective.total(cost, energy, closeness) + IMMUTABLE_WEIGHT * disagreement
             best.append(total.topk(min(count, len(self.x)), largest=False).indices)
         return torch.cat(best)
 

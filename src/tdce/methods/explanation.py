@@ -54,6 +54,14 @@ class Explanation:
             self.distance[at],
         )  # fmt: skip
 
+    def option(self, i: int) -> Explanation:
+        """Each row with this option alone."""
+        parts = {each.name: getattr(self, each.name) for each in fields(self)}
+        per_row = ("own", "score_before")
+        return Explanation(
+            **{key: part if key in per_row or part is None else part[:, i : i + 1] for key, part in parts.items()}
+        )
+
     def put(self, at: Positions, other: Explanation) -> Explanation:
         """With another explanation in the place of these rows."""
         parts = {each.name: getattr(self, each.name) for each in fields(self)}

@@ -44,7 +44,7 @@ class PricedRows(NamedTuple):
 
 class Objective:
     """J = closeness * cost + (1 - closeness) * energy + a penalty for too little safety, to be minimised over what the
-    model accepts.
+    model accepts, at any position of the trade-off.
 
     The cost is d(x, x_cf) of eqn:cf_obj: the sum of `change_costs` of all features but those that follow others,
     weighted by the user's costs, plus a penalty for every soft law broken. The energy is the denoising error of all
@@ -53,8 +53,8 @@ class Objective:
     noise; only candidates of the same row are compared.
     """
 
-    def __init__(self, task: Task, query: Priced, noise: Noise, closeness: float, y: Tensor) -> None:
-        self.space, self.diffusion, self.encoder, self.closeness = task.space, task.diffusion, task.encoder, closeness
+    def __init__(self, task: Task, query: Priced, noise: Noise, y: Tensor) -> None:
+        self.space, self.diffusion, self.encoder = task.space, task.diffusion, task.encoder
         self.x, self.position = query.x, feature_positions(task.encoder, query.x)
         self.follows = task.follows
         self.y = y  # (n,) the target class of each row
@@ -93,9 +93,10 @@ class Objective:
         beyond = error - self.tolerated[at].view(-1, *(1,) * (error.dim() - 1))
         return error + ATYPICAL_WEIGHT * beyond.clamp_min(0.0)
 
-    def total(self, cost: Tensor, energy: Tensor, shortfall: Tensor | float = 0.0) -> Tensor:
+    @staticmethod
+    def total(cost: Tensor, energy: Tensor, closeness: float, shortfall: Tensor | float = 0.0) -> Tensor:
         """J"""
-        return self.closeness * cost + (1 - self.closeness) * energy + SAFETY_WEIGHT * shortfall
+        return closeness * cost + (1 - closeness) * energy + SAFETY_WEIGHT * shortfall
 
     def _soft_laws_broken(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) how many soft laws each candidate breaks."""
@@ -139,9 +140,17 @@ def measure_distance(task: Task, x: Tensor, raw: Floats, costs: Mapping[Name, fl
     reports, pages and the trade-off; to six decimals."""
     n, options, _ = raw.shape
     rows = PricedRows(x, feature_costs(task.encoder, costs))
-    objective = Objective(task, rows, Noise(x, 0), 1.0, torch.zeros(n, dtype=torch.long))
+    objective = Objective(task, rows, Noise(x, 0), torch.zeros(n, dtype=torch.long))
     each = [objective.cost(task.encoder.embed(raw[:, i]).float(), torch.arange(n)) for i in range(options)]
     return round_scores(torch.stack(each, dim=1).double()).numpy() if each and n else np.zeros((n, options))
+
+
+def added_energy(task: Task, x: Tensor, x_cf: Tensor, y: Tensor) -> Tensor:
+    """(n, k) how much more energy answers (n, k, width) to rows (n, width) have than these, for target classes (n,)."""
+    rows = torch.arange(len(x))
+    objective = Objective(task, PricedRows(x, torch.ones(())), Noise(x, 0), y)
+    own = objective.energy(x, rows)
+    return torch.stack([objective.energy(each, rows) - own for each in x_cf.unbind(dim=1)], dim=1)
 
 
 def safety_shortfall(task: Task, query: Query, x_cf: Tensor, margin: Tensor, at: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ Similar people then get similar advice: what was changed for one is what is trie
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,22 +15,28 @@ from tdce._core import find_nearest
 from tdce.models import Goal
 from tdce.schema import Space
 
+PRECEDENT_POSITIONS = (0.5, 0.75, 1.0)  # of the trade-off, at which synthetic rows are answered
+
 
 class Precedents(NamedTuple):
-    """Synthetic rows that do not meet a goal, and the answers that the search gave them."""
+    """Synthetic rows that do not meet a goal, and the answers that the search gave them at several positions."""
 
     goal: Goal
     x: Tensor  # (p, width)
-    x_cf: Tensor  # (p, width)
+    x_cf: Tensor  # (p, positions, width)
+    energy: Tensor  # (p, positions) how much more energy an answer has than its row
 
     def apply(
         self,
         space: Space,
         x: Tensor,  # (n, width)
         free: Tensor,  # (features,) what may be changed
-        count: int,
-    ) -> Tensor:
-        """(n, k, width) rows with what was changed for the nearest precedents, up to `count`."""
-        near = find_nearest(x, self.x, min(count, len(self.x)))  # (n, k)
-        changed = (space.moved(self.x, self.x_cf) & free)[:, space.owner]  # (p, width)
-        return torch.where(changed[near], self.x_cf[near], x[:, None])
+        counts: Sequence[int],  # how many of the nearest, for each position
+    ) -> tuple[Tensor, Tensor]:
+        """(n, k, width) rows with what was changed for the nearest precedents, and (n, k) the energy that it added."""
+        near = find_nearest(x, self.x, min(max(counts), len(self.x)))  # (n, nearest)
+        which = torch.cat([near[:, :count] for count in counts], dim=1)  # (n, k)
+        position = torch.cat([torch.full((near[:, :count].shape[1],), i) for i, count in enumerate(counts)])
+        x_cf = self.x_cf[which, position]
+        changed = (space.moved(self.x[which].flatten(0, 1), x_cf.flatten(0, 1)) & free)[:, space.owner]
+        return torch.where(changed.view_as(x_cf), x_cf, x[:, None]), self.energy[which, position]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
@@ -14,12 +14,8 @@ from torch import Tensor
 from tdce._core import Floats, InputError, Noise
 from tdce.diffusion import TabularDiffusion
 from tdce.methods.precedents import Precedents
-from tdce.methods.proposer import Proposals
 from tdce.models import Decision, Goals, Oracle, SecondOpinion
 from tdce.schema import EncodedBounds, Encoder, Space
-
-if TYPE_CHECKING:
-    from tdce.methods.question import Question
 
 Guide = Callable[[Tensor], Tensor]
 """The model as a differentiable function: encoded rows (n, width) -> logits (n, classes)."""
@@ -43,8 +39,6 @@ class Task:
     energy_quantiles: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (classes, knots) for `plausibility`
     memo: dict[Hashable, Any] = field(default_factory=dict)  # see `memoise`
     synthetic_scores: Tensor | None = None  # (p, columns) the model's scores of the synthetic rows, if known
-    proposals: Proposals | None = None  # for amortised answers
-    shortcut: Shortcut | None = None  # a quicker method that is tried before the usual one, if the question suits it
     second_opinion: SecondOpinion | None = None  # None: no forecasts of safety
     precedents: Precedents | None = None  # answers of the search to synthetic rows
 
@@ -117,7 +111,7 @@ class Reply:
         """(m, k, features) the candidates."""
         return np.take(self.distinct, self.place.numpy(), axis=0)
 
-    @property
+    @cached_property
     def x(self) -> Tensor:
         """(m, k, width) the candidates, encoded."""
         m, k, features = self.distinct.shape
@@ -140,6 +134,7 @@ class Query:
     options: int = 1  # how many answers per row
     safety: float = 0.0  # the least safety that is wanted
     costs: Tensor = field(default_factory=lambda: torch.ones(()))  # (features,) of changing each, or () of any
+    along: tuple[float, ...] = ()  # several positions of the trade-off: one answer for each, instead of options
 
     def ask(self, x: Tensor, at: Tensor | None = None, on_grid_only: bool = False) -> Request:
         """The request for decisions on candidates (m, width) or (m, k, width) of all rows or of those at `at`."""
@@ -173,10 +168,6 @@ class Method(Protocol):
 
     def search(self, query: Query, noise: Noise) -> Search:
         """`noise` is the only source of randomness: a function of the row, the seed and the draw."""
-
-
-Shortcut = Callable[[Method, "Question", Goals], Method | None]
-"""A method and what is asked of it -> a quicker method for the same question, if there is one."""
 
 
 def task_of(method: Method) -> Task:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tdce._core import Noise
-from tdce.methods.candidates import Candidates
+from tdce.methods.candidates import STANDARD_POSITION, Candidates
 from tdce.methods.objective import Objective
 from tdce.methods.protocol import Method, Query, Search, Task, task_of
 from tdce.methods.search import DiffusionSearch
@@ -43,20 +43,22 @@ def best_refined(
     x_cf: Tensor,  # (n, k, width) k answers for each row
 ) -> Search:
     """The best of each row's answers by the objective, refined; where the model accepts none, the last resort. With
-    several options, further ones that change other features."""
+    several options, further ones that change other features; with several positions of the trade-off, one for each."""
     default = DiffusionSearch().fit(task)
     closeness = default.closeness if query.closeness is None else query.closeness
-    objective = Objective(task, query, noise, closeness, query.goals.target_class(query.decision.score))
+    objective = Objective(task, query, noise, query.goals.target_class(query.decision.score))
     candidates = Candidates(task, query, objective)
     at = torch.arange(len(x_cf)).repeat_interleave(x_cf.shape[1])
-    reply = yield query.ask(x_cf.flatten(0, 1), at)
-    accepted = candidates.screen(reply, at)
-    candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
+    yield from default.ask(query, candidates, x_cf.flatten(0, 1), at)
     yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
-    near = yield from default.refine(query, candidates.best(default.beam), lambda near: near.best(default.beam))
-    answer = near.best_answer()
+    asked = query.along or (closeness,)
+    near = yield from default.refine(query, candidates, tuple({*asked, STANDARD_POSITION}))
+    if query.along:
+        return torch.stack([near.answer(each) for each in asked], dim=1)
+    answer = near.answer(closeness)
     if query.options == 1:
         return answer
-    diverse = partial(Candidates.diverse, count=3 * query.options, first=answer)
-    others = yield from default.refine(query, diverse(candidates), diverse)
-    return near.union(others).answers(query.options, answer)
+    diverse = partial(Candidates.diverse, count=3 * query.options, first=answer, closeness=closeness)
+    yield from default.bisect(query, near, diverse(near))
+    yield from default.settle(query, near, diverse)
+    return near.answers(query.options, answer, closeness)

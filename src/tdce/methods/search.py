@@ -1,56 +1,63 @@
 """The default method: the diffusion model proposes exemplars and says how plausible each candidate is.
 
-A row takes over as few features as may suffice from exemplars, synthetic rows that the model accepts, or all of them.
-The best of the candidates that the model then accepts are refined, brought as near to the row as they can, and the best
-of these is returned. What is best is one function, `objective.Objective`. docs/method.md has the reasons and the
-measurements.
+A row takes over what helped similar synthetic rows, its precedents, and all of an exemplar, a synthetic row that the
+model accepts; where there are no precedents, or too few help, also a part of an exemplar. The candidates that the model
+then accepts are refined: brought as near to the row as they can, with as few changes as suffice. The best is returned,
+by one function, `objective.Objective`, at the asked position of the trade-off. Nearly all candidates are the same
+whatever position is asked for, so that a person who asks at two gets answers that fit together. docs/method.md has the
+reasons and the measurements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from typing import ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
 from tdce._core import LARGEST_COUNT, Noise
-from tdce.methods.candidates import MIN_MARGIN, Candidates, round_numbers
-from tdce.methods.coordinates import FEW_POINTS, bisect, complete, enumerate_rows, exchange, try_ends
+from tdce.methods.candidates import STANDARD_POSITION, Candidates, round_numbers
+from tdce.methods.coordinates import FEW_POINTS, FIRST_BISECTIONS, bisect, complete, enumerate_rows, exchange, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
+from tdce.models import Goal
 
+UPPER, LOWER = (STANDARD_POSITION, 1.0), (0.0, 0.25, 0.5)  # positions of the trade-off that are searched together
+NEAREST_PRECEDENTS = (6, 24, 6)  # whose changes are tried, for each of `PRECEDENT_POSITIONS`
+PLAUSIBLE_PRECEDENTS = (24, 0, 0)  # the same for the lower positions
+BEST_PRECEDENTS = ((STANDARD_POSITION, 4), (1.0, 2))  # of those accepted that are refined: the best at each position
+WHOLE_EXEMPLARS = 4  # that are tried beside precedents
+FEWEST_PRECEDENTS = 4  # that must help; a row with fewer tries as much as one without
 NEAREST_EXEMPLARS = 256  # among which those are chosen whose parts should suffice at the lowest cost
-NEAREST_PRECEDENTS = 15  # whose changes are tried
+CHEAPEST_PARTS = 8  # accepted parts of exemplars that are refined
 LAST_RESORT_EXEMPLARS = 512  # tried as a whole for rows without a candidate
 LAST_RESORT_DRAWS = 64  # synthetic rows drawn for a row for which these fail, too
 LAST_RESORT_STEPS = 20  # of the reverse walk that draws them
 OPTIONS_FACTOR = 4  # times as many candidates are tried for further options
-SCORED_PARTS = 8  # accepted parts of exemplars whose energy is computed, the cheapest first
-MAX_SWEPT_NUMBERS = 12  # whose ends are tried for every row
+MAX_SWEPT_NUMBERS = 4  # whose ends are tried for every row
 MAX_CHANGES_COMBINED = 10  # of which every subset is reverted; of more, every pair and every three
-MIN_WORTH = 0.001  # of the objective that each change must be worth
-BOUNDARY_STEP_COST = 0.02  # that a step off the decision boundary may cost
 PARTS_BATCH_ROWS = 128  # rows that are compared with exemplars at a time
 INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that should, whatever those cost
 
 
 @dataclass(frozen=True)
 class DiffusionSearch:
-    """Try single changes, parts of exemplars and whole exemplars, and refine the best that the model accepts."""
+    """Try what helped precedents, exemplars and parts of them, and refine the best that the model accepts."""
 
-    edition: ClassVar[int] = 9  # raised when its answers change
+    edition: ClassVar[int] = 10  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
-    closeness: float = 0.75  # the trade-off: 0 is most plausible by the diffusion model, 1 as close as possible
+    closeness: float = STANDARD_POSITION  # the trade-off: 0 is most plausible by the diffusion model, 1 closest
     exemplars: int = 8  # of which a row may take over a part, and which are tried as a whole
-    beam: int = 4  # candidates of either kind that are refined
+    beam: int = 4  # lines of candidates that are refined
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -62,45 +69,91 @@ class DiffusionSearch:
     @torch.no_grad()
     def search(self, query: Query, noise: Noise) -> Search:
         closeness = self.closeness if query.closeness is None else query.closeness
-        target = query.goals.target_class(query.decision.score)
-        objective = Objective(task_of(self), query, noise, closeness, target)
-        single, parts, whole = (Candidates(task_of(self), query, objective) for _ in range(3))
-        yield from self.propose(query, single, parts, whole, slice(self.exemplars))
-        yield from self.precedents(query, parts)
-        yield from try_ends(task_of(self), query, single, self.effective_numbers(query))
-        if task_of(self).oracle.budget is None:
-            yield from enumerate_rows(task_of(self), query, torch.arange(len(query.x)), parts, FEW_POINTS)
-        yield from self.last_resort(query, single.unsolved() & parts.unsolved() & whole.unsolved(), whole, noise)
-        partial_changes = single.cheapest(self.beam).union(parts.cheapest(SCORED_PARTS))
-        starts = partial_changes.best(self.beam).union(whole.best(self.beam)).with_misses()
-        near = yield from self.refine(query, starts, lambda near: near.best(2 * self.beam))
-        near = yield from self.polish(query, near)
-        answer = near.best_answer()
+        asked = query.along or (closeness,)
+        objective = Objective(task_of(self), query, noise, query.goals.target_class(query.decision.score))
+        near = yield from self.refine(query, (yield from self.propose(query, objective, noise)), UPPER)
+        near.fix_safety()
+        if min(asked) < STANDARD_POSITION:
+            plausible = yield from self.propose_plausible(query, objective)
+            near = yield from self.refine(query, near.union(plausible), LOWER)
+        yield from self.settle(query, near, partial(front, positions=asked))
+        if query.along:
+            return torch.stack([near.answer(each) for each in asked], dim=1)
+        answer = near.answer(closeness)
         if query.options == 1:
             return answer
-        yield from self.propose(query, single, parts, whole, slice(self.exemplars, OPTIONS_FACTOR * self.exemplars))
-        diverse = partial(Candidates.diverse, count=3 * query.options, first=answer)
-        count = OPTIONS_FACTOR * SCORED_PARTS
-        starts = single.cheapest(count).union(parts.cheapest(count)).union(whole)
-        others = yield from self.refine(query, diverse(starts), diverse)
-        return near.union(others).answers(query.options, answer)
+        near = near.union((yield from self.propose_others(query, objective)))
+        diverse = partial(Candidates.diverse, count=3 * query.options, first=answer, closeness=closeness)
+        yield from self.bisect(query, near, diverse(near))
+        yield from self.settle(query, near, diverse)
+        return near.answers(query.options, answer, closeness)
 
-    def propose(
-        self, query: Query, single: Candidates, parts: Candidates, whole: Candidates, ranks: slice
-    ) -> Dialogue[None]:
-        """Try candidates of all three kinds: of what each kind ranks, those of these ranks."""
-        margin = query.decision.margin.float() - needed_margin(task_of(self), query)
-        yield from self.single(query, single, margin, ranks)
-        yield from self.parts(query, parts, margin, ranks)
-        yield from self.whole_exemplars(query, whole, torch.arange(len(query.x)), ranks)
-
-    def single(self, query: Query, candidates: Candidates, margin: Tensor, ranks: slice) -> Dialogue[None]:
-        """Try one changed feature: of all categories and some quantiles of each number, first those that should suffice
-        by their average effects, by cost, then the others, by effect."""
+    def propose(self, query: Query, objective: Objective, noise: Noise) -> Dialogue[Candidates]:
+        """Accepted candidates: few for rows with precedents that help, many for all others."""
         task, rows = task_of(self), torch.arange(len(query.x))
-        space, free = task.space, task.free
+        new = partial(Candidates, task, query, objective)
+        precedents, whole, ends, points = new(), new(), new(), new()
+        energy = yield from self.precedents(query, precedents, NEAREST_PRECEDENTS)
+        helped = torch.bincount(precedents.at, minlength=len(rows)) >= FEWEST_PRECEDENTS
+        yield from self.whole_exemplars(query, whole, rows[helped], slice(WHOLE_EXEMPLARS))
+        wide = yield from self.propose_widely(query, objective, rows[~helped])
+        yield from try_ends(task, query, ends, self.effective_numbers(query))
+        if task.oracle.budget is None:
+            yield from enumerate_rows(task, query, rows, points, FEW_POINTS)
+        best = [precedents.top(precedents.likely(energy, position), k) for position, k in BEST_PRECEDENTS]
+        near = whole.union(wide, *best, ends.cheapest(1), points.cheapest(CHEAPEST_PARTS))
+        yield from self.last_resort(query, near.unsolved(), near, noise)
+        return near.distinct().with_misses()
+
+    def propose_widely(self, query: Query, objective: Objective, rows: Tensor) -> Dialogue[Candidates]:
+        """The best single changes, parts of exemplars and whole exemplars for some rows (m,)."""
+        new, ranks = partial(Candidates, task_of(self), query, objective), slice(self.exemplars)
+        single, parts, whole = new(), new(), new()
+        yield from self.single(query, single, rows, ranks)
+        yield from self.parts(query, parts, rows, ranks)
+        yield from self.whole_exemplars(query, whole, rows, ranks)
+        return whole.union(single.cheapest(self.beam), parts.cheapest(CHEAPEST_PARTS))
+
+    def propose_plausible(self, query: Query, objective: Objective) -> Dialogue[Candidates]:
+        """More of them for the lower positions of the trade-off: precedents and whole exemplars."""
+        new, rows = partial(Candidates, task_of(self), query, objective), torch.arange(len(query.x))
+        precedents, whole = new(), new()
+        energy = yield from self.precedents(query, precedents, PLAUSIBLE_PRECEDENTS)
+        for position in LOWER:
+            yield from self.whole_exemplars(query, whole, rows, slice(WHOLE_EXEMPLARS), position)
+        best = [precedents.top(precedents.likely(energy, position), self.beam) for position in LOWER]
+        return whole.union(*best).distinct()
+
+    def propose_others(self, query: Query, objective: Objective) -> Dialogue[Candidates]:
+        """More of them for all rows, from which further options are chosen."""
+        new, ranks = partial(Candidates, task_of(self), query, objective), slice(OPTIONS_FACTOR * self.exemplars)
+        single, parts, whole, rows = new(), new(), new(), torch.arange(len(query.x))
+        yield from self.single(query, single, rows, ranks)
+        yield from self.parts(query, parts, rows, ranks)
+        yield from self.whole_exemplars(query, whole, rows, ranks)
+        count = OPTIONS_FACTOR * CHEAPEST_PARTS
+        return whole.union(single.cheapest(count), parts.cheapest(count)).distinct()
+
+    def precedents(self, query: Query, candidates: Candidates, counts: tuple[int, ...]) -> Dialogue[Tensor]:
+        """Try what the search changed for the most similar synthetic rows: (m,) the energy that this added there, for
+        each candidate."""
+        task, rows, known, energy = task_of(self), torch.arange(len(query.x)), task_of(self).precedents, []
         for goal, belongs in query.goals.groups():
-            values, at = ValueEffects.of(task, goal), rows[belongs]
+            if known is not None and len(known.x) and goal.of == known.goal.of:
+                x_cf, change = known.apply(task.space, query.x[belongs], task.free, counts)
+                each = rows[belongs].repeat_interleave(x_cf.shape[1])
+                accepted = yield from self.ask(query, candidates, x_cf.flatten(0, 1), each)
+                energy.append(change.flatten()[accepted])
+        return torch.cat([torch.zeros(0), *energy])
+
+    def single(self, query: Query, candidates: Candidates, rows: Tensor, ranks: slice) -> Dialogue[None]:
+        """Try one changed feature of some rows (m,): of all categories and some quantiles of each number, first those
+        that should suffice by their average effects, by cost, then the others, by effect."""
+        task = task_of(self)
+        space, free = task.space, task.free
+        margin = query.decision.margin.float() - needed_margin(task, query)
+        for goal, at in goals_of(query, rows):
+            values = ValueEffects.of(task, goal)
             if len(values.rows) == 0:
                 continue
             gain = values.effect - values.effects(space, query.x[at])[:, values.feature]  # (n, values)
@@ -117,15 +170,16 @@ class DiffusionSearch:
             changed = torch.where(space.members[values.feature[value]], values.rows[value], query.x[at[row]])
             yield from self.ask(query, candidates, changed, at[row])
 
-    def parts(self, query: Query, candidates: Candidates, margin: Tensor, ranks: slice) -> Dialogue[None]:
-        """Try parts of exemplars near the row: of the features that help most, as many as should suffice by their
-        average effects, one fewer, one more, and the first alone."""
-        task, rows = task_of(self), torch.arange(len(query.x))
-        for goal, belongs in query.goals.groups():
+    def parts(self, query: Query, candidates: Candidates, rows: Tensor, ranks: slice) -> Dialogue[None]:
+        """Try parts of exemplars near some rows (m,): of the features that help most, as many as should suffice by
+        their average effects, one fewer, one more, and the first alone."""
+        task = task_of(self)
+        margin = query.decision.margin.float() - needed_margin(task, query)
+        for goal, own in goals_of(query, rows):
             pool = ExemplarPool.of(task, goal)
             if len(pool.x) == 0:
                 continue
-            batches = torch.split(rows[belongs], PARTS_BATCH_ROWS)
+            batches = torch.split(own, PARTS_BATCH_ROWS)
             parts = [self._parts(task, query, pool, at, margin, ranks) for at in batches]
             x_cf, at = (torch.cat(each) for each in zip(*parts, strict=True))
             yield from self.ask(query, candidates, x_cf, at)
@@ -155,24 +209,15 @@ class DiffusionSearch:
         columns = taken[row, part][:, task.space.owner]  # (m, width) those taken over
         return torch.where(columns, pool.x[exemplar[row, part]], query.x[at[row]]), at[row]
 
-    def precedents(self, query: Query, candidates: Candidates) -> Dialogue[None]:
-        """Try what the search changed for the most similar synthetic rows."""
-        task, rows = task_of(self), torch.arange(len(query.x))
-        known = task.precedents
-        for goal, belongs in query.goals.groups():
-            if known is not None and len(known.x) and goal.of == known.goal.of:
-                x_cf = known.apply(task.space, query.x[belongs], task.free, NEAREST_PRECEDENTS)
-                yield from self.ask(
-                    query, candidates, x_cf.flatten(0, 1), rows[belongs].repeat_interleave(x_cf.shape[1])
-                )
-
-    def whole_exemplars(self, query: Query, candidates: Candidates, rows: Tensor, ranks: slice) -> Dialogue[None]:
-        """Try the best exemplars as a whole, with the row's own immutable features."""
+    def whole_exemplars(
+        self, query: Query, candidates: Candidates, rows: Tensor, ranks: slice, closeness: float = STANDARD_POSITION
+    ) -> Dialogue[None]:
+        """Try for some rows (m,) the best exemplars as a whole, with the row's own immutable features."""
         task = task_of(self)
-        for goal, belongs in query.goals.groups():
-            pool, at = ExemplarPool.of(task, goal), rows[belongs[rows]]
-            if len(at) and len(pool.x):
-                best = pool.best(task, candidates.objective, at, ranks.stop)[:, ranks]  # (n, count)
+        for goal, at in goals_of(query, rows):
+            pool = ExemplarPool.of(task, goal)
+            if len(pool.x):
+                best = pool.best(task, candidates.objective, at, ranks.stop, closeness)[:, ranks]  # (n, count)
                 each = at.repeat_interleave(best.shape[1])
                 x_cf = torch.where(task.mutable, pool.x[best.flatten()], query.x[each])
                 yield from self.ask(query, candidates, x_cf, each)
@@ -207,85 +252,67 @@ class DiffusionSearch:
             free = sorted(sorted(free, key=lambda each: -float(size[each[0]]))[:MAX_SWEPT_NUMBERS])
         return torch.tensor([column for _, column in free], dtype=torch.long)
 
-    def refine(
-        self, query: Query, near: Candidates, select: Callable[[Candidates], Candidates]
-    ) -> Dialogue[Candidates]:
-        """Bring candidates nearer to the row: bisect their numbers, step off the decision boundary, and revert changes
-        for as long as that lowers the objective; `select` picks those to go on with."""
-        yield from self.bisect(query, near)
-        near = yield from self.step_off_boundary(query, near)
-        return (yield from self.settle(query, near, select))
+    def refine(self, query: Query, near: Candidates, positions: tuple[float, ...]) -> Dialogue[Candidates]:
+        """Bring candidates nearer to the row: bisect their numbers, revert changes of the best lines at these positions
+        of the trade-off, exchange changes of the best for cheaper ones, bring each of its numbers nearer by itself, and
+        revert its changes once more, several together as well."""
+
+        def lines(near: Candidates) -> Tensor:
+            return distinct_positions([near.leading(each, self.beam) for each in positions])
+
+        best = partial(front, positions=positions)
+        yield from self.bisect(query, near, torch.arange(len(near.at)))
+        yield from self.settle(query, near, lines, groups=False)
+        yield from self.settle(query, near, best, groups=False)
+        near = near.union((yield from exchange(task_of(self), query, near.take(best(near)))))
+        yield from self.bisect_each(query, near, best(near))
+        yield from self.settle(query, near, best)
+        return near
 
     def settle(
-        self, query: Query, near: Candidates, select: Callable[[Candidates], Candidates], worth: float = MIN_WORTH
-    ) -> Dialogue[Candidates]:
-        """Revert changes that are not worth this much of the objective each: one at a time, then several together."""
+        self, query: Query, near: Candidates, select: Callable[[Candidates], Tensor], groups: bool = True
+    ) -> Dialogue[None]:
+        """Try the selected candidates with every change reverted, and with `groups` several together, until whatever is
+        selected has been tried; what is accepted stays beside the candidate that it was made from."""
+        space, free = task_of(self).space, task_of(self).free
         while True:
-            near = select(near)
-            if not near.settled.all():
-                near = yield from self.revert(query, near, worth=worth)
-            elif not near.minimal.all():
-                near = yield from self.revert(query, near, groups=True, worth=worth)
-            else:
-                return near
+            which = select(near)
+            todo, several = which[~near.settled[which]], False
+            if len(todo) == 0 and groups:
+                todo, several = which[~near.minimal[which]], True
+            if len(todo) == 0:
+                return
+            (near.minimal if several else near.settled)[todo] = True
+            x_cf, at = near.x[todo], near.at[todo]
+            changed = space.moved(x_cf, query.x[at]) & free
+            # (m,) a candidate, and (m, features) what is reverted in it
+            i, features = group_reverts(changed) if several else single_reverts(changed)
+            reverted = torch.where(features[:, space.owner], query.x[at[i]], x_cf[i])
+            if len(i):  # values of the row and of an answer are on the grid, none needs rounding
+                reply = yield query.ask(reverted, at[i])
+                accepted = near.screen(reply, at[i])
+                own = near.line[todo][i][accepted]
+                near.add(reply.x[accepted, 0], at[i][accepted], reply.margin[accepted, 0], own)
 
-    def polish(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
-        """Exchange changes of the best candidates for cheaper ones, bring each of their numbers nearer to the row by
-        itself, and revert changes once more."""
-        task = task_of(self)
-        near = near.union((yield from exchange(task, query, near.best(1))))
-        best = near.best(1)
-        marked = task.encoder.is_mark(query.x)[best.at] | task.encoder.is_mark(best.x)
-        number = (torch.arange(task.space.width) < task.space.num) & task.free[task.space.owner] & ~marked
-        i, column = ((best.x != query.x[best.at]) & number).nonzero(as_tuple=True)
-        which = one_hot(column, task.space.width).bool()
-        yield from bisect(task, query, near, best.x[i], best.at[i], which, best.shortfall[i])
-        return (yield from self.settle(query, near, lambda near: near.best(2 * self.beam)))
-
-    def bisect(self, query: Query, near: Candidates) -> Dialogue[None]:
-        """Add candidates with numbers on the straight line to the row, as near to it as the decision holds."""
-        task, x_cf, at = task_of(self), near.x, near.at
-        marked = task.encoder.is_mark(query.x)[at] | task.encoder.is_mark(x_cf)  # no number lies between
-        number = (torch.arange(task.space.width) < task.space.num) & ~marked
+    def bisect(self, query: Query, near: Candidates, which: Tensor) -> Dialogue[None]:
+        """Add the candidates at `which` with numbers on the straight line to the row, as near to it as the decision
+        holds."""
+        x_cf, at = near.x[which], near.at[which]
+        number = self.free_numbers(query, x_cf, at)
         moved = ((x_cf != query.x[at]) & number).any(dim=1)
-        lacking = near.shortfall[moved]
-        yield from bisect(task, query, near, x_cf[moved], at[moved], number[moved], lacking)
+        yield from bisect(task_of(self), query, near, which[moved], number[moved], FIRST_BISECTIONS)
 
-    def step_off_boundary(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
-        """Move a candidate one step of its grid further from the row if it would be refused one step nearer to it, and
-        if the step further is accepted at little cost."""
-        encoder, x_cf, at = task_of(self).encoder, near.x, near.at
-        if len(at) == 0:
-            return near
-        nearer, further = (encoder.step_numbers(x_cf, query.x[at], steps) for steps in (-1, 1))
-        reply = yield query.ask(torch.stack([nearer, further], dim=1), at)
-        x_further = reply.x[:, 1]
-        extra_cost = near.objective.cost(x_further, at) - near.objective.cost(x_cf, at)
-        accepted = reply.met[:, 1] & (reply.margin[:, 1] >= MIN_MARGIN)
-        step = accepted & (extra_cost <= BOUNDARY_STEP_COST) & ~reply.met[:, 0]
-        near.add(x_further[step], at[step], reply.margin[step, 1])
-        return near.drop(torch.cat([step, torch.zeros(int(step.sum()), dtype=torch.bool)]))
+    def bisect_each(self, query: Query, near: Candidates, which: Tensor) -> Dialogue[None]:
+        """The same with one number at a time."""
+        x_cf, at = near.x[which], near.at[which]
+        i, column = ((x_cf != query.x[at]) & self.free_numbers(query, x_cf, at)).nonzero(as_tuple=True)
+        yield from bisect(task_of(self), query, near, which[i], one_hot(column, task_of(self).space.width).bool())
 
-    def revert(
-        self, query: Query, near: Candidates, groups: bool = False, worth: float = MIN_WORTH
-    ) -> Dialogue[Candidates]:
-        """Try every candidate with one change reverted, or several. A better one replaces the candidate it came from; a
-        candidate without a better one is settled, and after `groups` minimal."""
-        space, free, x_cf, at, before = task_of(self).space, task_of(self).free, near.x, near.at, near.total
-        done = near.minimal if groups else near.settled
-        changes = space.moved(x_cf, query.x[at]) & free
-        changed = changes & ~done[:, None]
-        # (m,) a candidate, and (m, features) what is reverted in it
-        i, features = group_reverts(changed) if groups else single_reverts(changed)
-        reverted = torch.where(features[:, space.owner], query.x[at[i]], x_cf[i])
-        accepted = yield from self.ask(query, near, reverted, at[i])
-        fewer = changes[i[accepted]].sum(dim=1) - (space.moved(near.x, query.x[near.at]) & free)[len(at) :].sum(dim=1)
-        better = torch.zeros(len(i), dtype=torch.bool)
-        better[accepted] = near.total[len(at) :] < before[i[accepted]] + worth * fewer
-        replaced = torch.zeros(len(at), dtype=torch.bool).index_fill(0, i[better], True)
-        near.settled[: len(at)] = ~replaced
-        near.minimal[: len(at)] = ~replaced if groups else near.minimal[: len(at)]
-        return near.drop(torch.cat([replaced, ~better[accepted]]))
+    def free_numbers(self, query: Query, x_cf: Tensor, at: Tensor) -> Tensor:
+        """(m, width) the columns of numbers that may change, and between whose values there are others."""
+        task = task_of(self)
+        marked = task.encoder.is_mark(query.x)[at] | task.encoder.is_mark(x_cf)
+        return (torch.arange(task.space.width) < task.space.num) & task.free[task.space.owner] & ~marked
 
     def ask(self, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor) -> Dialogue[Tensor]:
         """(m,) which of x_cf (m, width), for the rows at `at`, the model accepts; these are added to the candidates."""
@@ -295,6 +322,23 @@ class DiffusionSearch:
         accepted = candidates.screen(reply, at)
         candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
         return accepted
+
+
+def front(near: Candidates, positions: Sequence[float]) -> Tensor:
+    """(k,) the best candidates of each row at these positions of the trade-off."""
+    return distinct_positions([near.best(each) for each in positions])
+
+
+def distinct_positions(each: list[Tensor]) -> Tensor:
+    """(k,) all positions once, in their order; without -1, which is none."""
+    found = torch.from_numpy(np.unique(torch.cat(each).numpy()))
+    return found[found >= 0]
+
+
+def goals_of(query: Query, rows: Tensor) -> list[tuple[Goal, Tensor]]:
+    """Each goal of some rows (m,), and the rows that have it."""
+    each = [(goal, rows[belongs[rows]]) for goal, belongs in query.goals.groups()]
+    return [(goal, at) for goal, at in each if len(at)]
 
 
 def single_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,6 +21,8 @@ from tdce.metrics import MEANING
 from tdce.models import Class, Not
 from tdce.report import overview, plots
 from tdce.report.accuracy import accuracy_rows
+from tdce.report.burden import Burden
+from tdce.report.burden_section import burden_section
 from tdce.report.cards import STATUSES, person_cards
 from tdce.report.context import OWN_MODEL
 from tdce.report.language.formats import write_number
@@ -46,6 +48,7 @@ def render_page(
     speaker: Speaker,
     title: str | None = None,
     metrics: Mapping[str, float] | None = None,
+    burden: Burden | None = None,
 ) -> str:
     """The page as HTML: a summary, a card for each person, what changes over all of them, groups and metrics."""
     from jinja2 import Environment, StrictUndefined  # slow to import, and only a page needs it
@@ -99,6 +102,7 @@ def render_page(
             speaker.text(f"report_group_{name}")
             for name in ("people", "already", "valid", "best_effort", "infeasible", "changes", "effort", "plausibility")
         ],
+        burden=burden_section(burden, speaker),
         metrics=[(name, numbers.precise(value), *_metric_guide(name, speaker)) for name, value in metrics.items()],
         **_effort_map(view, speaker, numbers),
     )

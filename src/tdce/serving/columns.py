@@ -98,13 +98,11 @@ def _edit_column(schema: Schema, name: Name, settings: dict[str, Any]) -> Schema
 
 
 def with_schema(explainer: Explainer, schema: Schema) -> Explainer:
-    """A copy with the same networks and other settings of its columns. Nothing amortised is in it: that was learned
-    from answers under the old settings."""
+    """A copy with the same networks and other settings of its columns."""
     fitted, view = explainer.fitted, copy(explainer)
     columns = tuple(replace(old, column=new) for old, new in zip(fitted.encoder.columns, schema, strict=True))
     encoder = replace(fitted.encoder, columns=columns, full_schema=schema)
-    view.fitted_ = replace(fitted, encoder=encoder, proposer=None, memo={})
-    view.fast = False
+    view.fitted_ = replace(fitted, encoder=encoder, memo={})
     return view
 
 
