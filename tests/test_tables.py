@@ -14,6 +14,7 @@ TABLES = [
     ("enumeration", "enumeration", "method"),
     ("guided_settings", "guided_settings", "paper"),
     ("readings", "readings", "paper"),
+    ("reasons", "reasons", "evidence"),
     ("safety", "safety", "safety"),
     ("segments", "segments", "segments"),
     ("threads", "threads", "speed"),

@@ -46,12 +46,12 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     never = [speaker.title(name) for name in explainer.schema.immutable if speaker.may_name(name)]
     say(f"Never changed: {', '.join(never)}.")
     for label, (line,) in zip(refused.index, answer.lines, strict=True):
-        say(f"\nApplicant {label}: {speaker.headline(line)}", style="bold")
+        say(f"\n{speaker.text('report_row', label=label)}: {speaker.headline(line)}", style="bold")
         for change in speaker.changes(line):
             say(f"  - {speaker.bullet(*change)}")
 
     first = answer.lines[0][0]
-    say(f"\nTo applicant {refused.index[0]}: {speaker.sentence(first)}")
+    say(f"\nTo person {refused.index[0]}: {speaker.sentence(first)}")
     say(f"In German: {answer.speaker('de').sentence(first)}")
     say(speaker.text("promise"))
 
@@ -63,7 +63,7 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     write_table(rows, answer.to_frame())
     everybody.to_html(
         page,
-        title=f"{len(everybody.rows)} refused applicants: what would change the answer",
+        title=f"{len(everybody.rows)} refused people: what would change the answer",
         metrics=measured,
         population=explainer.population(data.part("train")),
     )

@@ -53,6 +53,7 @@ from tdce.explainer.fitting import fit
 from tdce.explainer.plans import TrainingPlans, plan_for
 from tdce.explainer.precedents import add_precedents
 from tdce.explainer.provenance import Provenance, machine
+from tdce.explainer.reason_source import ReasonSource
 from tdce.explainer.segments import Segments, find_segments
 from tdce.methods import (
     METHODS,
@@ -934,10 +935,11 @@ class Explainer:
             answers.append((asked, found))
         usage, earlier = task_of(ready).oracle.usage, getattr(self, "usage_", Usage())
         self.usage_ = Usage(earlier.calls + usage.calls, earlier.rows + usage.rows)
+        source = ReasonSource(fitted, task_of(ready).oracle.remaining)
         return [
             Answer.of(
                 rows, feasible, goals, asked, found, fitted.labels, usage, self._context(), self.provenance,
-                fitted.model,
+                fitted.model, source,
             )
             for asked, found in answers
         ]  # fmt: skip

@@ -28,6 +28,14 @@ from tdce.methods.objective import added_energy as added_energy
 from tdce.methods.objective import measure_distance as measure_distance
 from tdce.methods.precedents import PRECEDENT_POSITIONS as PRECEDENT_POSITIONS
 from tdce.methods.precedents import Precedents as Precedents
+from tdce.methods.principal_reasons import GROUPS as GROUPS
+from tdce.methods.principal_reasons import Agreement as Agreement
+from tdce.methods.principal_reasons import ReasonMethod as ReasonMethod
+from tdce.methods.principal_reasons import Reasons as Reasons
+from tdce.methods.principal_reasons import ReasonsTally as ReasonsTally
+from tdce.methods.principal_reasons import group_shortfalls as group_shortfalls
+from tdce.methods.principal_reasons import rank_shortfalls as rank_shortfalls
+from tdce.methods.principal_reasons import reasons_agreement as reasons_agreement
 from tdce.methods.protocol import Guide as Guide
 from tdce.methods.protocol import Method as Method
 from tdce.methods.protocol import Query as Query

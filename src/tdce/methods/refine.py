@@ -46,19 +46,19 @@ def best_refined(
     several options, further ones that change other features; with several positions of the trade-off, one for each."""
     default = DiffusionSearch().fit(task)
     closeness = default.closeness if query.closeness is None else query.closeness
+    asked = query.along or (closeness,)
     objective = Objective(task, query, noise, query.goals.target_class(query.decision.score))
     candidates = Candidates(task, query, objective)
     at = torch.arange(len(x_cf)).repeat_interleave(x_cf.shape[1])
     yield from default.ask(query, candidates, x_cf.flatten(0, 1), at)
     yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
-    asked = query.along or (closeness,)
-    near = yield from default.refine(query, candidates, tuple({*asked, STANDARD_POSITION}))
+    near = yield from default.refine(query, candidates, tuple(sorted({STANDARD_POSITION, *asked})))
     if query.along:
         return torch.stack([near.answer(each) for each in asked], dim=1)
     answer = near.answer(closeness)
     if query.options == 1:
         return answer
-    diverse = partial(Candidates.diverse, count=3 * query.options, first=answer, closeness=closeness)
-    yield from default.bisect(query, near, diverse(near))
-    yield from default.settle(query, near, diverse)
+    yield from default.settle(
+        query, near, partial(Candidates.diverse, count=3 * query.options, first=answer, closeness=closeness)
+    )
     return near.answers(query.options, answer, closeness)
