@@ -365,13 +365,15 @@ def test_the_best_of_several_walks_is_no_worse_than_the_best_of_one(explainer, s
     task, x, goals = scene
     x, goals = x[:64], goals.take(torch.arange(64))
     query = make_query(task, x, goals)
-    objective = Objective(task, query, Noise(x, 0), DiffusionSearch().closeness, torch.ones(64).long())
+    objective = Objective(task, query, Noise(x, 0), torch.ones(64).long())
     total = {}
     for walks in (1, 3):
         x_cf = run_method(GuidedSearch(walks=walks, steps=12).fit(task), x, goals)
         assert meets_goals(task, x_cf, goals).all()
         at = torch.arange(64)
-        total[walks] = objective.total(objective.cost(x_cf, at), objective.energy(x_cf, at))
+        total[walks] = objective.total(
+            objective.cost(x_cf, at), objective.energy(x_cf, at), DiffusionSearch().closeness
+        )
     assert total[3].mean() < total[1].mean()
     one = run_method(Refined(Guided(steps=12)).fit(task), x, goals)
     assert torch.equal(one, run_method(GuidedSearch(walks=1, steps=12).fit(task), x, goals))
@@ -386,5 +388,8 @@ def test_guided_gives_users_valid_answers_options_and_laws_like_everybody(explai
     assert (answer.to_frame()["age"].to_numpy() == people["age"].to_numpy().repeat(3)).all()
     options = answer.explanation.raw
     assert (options[:, :1] != options[:, 1:]).any(axis=2).mean() > 0.5  # several, and different ones
+    near = asking.trade_off(people, closeness=[0.25, 1.0])
+    assert (near[1.0].explanation.distance <= near[0.25].explanation.distance + 1e-6).all()
+    assert (near[1.0].explanation.distance < near[0.25].explanation.distance).any()
     with pytest.raises(InputError, match="walks"):
         GuidedSearch(walks=0)

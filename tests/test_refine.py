@@ -35,7 +35,7 @@ def answers(explainer, method, people):
 @pytest.mark.parametrize("name", ["wachter", "cchvae", "face", "counternet", "guided", "nice"])
 def test_everything_is_valid_then_and_no_valid_answer_gets_worse(explainer, name):
     people = lending.refused(explainer, 80)
-    method = METHODS[name](**SHORT.get(name, {}))
+    method = (METHODS | {"guided": Guided})[name](**SHORT.get(name, {}))  # one walk, not refined already
     plain, back = (answers(explainer, made, people) for made in (method, Refined(method)))
     assert set(back.status[:, 0]) <= {"valid", "already"}  # already: by the model that CounterNet brings
     if name == "counternet":

@@ -2,8 +2,8 @@
 The paper's Algorithm 1, step by step
 =====================================
 
-Noise is added to a row, and a diffusion model takes it away again, guided by the gradient of the classifier. ``Explainer(method="guided")`` does
-this; here the walk is followed from step to step.
+Noise is added to a row, and a diffusion model takes it away again, guided by the gradient of the classifier. ``Explainer(method="guided")``
+takes the best of several such walks and refines it; here one walk is followed from step to step.
 """
 
 from pathlib import Path
@@ -103,7 +103,11 @@ axes.legend(fontsize=8, loc="upper left")
 
 # %%
 # The end of the walk is snapped to the grid of the table, its constraints are kept, and the model decides on exactly what is returned. That part is the
-# same for every method:
+# same for every method. Beside one walk, the best of several, refined, and the default:
+
+once = tdce.Explainer(Guided())
+once.fitted_ = explainer.fitted_
+print("one walk:", once.explain(refused).counts())
 
 guided = tdce.Explainer("guided")
 guided.fitted_ = explainer.fitted_

@@ -98,6 +98,12 @@ if TYPE_CHECKING:
 
     from tdce.serving import Studio
 
+ACCURACY = {
+    "unseen": "accuracy {share:.1%} on {rows:,} unseen rows",
+    "learned": "accuracy {share:.1%} on the {rows:,} rows that it learned",
+    "given": "agrees with the label on {share:.1%} of {rows:,} rows, which it may have learned",
+}
+"""By the rows that it was measured on."""
 TRADE_OFF = (
     "target",
     "immutable",
@@ -871,7 +877,8 @@ class Explainer:
         accuracy, usual = (fitted.report.get(key) for key in ("accuracy", "commonest_class"))
         facts = [f"wanted: {describe_goal(fitted.goal, fitted.labels)}" if fitted.goal is not None else ""]
         if accuracy is not None:
-            facts.append(f"accuracy {accuracy:.1%}; the most common class alone: {usual:.1%}")
+            said = ACCURACY[accuracy_rows(fitted.report)].format(share=accuracy, rows=fitted.report["test_rows"])
+            facts.append(f"{said}; the most common class alone: {usual:.1%}")
         columns = ("column", "kind", "values", "may change")
         return html_card(repr(self).strip("<>"), facts, columns, self.schema.describe(), "explainer.schema")
 

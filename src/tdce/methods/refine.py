@@ -43,7 +43,7 @@ def best_refined(
     x_cf: Tensor,  # (n, k, width) k answers for each row
 ) -> Search:
     """The best of each row's answers by the objective, refined; where the model accepts none, the last resort. With
-    several options, further ones that change other features."""
+    several options, further ones that change other features; with several positions of the trade-off, one for each."""
     default = DiffusionSearch().fit(task)
     closeness = default.closeness if query.closeness is None else query.closeness
     asked = query.along or (closeness,)
