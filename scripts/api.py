@@ -21,12 +21,21 @@ from tdce.methods.registry import METHODS
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 NAMES = (
     "Explainer", "Answer", "Question", "Status", "AtLeast", "Not", "Between", "Range", "Change",
-    "Endpoint", "Ensemble", "Schema",
-    "Numeric", "Categorical", "load", "Dataset", "verify", "Findings", "Population", "Method", "TrainingPlans",
+    "Endpoint", "OneByOne", "Ensemble", "Schema",
+    "Numeric", "Categorical", "load", "Dataset", "verify", "Findings", "Drift", "Population", "Method", "TrainingPlans",
     "InputError", "NotFittedError",
 )  # fmt: skip
 TYPES = ("Target", "Favourable", "ModelLike")  # of arguments
-RETURNED = ("Answer", "Dataset", "Findings", "Population", "Ensemble", "Method", "Status")  # nobody makes one by hand
+RETURNED = (
+    "Answer",
+    "Dataset",
+    "Findings",
+    "Drift",
+    "Population",
+    "Ensemble",
+    "Method",
+    "Status",
+)  # nobody makes one by hand
 WIDTH = 100  # a longer signature has one line per argument
 
 

@@ -5,6 +5,7 @@ from tdce.audit.verification import verify as verify
 from tdce.datasets.loading import Dataset as Dataset
 from tdce.datasets.loading import load as load
 from tdce.explainer.answer import Answer as Answer
+from tdce.explainer.drift import Drift as Drift
 from tdce.explainer.explainer import Explainer as Explainer
 from tdce.explainer.plans import TrainingPlans as TrainingPlans
 from tdce.methods.explanation import Status as Status
@@ -16,6 +17,7 @@ from tdce.models.ensemble import Ensemble as Ensemble
 from tdce.models.goals import AtLeast as AtLeast
 from tdce.models.goals import Between as Between
 from tdce.models.goals import Not as Not
+from tdce.models.one_by_one import OneByOne as OneByOne
 from tdce.models.output_goals import Change as Change
 from tdce.models.output_goals import Range as Range
 from tdce.models.targets import Favourable as Favourable

@@ -16,6 +16,13 @@ from tdce._core.arguments import check_texts as check_texts
 from tdce._core.arguments import check_type as check_type
 from tdce._core.arguments import is_integer as is_integer
 from tdce._core.arguments import is_name as is_name
+from tdce._core.dataframes import PANDAS as PANDAS
+from tdce._core.dataframes import AnyFrame as AnyFrame
+from tdce._core.dataframes import AnySeries as AnySeries
+from tdce._core.dataframes import FrameKind as FrameKind
+from tdce._core.dataframes import as_pandas as as_pandas
+from tdce._core.dataframes import convert_frame as convert_frame
+from tdce._core.dataframes import open_frame as open_frame
 from tdce._core.deterministic import find_nearest as find_nearest
 from tdce._core.deterministic import pad_rows as pad_rows
 from tdce._core.deterministic import product as product

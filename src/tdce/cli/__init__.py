@@ -15,7 +15,21 @@ import typer
 from typer.core import TyperCommand
 
 from tdce._core import InputError
-from tdce.cli import check, data, demo, evaluate, evidence, explain, fit, report, reproduction, schema, serve
+from tdce.cli import (
+    check,
+    data,
+    demo,
+    evaluate,
+    evidence,
+    explain,
+    fit,
+    inspect,
+    monitor,
+    report,
+    reproduction,
+    schema,
+    serve,
+)
 
 
 class Command(TyperCommand):
@@ -30,7 +44,7 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo.demo, fit.fit, explain.explain, report.report, evaluate.evaluate, schema.schema, serve.serve, evidence.verify,
-    evidence.keys, data.data, check.check, reproduction.bench, reproduction.figures,
+    evidence.keys, inspect.inspect, monitor.monitor, data.data, check.check, reproduction.bench, reproduction.figures,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(cls=Command)(command)

@@ -14,7 +14,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core import InputError, Name, Positions, Value, check_optional, check_path, check_text, same, show
+from tdce._core import (
+    PANDAS,
+    AnyFrame,
+    FrameKind,
+    InputError,
+    Name,
+    Positions,
+    Value,
+    check_optional,
+    check_path,
+    check_text,
+    plain,
+    same,
+    show,
+)
 from tdce.datasets import check_writable, write_whole
 from tdce.explainer.provenance import Provenance
 from tdce.methods import MOST_REASONS, Explanation, Line, Question, rank_reasons
@@ -43,7 +57,7 @@ class Answer:
     2
     """
 
-    rows: pd.DataFrame  # as the user gave them
+    rows: pd.DataFrame  # as the user gave them; of another kind of frame, as pandas has them
     written: pd.DataFrame  # as they would have to be, one line per option
     schema: Schema
     question: Question  # with everything that is immutable, and the costs of the schema
@@ -54,6 +68,7 @@ class Answer:
     usage: Usage  # how often the model was queried
     context: Context | None = None  # what a report says about the explainer
     provenance: Provenance | None = None  # what it comes from
+    kind: FrameKind = PANDAS  # of the rows, which its own frames are of
 
     @classmethod
     def of(
@@ -67,6 +82,7 @@ class Answer:
         usage: Usage,
         context: Context | None = None,
         provenance: Provenance | None = None,
+        kind: FrameKind = PANDAS,
     ) -> Self:
         schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.n)
         written = feasible.encoder.write(
@@ -78,7 +94,7 @@ class Answer:
         which = goals.which.numpy()
         return cls(
             rows.copy(), written, schema, question, goals, explanation, target[which], wanted[which], usage, context,
-            provenance,
+            provenance, kind,
         )  # fmt: skip
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -119,7 +135,7 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """For notebooks: the first lines as a table."""
-        return f"<p>{escape(repr(self))}</p>{self.to_frame().head(NOTEBOOK_LINES).to_html()}"
+        return f"<p>{escape(repr(self))}</p>{self._as_pandas().head(NOTEBOOK_LINES).to_html()}"
 
     def counts(self) -> dict[str, int]:
         """Count the lines by status.
@@ -132,15 +148,18 @@ class Answer:
         names, counts = np.unique(self.explanation.status, return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> AnyFrame:
         """Get the counterfactuals as a frame, one line per row and option, with the rows' columns, dtypes, index.
 
         Returns
         -------
-        pandas.DataFrame
-            Added at the end: row, option, status, score_before, score_after, plausibility, safety, note (with `tdce_`
-            before a name that the table already uses).
+        data frame
+            Of the rows' kind. Added at the end: row, option, status, score_before, score_after, plausibility, safety,
+            note (with `tdce_` before a name that the table already uses).
         """
+        return self.kind.frame(self._as_pandas(), self.rows, np.repeat(np.arange(len(self.rows)), self.options))
+
+    def _as_pandas(self) -> pd.DataFrame:
         explanation, n = self.explanation, self.options
         return add_columns(self.written, {
             "row": _labels(self.written.index),
@@ -153,18 +172,21 @@ class Answer:
             "note": self._notes.reshape(-1),
         })  # fmt: skip
 
-    def changes(self) -> pd.DataFrame:
+    def changes(self) -> AnyFrame:
         """Get the changes as a frame.
 
         Returns
         -------
-        pandas.DataFrame
-            One line per change: row, option, feature, before, after.
+        data frame
+            One line per change: row, option, feature, before, after. The last two are text where a column has one type
+            only, as in polars and pyarrow.
         """
         row, option, _ = self._changed
         cells = [change for options in self.lines for line in options for change in line.changes]
         feature, before, after = zip(*cells, strict=True) if cells else ((), (), ())
-        return pd.DataFrame(
+        if self.kind.columns is not None:
+            feature, before, after = (tuple(map(_text, column)) for column in (feature, before, after))
+        changes = pd.DataFrame(
             {
                 "row": _labels(self.rows.index[row]),
                 "option": option,
@@ -173,6 +195,7 @@ class Answer:
                 "after": pd.Series(after, dtype=object),
             }
         )
+        return self.kind.frame(changes)
 
     @cached_property
     def lines(self) -> list[list[Line]]:
@@ -196,12 +219,12 @@ class Answer:
             for r in range(len(self.rows))
         ]  # fmt: skip
 
-    def reasons(self) -> pd.DataFrame:
+    def reasons(self) -> AnyFrame:
         """Get the principal reasons: what each change of an answer is worth.
 
         Returns
         -------
-        pandas.DataFrame
+        data frame
             At most four per line: row, option, rank (from 1), feature, and loss, the margin to the goal, in log odds,
             that reverting this change would cost (NaN: the query budget did not suffice). Features that the schema says
             must not be named are left out.
@@ -212,7 +235,7 @@ class Answer:
             for rank, each in enumerate(some[:MOST_REASONS], 1)
         ]
         row, option, rank, feature, loss = zip(*cells, strict=True) if cells else ((),) * 5
-        return pd.DataFrame(
+        reasons = pd.DataFrame(
             {
                 "row": _labels(self.rows.index[np.array(row, dtype=np.int64)]),
                 "option": np.array(option, dtype=np.int64),
@@ -221,6 +244,7 @@ class Answer:
                 "loss": np.array(loss, dtype=np.float64),
             }
         )
+        return self.kind.frame(reasons)
 
     def sentences(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
         """Write a sentence for each line of the answer.
@@ -417,6 +441,10 @@ def unused_name(name: str, taken: Container[Any]) -> str:
     while name in taken:
         name = f"tdce_{name}"
     return name
+
+
+def _text(cell: Any) -> str | None:
+    return None if pd.isna(cell) else str(plain(cell))
 
 
 def _labels(index: pd.Index[Any]) -> Any:

@@ -83,6 +83,7 @@ def fit(
     actionable: Iterable[Name] = (),
     causes: Any = None,  # of features: a mapping, or a directed graph
     exact: bool = False,  # whether values that fewer than five people have may be kept
+    library: str = "pandas",  # that the table came from, whose frames a model of the user's gets
 ) -> Fitted:
     """Check the table, encode it, train the networks, draw synthetic rows, and rate the model on unseen rows.
 
@@ -130,7 +131,7 @@ def fit(
         decides = NetworkModel(classifier, encoder.embed, classes)
     else:
         classifier, history = None, None
-        decides, answers = probe(models, frame, encoder, label, classes)
+        decides, answers = probe(models, frame, encoder, label, classes, library)
         score = torch.from_numpy(answers)
         y = decides.outputs[0].group(score)
         favourable = check_favourable(favourable, decides.outputs)

@@ -1,6 +1,7 @@
 from tdce.report.context import OWN_MODEL as OWN_MODEL
 from tdce.report.context import Context as Context
 from tdce.report.context import Origin as Origin
+from tdce.report.drift import render_drift as render_drift
 from tdce.report.histograms import Population as Population
 from tdce.report.histograms import outcome_names as outcome_names
 from tdce.report.language.catalogue import Catalogue as Catalogue
