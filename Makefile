@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all o
 PIP := pip install --quiet --disable-pip-version-check
 CHROMIUM_THERE = test -n "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test test-all test-browser test-engines test-lowest pictures mutate lint docs clean
+.PHONY: demo test test-all test-browser test-engines test-mlflow test-lowest pictures mutate lint docs clean
 
 demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
@@ -30,6 +30,10 @@ pictures: $(VENV)/.browser  # of the pages, for README.md
 test-engines: $(STAMP)  # Ray and Spark on local clusters; Spark needs Java 17
 	$(BIN)/$(PIP) -c constraints.txt --group engines
 	$(BIN)/pytest -m "slow or not slow" tests/test_engines.py
+
+test-mlflow: $(STAMP)  # against a tracking store in a temporary folder
+	$(BIN)/$(PIP) -c constraints.txt --group mlflow
+	$(BIN)/pytest -m "slow or not slow" tests/test_mlflow.py
 
 test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
 	$(LOWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder

@@ -5,8 +5,8 @@
 
 An explainer learns seven tenths of a table; samples are drawn from the rest, with labels and without. `none` leaves a
 sample as it is: every alarm is a false one. The others spoil it in one way:
-`number`: a number rises by half its standard deviation; `category`: a quarter of the rows get the category that is most
-common; `rows`: each of half the columns is shuffled by itself, so that columns no longer belong together;
+`number`: a number rises by half its standard deviation; `category`: a quarter of the rows get the category that is
+least common; `rows`: each of half the columns is shuffled by itself, so that columns no longer belong together;
 `labels`: a quarter of the labels are others; `law`: in a table whose columns are bound by an equation, one of them is
 multiplied by 1.5 in a tenth of the rows.
 """
@@ -49,7 +49,7 @@ def spoilers(frame: pd.DataFrame, label: str) -> dict[str, Spoil]:
     numbers = [name for name in features.select_dtypes("number") if features[name].nunique() > 10]
     words = [name for name in features if name not in features.select_dtypes("number")]
     number, word = numbers[0], words[0]
-    rise, common = features[number].std() / 2, features[word].mode()[0]
+    rise, rare = features[number].std() / 2, features[word].value_counts().index[-1]
     classes = sorted(frame[label].unique())
 
     def some(part: pd.DataFrame, rng: np.random.Generator, share: float) -> np.ndarray:
@@ -65,7 +65,7 @@ def spoilers(frame: pd.DataFrame, label: str) -> dict[str, Spoil]:
     spoil: dict[str, Spoil] = {
         "none": lambda part, rng: part,
         "number": lambda part, rng: part.assign(**{number: (part[number] + rise).round()}),
-        "category": lambda part, rng: part.assign(**{word: part[word].where(~some(part, rng, 0.25), common)}),
+        "category": lambda part, rng: part.assign(**{word: part[word].where(~some(part, rng, 0.25), rare)}),
         "rows": shuffled,
         "labels": relabelled,
     }

@@ -26,6 +26,8 @@ from tdce._core.dataframes import open_frame as open_frame
 from tdce._core.deterministic import find_nearest as find_nearest
 from tdce._core.deterministic import pad_rows as pad_rows
 from tdce._core.deterministic import product as product
+from tdce._core.devices import check_device as check_device
+from tdce._core.devices import place_networks as place_networks
 from tdce._core.errors import InputError as InputError
 from tdce._core.errors import NotFittedError as NotFittedError
 from tdce._core.errors import closest as closest

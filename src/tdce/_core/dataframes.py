@@ -6,9 +6,9 @@ that nobody changed comes back as it was, whatever pandas makes of its type.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pandas as pd
@@ -172,7 +172,7 @@ def _as_pandas(column: pa.ChunkedArray) -> pd.Series[Any]:
     """Whole numbers and flags beside missing cells stay what they are; nested cells are named by their own type."""
     import pyarrow as pa
 
-    kind, mapper = column.type, None
+    kind, mapper = column.type, cast("Callable[[Any], Any] | None", None)
     if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         name = "boolean" if pa.types.is_boolean(kind) else str(kind).replace("int", "Int").replace("uI", "UI")
         mapper = {kind: pd.api.types.pandas_dtype(name)}.get

@@ -28,6 +28,7 @@ from tdce._core import (
     Progress,
     as_pandas,
     check_choice,
+    check_device,
     check_flag,
     check_integer,
     check_mapping,
@@ -42,6 +43,7 @@ from tdce._core import (
     few_threads,
     listing,
     open_frame,
+    place_networks,
     show,
     suggest,
 )
@@ -136,6 +138,9 @@ class Explainer:
         How long the networks are trained; the defaults are right for nearly everybody.
     progress : {"auto", "bar", "lines", "silent"}, default "auto"
         "auto" shows a bar on a terminal and nothing elsewhere.
+    device : str, default "cpu"
+        Where the networks are trained and queried: "cpu", or "cuda" for a GPU that torch sees. The same row, options
+        and seed give the same answer on the same device; a GPU's may differ from the processor's.
 
     Examples
     --------
@@ -169,6 +174,7 @@ class Explainer:
         fast: bool = False,
         plans: TrainingPlans | None = None,
         progress: Mode = "auto",
+        device: str = "cpu",
     ) -> None:
         self.method = method
         self.model = model
@@ -181,6 +187,7 @@ class Explainer:
         self.fast = fast
         self.plans = plans
         self.progress = progress
+        self.device = device
 
     def fit(
         self,
@@ -244,11 +251,12 @@ class Explainer:
         fitted = fit(
             table, label, favourable, schema, check_names("immutable", immutable), self.hidden, self._tau,
             self.steps, self.seed, self._plans, progress, learn, categorical, models, actionable, causes, self.exact,
-            kind.library,
+            kind.library, check_device(self.device),
         )  # fmt: skip
         fitted = add_precedents(fitted, self._plans.precedents, self.seed, progress)
         if self.fast:
             fitted = amortise(fitted, self.chosen_method, self.seed, self._plans, progress)
+            place_networks(fitted.proposer, self.device)
         self._set_fitted(fitted)
         return self
 
@@ -672,7 +680,14 @@ class Explainer:
         self._file, self._origin = (saved, digest), _origin(where, digest)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, progress: Mode = "auto", model: ModelLike | None = None) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        progress: Mode = "auto",
+        model: ModelLike | None = None,
+        device: str = "cpu",
+    ) -> Self:
         """Load an artefact that `save` wrote. Loading runs no code from it.
 
         Parameters
@@ -683,19 +698,24 @@ class Explainer:
             As for `Explainer`.
         model : optional
             The model that it was made for, if one was given to the explainer; another one is refused.
+        device : str, default "cpu"
+            As for `Explainer`; the file is the same wherever it was made.
 
         Returns
         -------
         Explainer
             A fitted explainer.
         """
-        progress = check_choice("progress", progress, get_args(Mode))
+        progress, device = check_choice("progress", progress, get_args(Mode)), check_device(device)
         where = check_path("path", path)
         saved, digest = artefact.load(where)
         explainer = cls(
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
             keep_rows=saved.keep_rows, exact=saved.fitted.exact, fast=saved.fast, progress=progress,
+            device=device,
         )  # fmt: skip
+        for network in (saved.fitted.classifier, saved.fitted.diffusion, saved.fitted.proposer):
+            place_networks(network, device)
         explainer._set_fitted(saved.fitted if model is None else saved.fitted.with_model(adapt_models(model)))
         explainer._file, explainer._origin = (explainer._saved(), digest), _origin(where, digest)
         return explainer
@@ -818,6 +838,7 @@ class Explainer:
         check_flag("keep_rows", self.keep_rows)
         check_flag("exact", self.exact)
         check_choice("progress", self.progress, get_args(Mode))
+        check_device(self.device)
         if not isinstance(self.plans, TrainingPlans | None):
             raise InputError(f"plans is {show(self.plans)}; it must be TrainingPlans(...)")
         if check_flag("fast", self.fast) and not isinstance(method, DiffusionSearch):

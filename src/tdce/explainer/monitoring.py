@@ -36,7 +36,7 @@ from tdce.explainer.fitted import Fitted
 from tdce.models import MissingModel, Oracle
 from tdce.schema import MIN_PEOPLE, Categorical, FittedCategorical, FittedColumn, FittedNumeric, Law
 
-LEVEL = 0.001  # the probability of any false alarm, over all checks of a table
+LEVEL = 0.01  # the probability of any false alarm, over all checks of a table
 MAX_ROWS = 2_000  # whose plausibility and accuracy are measured, evenly spread over the table
 MIN_ROWS = 30  # fewer say nothing about a distribution
 MIN_CLASS_ROWS = 25  # held-out rows of a class, below which its energies are those of synthetic rows

@@ -22,6 +22,7 @@ from tdce._core import (
     check_optional,
     check_text,
     convert_frame,
+    place_networks,
     show,
 )
 from tdce.models.adapters import ModelAdapter, adapt, array, check_columns
@@ -126,6 +127,7 @@ def retrain_ensemble(
     for i, at in enumerate(samples):
         rest = torch.ones(len(x), dtype=torch.bool).index_fill(0, at, False).nonzero().squeeze(1)[:MAX_VALIDATION_ROWS]
         classifier = Classifier(**settings, seed=seed + i)
+        place_networks(classifier, next(explained.classify.parameters()).device)
         classifier.fit(x[at], y[at], x[rest], y[rest], plan, seed + i, progress)
         models.append(NetworkModel(classifier, encoder.embed, explained.classes))
     return Ensemble(tuple(models), Retraining(count, seed))
