@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOWEST := .venv-lowest
+MLFLOW := .venv-mlflow
 unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all of the package again
 PIP := pip install --quiet --disable-pip-version-check
 CHROMIUM_THERE = test -n "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
@@ -31,9 +32,8 @@ test-engines: $(STAMP)  # Ray and Spark on local clusters; Spark needs Java 17
 	$(BIN)/$(PIP) -c constraints.txt --group engines
 	$(BIN)/pytest -m "slow or not slow" tests/test_engines.py
 
-test-mlflow: $(STAMP)  # against a tracking store in a temporary folder
-	$(BIN)/$(PIP) -c constraints.txt --group mlflow
-	$(BIN)/pytest -m "slow or not slow" tests/test_mlflow.py
+test-mlflow: $(MLFLOW)/.installed  # against a tracking store in a temporary folder; MLflow needs an older pyarrow
+	$(MLFLOW)/bin/pytest -m "slow or not slow" tests/test_mlflow.py
 
 test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
 	$(LOWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -70,5 +70,12 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper,studio,evidence,endpoint,onnx]"
 	touch $@
 
+$(MLFLOW)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(MLFLOW)
+	grep -v "^pyarrow==" constraints.txt > $(MLFLOW)/constraints.txt
+	$(MLFLOW)/bin/$(PIP) -c $(MLFLOW)/constraints.txt "pip>=25.1"
+	$(MLFLOW)/bin/$(PIP) -c $(MLFLOW)/constraints.txt --group test --group mlflow -e ".[paper]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(LOWEST) demo mutants .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) $(MLFLOW) demo mutants .pytest_cache .mypy_cache .ruff_cache

@@ -12,7 +12,9 @@ TABLES = [
     ("closeness", "closeness", "method"),
     ("contradictions", "contradictions", "rules"),
     ("enumeration", "enumeration", "method"),
+    ("monitor", "monitor", "monitor"),
     ("safety", "safety", "safety"),
+    ("slow_models", "slow_models", "models"),
     ("threads", "threads", "speed"),
 ]
 

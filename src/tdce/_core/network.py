@@ -34,7 +34,7 @@ class Backbone(nn.Module):
         h = self.inputs(x.to(device))
         if self.time is not None and t is not None:
             shift, each = self.time(t.to(device)), len(x) // len(t) if rows is None else rows.to(device)
-            h += shift if len(t) == 1 else shift.repeat_interleave(each, dim=0)
+            h += shift if len(t) == 1 else shift.repeat_interleave(each, dim=0, output_size=len(x))
         skips: list[Tensor] = []
         for i, block in enumerate(self.blocks):
             if i < len(self.blocks) // 2:
