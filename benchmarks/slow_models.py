@@ -4,7 +4,7 @@
     python benchmarks/slow_models.py --docs          writes the table of docs/models.md from the results
 
 A stand-in for TabPFN and TabICL, whose weights are not part of this project: it compares rows with 500 of the table, on
-a scale that all rows of a call set together, and every call takes a pause besides. german, ten refused people.
+a scale that all rows of a call set together, and every call takes a pause besides. german, up to ten refused people.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ NAMES = (
     "Numeric", "Categorical", "load", "Dataset", "verify", "Findings", "Drift", "Population", "Method", "TrainingPlans",
     "InputError", "NotFittedError",
 )  # fmt: skip
-TYPES = ("Target", "Favourable", "ModelLike")  # of arguments
+TYPES = ("Target", "Favourable", "ModelLike", "AnyFrame", "AnySeries")  # of arguments
 RETURNED = (
     "Answer",
     "Dataset",

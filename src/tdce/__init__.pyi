@@ -1,3 +1,5 @@
+from tdce._core.dataframes import AnyFrame as AnyFrame
+from tdce._core.dataframes import AnySeries as AnySeries
 from tdce._core.errors import InputError as InputError
 from tdce._core.errors import NotFittedError as NotFittedError
 from tdce.audit.findings import Findings as Findings
