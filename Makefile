@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOWEST := .venv-lowest
+MLFLOW := .venv-mlflow
 unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all of the package again
 PIP := pip install --quiet --disable-pip-version-check
 CHROMIUM_THERE = test -n "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test test-all test-browser test-engines test-lowest pictures mutate lint docs site release clean
+.PHONY: demo test test-all test-browser test-engines test-mlflow test-lowest pictures mutate lint docs site release clean
 
 demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
@@ -30,6 +31,9 @@ pictures: $(VENV)/.browser  # of the pages, for README.md
 test-engines: $(STAMP)  # Ray and Spark on local clusters; Spark needs Java 17
 	$(BIN)/$(PIP) -c constraints.txt --group engines
 	$(BIN)/pytest -m "slow or not slow" tests/test_engines.py
+
+test-mlflow: $(MLFLOW)/.installed  # against a tracking store in a temporary folder; MLflow needs an older pyarrow
+	$(MLFLOW)/bin/pytest -m "slow or not slow" tests/test_mlflow.py
 
 test-lowest: $(LOWEST)/.installed  # with the oldest versions that pyproject.toml admits, torch apart
 	$(LOWEST)/bin/pytest -n 2 --dist loadfile --no-loadscope-reorder
@@ -83,5 +87,12 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	$(LOWEST)/bin/$(PIP) -c $(LOWEST)/constraints.txt --group test -e ".[paper,studio,evidence,endpoint,onnx]"
 	touch $@
 
+$(MLFLOW)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(MLFLOW)
+	grep -v "^pyarrow==" constraints.txt > $(MLFLOW)/constraints.txt
+	$(MLFLOW)/bin/$(PIP) -c $(MLFLOW)/constraints.txt "pip>=25.1"
+	$(MLFLOW)/bin/$(PIP) -c $(MLFLOW)/constraints.txt --group test --group mlflow -e ".[paper]"
+	touch $@
+
 clean:
-	rm -rf $(VENV) $(LOWEST) demo site dist sbom mutants .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) $(MLFLOW) demo site dist sbom mutants .pytest_cache .mypy_cache .ruff_cache

@@ -21,12 +21,13 @@ from tdce.methods.registry import METHODS
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 NAMES = (
     "Explainer", "Answer", "Segments", "Burden", "Studio", "Question", "Status", "AtLeast", "Not", "Between", "Range",
-    "Change", "Endpoint", "Ensemble", "Schema", "Numeric", "Categorical", "load", "Dataset", "verify", "Findings",
-    "Population", "Method", "TrainingPlans", "InputError", "NotFittedError",
+    "Change", "Endpoint", "OneByOne", "Ensemble", "Schema", "Numeric", "Categorical", "load", "Dataset", "verify",
+    "Findings", "Drift", "Population", "Method", "TrainingPlans", "InputError", "NotFittedError",
 )  # fmt: skip
-TYPES = ("Target", "Favourable", "ModelLike")  # of arguments
+TYPES = ("Target", "Favourable", "ModelLike", "AnyFrame", "AnySeries")  # of arguments
 RETURNED = (  # nobody makes one by hand
-    "Answer", "Segments", "Burden", "Studio", "Dataset", "Findings", "Population", "Ensemble", "Method", "Status",
+    "Answer", "Segments", "Burden", "Studio", "Dataset", "Findings", "Drift", "Population", "Ensemble", "Method",
+    "Status",
 )  # fmt: skip
 WIDTH = 100  # a longer signature has one line per argument
 

@@ -1,14 +1,15 @@
 """Explainers that are fitted once per run of the tests, whichever file and worker asks first."""
 
-import fcntl
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import tdce
+from tdce.datasets.files import lock_file
 from tdce.diffusion import SamplingPlan
 from tdce.methods.baselines import vae
 
@@ -17,7 +18,8 @@ def kept(name: str, make: Callable[[], tdce.Explainer]) -> tdce.Explainer:
     """A copy of the explainer of this name, made and saved by the first who asks for it."""
     path = Path(os.environ["TDCE_FITS"]) / f"{name}.tdce"
     with path.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the others wait for the first
+        with suppress(OSError):  # Windows has no such locks
+            lock_file(lock)  # the others wait for the first
         if not path.exists():
             made = make()
             made.keep_rows = True  # many tests need them

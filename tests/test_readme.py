@@ -63,6 +63,17 @@ def test_the_example_of_robust_answers_runs(tmp_path, monkeypatch, capsys):
     assert 0 <= names["held"] <= 1
 
 
+def test_the_example_of_other_frames_runs(tmp_path, monkeypatch):
+    names = run(README.parent / "docs" / "dataframes.md", 1, tmp_path, monkeypatch)
+    assert names["answer"].counts() == {"valid": 3}
+
+
+def test_the_example_of_monitoring_runs(tmp_path, monkeypatch, capsys):
+    run(README.parent / "docs" / "monitor.md", 1, tmp_path, monkeypatch)
+    assert "age (middle): around" in capsys.readouterr().out
+    assert (tmp_path / "monitor.html").exists()
+
+
 def test_every_rule_that_is_shown_can_be_given():
     page = (README.parent / "docs" / "rules.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| `([^`]+)` \|", page.partition("## Rules, given")[2], flags=re.MULTILINE)

@@ -13,10 +13,12 @@ TABLES = [
     ("contradictions", "contradictions", "rules"),
     ("enumeration", "enumeration", "method"),
     ("guided_settings", "guided_settings", "paper"),
+    ("monitor", "monitor", "monitor"),
     ("readings", "readings", "paper"),
     ("reasons", "reasons", "evidence"),
     ("safety", "safety", "safety"),
     ("segments", "segments", "segments"),
+    ("slow_models", "slow_models", "models"),
     ("threads", "threads", "speed"),
     ("width", "width", "speed"),
 ]

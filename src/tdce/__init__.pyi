@@ -1,3 +1,5 @@
+from tdce._core.dataframes import AnyFrame as AnyFrame
+from tdce._core.dataframes import AnySeries as AnySeries
 from tdce._core.errors import InputError as InputError
 from tdce._core.errors import NotFittedError as NotFittedError
 from tdce.audit.findings import Findings as Findings
@@ -5,6 +7,7 @@ from tdce.audit.verification import verify as verify
 from tdce.datasets.loading import Dataset as Dataset
 from tdce.datasets.loading import load as load
 from tdce.explainer.answer import Answer as Answer
+from tdce.explainer.drift import Drift as Drift
 from tdce.explainer.explainer import Explainer as Explainer
 from tdce.explainer.plans import TrainingPlans as TrainingPlans
 from tdce.explainer.segments import Segments as Segments
@@ -17,6 +20,7 @@ from tdce.models.ensemble import Ensemble as Ensemble
 from tdce.models.goals import AtLeast as AtLeast
 from tdce.models.goals import Between as Between
 from tdce.models.goals import Not as Not
+from tdce.models.one_by_one import OneByOne as OneByOne
 from tdce.models.output_goals import Change as Change
 from tdce.models.output_goals import Range as Range
 from tdce.models.targets import Favourable as Favourable

@@ -41,7 +41,7 @@ def product(rows: Tensor, matrix: Tensor) -> Tensor:
     transposed = matrix.T.is_contiguous()  # then it is quicker to pad the transpose
     left = _pad(rows, PADDED_ROWS)
     right = _pad(matrix.T, PADDED_WIDTH).T if transposed else _pad(matrix, PADDED_WIDTH)
-    if not is_batch_independent(*right.shape, right.dtype, right.is_contiguous()):
+    if not is_batch_independent(*right.shape, right.dtype, right.is_contiguous(), str(right.device)):
         return exact_product(rows, matrix, parts=2 if rows.dtype == torch.float64 else 1)
     if len(left) <= BLOCK_ROWS:
         out = left @ right
@@ -105,11 +105,11 @@ class _Affine(torch.autograd.Function):
 
 
 @cache
-def is_batch_independent(inner: int, outer: int, dtype: torch.dtype, contiguous: bool) -> bool:
+def is_batch_independent(inner: int, outer: int, dtype: torch.dtype, contiguous: bool, device: str = "cpu") -> bool:
     """Whether on this machine the bits of a row depend neither on its position nor on the number of rows, by trial."""
     generator = Generator().manual_seed(0)
-    rows = torch.randn(BLOCK_ROWS, inner, generator=generator, dtype=dtype)
-    matrix = torch.randn(inner, outer, generator=generator, dtype=dtype)
+    rows = torch.randn(BLOCK_ROWS, inner, generator=generator, dtype=dtype).to(device)
+    matrix = torch.randn(inner, outer, generator=generator, dtype=dtype).to(device)
     matrix = matrix if contiguous else matrix.T.contiguous().T
     whole = rows @ matrix
     same_reversed = torch.equal((rows.flip(0) @ matrix).flip(0), whole)
@@ -130,9 +130,9 @@ def _split_whole(x: Tensor, bits: int, dim: int, parts: int) -> list[tuple[Tenso
     remainder, `parts` times in all."""
     split: list[tuple[Tensor, Tensor]] = []
     while True:
-        exponent = np.frexp(x.abs().amax(dim=dim, keepdim=True).numpy())[1] - bits
-        unit = torch.from_numpy(np.ldexp(1.0, exponent))
-        whole = (x * torch.from_numpy(np.ldexp(1.0, -exponent))).round_()
+        exponent = np.frexp(x.abs().amax(dim=dim, keepdim=True).cpu().numpy())[1] - bits
+        unit = torch.from_numpy(np.ldexp(1.0, exponent)).to(x.device)
+        whole = (x * torch.from_numpy(np.ldexp(1.0, -exponent)).to(x.device)).round_()
         split.append((whole, unit))
         if len(split) == parts:
             return split

@@ -14,7 +14,8 @@ from tdce._core.deterministic import affine
 class Backbone(nn.Module):
     """(n, width) -> (n, outputs). The first half of the blocks feeds the second half, mirrored, by addition.
 
-    With `timed`, a time embedding is added; it is computed once per time in `t`, not per row.
+    With `timed`, a time embedding is added; it is computed once per time in `t`, not per row. Wherever its weights are,
+    it takes rows from any device and returns them there.
     """
 
     def __init__(
@@ -29,10 +30,11 @@ class Backbone(nn.Module):
 
     def forward(self, x: Tensor, t: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
         """x: (n, width); t: (m,) times, the first rows[0] being at t[0], and so on; without `rows`, n / m at each."""
-        h = self.inputs(x)
+        device = self.inputs.weight.device
+        h = self.inputs(x.to(device))
         if self.time is not None and t is not None:
-            shift = self.time(t)
-            h += shift if len(t) == 1 else shift.repeat_interleave(len(x) // len(t) if rows is None else rows, dim=0)
+            shift, each = self.time(t.to(device)), len(x) // len(t) if rows is None else rows.to(device)
+            h += shift if len(t) == 1 else shift.repeat_interleave(each, dim=0, output_size=len(x))
         skips: list[Tensor] = []
         for i, block in enumerate(self.blocks):
             if i < len(self.blocks) // 2:
@@ -41,7 +43,7 @@ class Backbone(nn.Module):
                 h += skips.pop()
             h = block(h)
         out: Tensor = self.outputs(activate(self.norm(h)))
-        return out
+        return out.to(x.device)
 
 
 class Block(nn.Module):
@@ -69,7 +71,7 @@ class TimeEmbedding(nn.Module):
         self.second = linear(hidden, hidden, generator)
 
     def forward(self, t: Tensor) -> Tensor:
-        rate = torch.exp(-math.log(10_000) * torch.arange(self.periods, dtype=torch.double) / self.periods)
+        rate = torch.exp(-math.log(10_000) * torch.arange(self.periods, dtype=torch.double) / self.periods).to(t.device)
         phase = (t[:, None] * rate).to(self.first.weight.dtype)
         out: Tensor = self.second(silu(self.first(torch.cat([phase.cos(), phase.sin()], dim=1))))
         return out

@@ -23,13 +23,15 @@ from tdce.cli import (
     evidence,
     explain,
     fit,
+    inspect,
     letters,
+    monitor,
     report,
     reproduction,
     schema,
     segments,
     serve,
-)  # fmt: skip
+)
 
 
 class Command(TyperCommand):
@@ -44,8 +46,8 @@ app = typer.Typer(
 )
 COMMANDS = (
     demo.demo, fit.fit, explain.explain, report.report, letters.letters, segments.segments, evaluate.evaluate,
-    schema.schema, serve.serve, evidence.verify, evidence.keys, data.data, check.check, reproduction.bench,
-    reproduction.figures,
+    schema.schema, serve.serve, evidence.verify, evidence.keys, inspect.inspect, monitor.monitor, data.data,
+    check.check, reproduction.bench, reproduction.figures,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(cls=Command)(command)

@@ -8,6 +8,8 @@ from tdce.explainer.digests import digest as digest
 from tdce.explainer.digests import json_cells as json_cells
 from tdce.explainer.digests import json_label as json_label
 from tdce.explainer.digests import row_hashes as row_hashes
+from tdce.explainer.drift import Drift as Drift
+from tdce.explainer.drift import Finding as Finding
 from tdce.explainer.evaluation import PAPER as PAPER
 from tdce.explainer.evaluation import evaluate as evaluate
 from tdce.explainer.explainer import Explainer as Explainer

@@ -17,7 +17,10 @@ import torch
 from numpy.typing import NDArray
 
 from tdce._core import (
+    PANDAS,
+    AnyFrame,
     Floats,
+    FrameKind,
     InputError,
     Name,
     Positions,
@@ -28,6 +31,7 @@ from tdce._core import (
     check_path,
     check_text,
     is_name,
+    plain,
     same,
     show,
 )
@@ -102,7 +106,7 @@ class Answer:
     2
     """
 
-    rows: pd.DataFrame  # as the user gave them
+    rows: pd.DataFrame  # as the user gave them; of another kind of frame, as pandas has them
     written: pd.DataFrame  # as they would have to be, one line per option
     schema: Schema
     question: Question  # with everything that is immutable, and the costs of the schema
@@ -115,6 +119,7 @@ class Answer:
     provenance: Provenance | None = None  # what it comes from
     asked: Asked | None = None  # the model, for `plot`; it is not pickled
     reason_source: ReasonSource | None = None  # of reasons that compare people with others; no copy has it
+    kind: FrameKind = PANDAS  # of the rows, which its own frames are of
 
     @classmethod
     def of(
@@ -130,6 +135,7 @@ class Answer:
         provenance: Provenance | None = None,
         model: Model | None = None,
         reason_source: ReasonSource | None = None,
+        kind: FrameKind = PANDAS,
     ) -> Self:
         schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.n)
         written = feasible.encoder.write(
@@ -141,7 +147,7 @@ class Answer:
         which = goals.which.numpy()
         return cls(
             rows.copy(), written, schema, question, goals, explanation, target[which], wanted[which], usage, context,
-            provenance, None if model is None else Asked(model, feasible.constraints), reason_source,
+            provenance, None if model is None else Asked(model, feasible.constraints), reason_source, kind,
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
@@ -205,15 +211,18 @@ class Answer:
         names, counts = np.unique(self.explanation.status, return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> AnyFrame:
         """Get the counterfactuals as a frame, one line per row and option, with the rows' columns, dtypes, index.
 
         Returns
         -------
-        pandas.DataFrame
-            Added at the end: row, option, status, score_before, score_after, plausibility, safety, note (with `tdce_`
-            before a name that the table already uses).
+        data frame
+            Of the rows' kind. Added at the end: row, option, status, score_before, score_after, plausibility, safety,
+            note (with `tdce_` before a name that the table already uses).
         """
+        return self.kind.frame(self._as_pandas(), self.rows, np.repeat(np.arange(len(self.rows)), self.options))
+
+    def _as_pandas(self) -> pd.DataFrame:
         explanation, n = self.explanation, self.options
         return add_columns(self.written, {
             "row": _labels(self.written.index),
@@ -226,18 +235,21 @@ class Answer:
             "note": self._notes.reshape(-1),
         })  # fmt: skip
 
-    def changes(self) -> pd.DataFrame:
+    def changes(self) -> AnyFrame:
         """Get the changes as a frame.
 
         Returns
         -------
-        pandas.DataFrame
-            One line per change: row, option, feature, before, after.
+        data frame
+            One line per change: row, option, feature, before, after. The last two are text where a column has one type
+            only, as in polars and pyarrow.
         """
         row, option, _ = self._changed
         cells = [change for options in self.lines for line in options for change in line.changes]
         feature, before, after = zip(*cells, strict=True) if cells else ((), (), ())
-        return pd.DataFrame(
+        if self.kind.columns is not None:
+            feature, before, after = (tuple(map(_text, column)) for column in (feature, before, after))
+        changes = pd.DataFrame(
             {
                 "row": _labels(self.rows.index[row]),
                 "option": option,
@@ -246,6 +258,7 @@ class Answer:
                 "after": pd.Series(after, dtype=object),
             }
         )
+        return self.kind.frame(changes)
 
     @cached_property
     def lines(self) -> list[list[Line]]:
@@ -269,7 +282,7 @@ class Answer:
             for r in range(len(self.rows))
         ]  # fmt: skip
 
-    def reasons(self, method: ReasonMethod = "way", table: pd.DataFrame | None = None) -> pd.DataFrame:
+    def reasons(self, method: ReasonMethod = "way", table: AnyFrame | None = None) -> AnyFrame:
         """Get the principal reasons against each person, at most four; never a feature that helped.
 
         Parameters
@@ -317,7 +330,7 @@ class Answer:
                 for rank, each in enumerate(some[:MOST_REASONS], 1)
             ]
         row, option, rank, feature, loss = zip(*cells, strict=True) if cells else ((),) * 5
-        return pd.DataFrame(
+        reasons = pd.DataFrame(
             {
                 "row": _labels(self.rows.index[np.array(row, dtype=np.int64)]),
                 "option": np.array(option, dtype=np.int64),
@@ -326,8 +339,9 @@ class Answer:
                 "loss": np.array(loss, dtype=np.float64),
             }
         )
+        return self.kind.frame(reasons)
 
-    def reasons_agreement(self, table: pd.DataFrame | None = None) -> pd.DataFrame:
+    def reasons_agreement(self, table: AnyFrame | None = None) -> AnyFrame:
         """Measure how far the three methods of `reasons` agree.
 
         Parameters
@@ -342,9 +356,9 @@ class Answer:
             first reason is the same), contained (share for whom all reasons of the shorter list are in the longer one)
             and overlap (mean share of the shorter list that is in the longer one). Of "way", by the first option.
         """
-        return pd.DataFrame(self.compare_reasons(table), columns=list(Agreement._fields))
+        return self.kind.frame(pd.DataFrame(self.compare_reasons(table), columns=list(Agreement._fields)))
 
-    def compare_reasons(self, table: pd.DataFrame | None = None) -> list[Agreement]:
+    def compare_reasons(self, table: AnyFrame | None = None) -> list[Agreement]:
         """`reasons_agreement` as plain values."""
         way: list[Reasons] = [self._reasons.get((r, 0), []) for r in range(len(self.rows))]
         return reasons_agreement({"way": way, **self._compared(table)})
@@ -772,6 +786,10 @@ def unused_name(name: str, taken: Container[Any]) -> str:
     while name in taken:
         name = f"tdce_{name}"
     return name
+
+
+def _text(cell: Any) -> str | None:
+    return None if pd.isna(cell) else str(plain(cell))
 
 
 def _labels(index: pd.Index[Any]) -> Any:

@@ -262,7 +262,7 @@ def _tensors(saved: Saved) -> Tensors:
     modules = {"classifier": fitted.classifier, "diffusion": fitted.diffusion}
     for name, module in modules.items():
         state = {} if module is None else module.state_dict()
-        tensors |= {f"{name}.{key}": tensor for key, tensor in state.items()}
+        tensors |= {f"{name}.{key}": tensor.cpu() for key, tensor in state.items()}
     return tensors if fitted.synthetic_scores is None else tensors | {"synthetic.score": fitted.synthetic_scores}
 
 

@@ -18,12 +18,17 @@ from tdce._core import (
     LAST_SEED,
     TAU_RANGE,
     WIDEST_LAYER,
+    AnyFrame,
+    AnySeries,
+    FrameKind,
     InputError,
     Mode,
     Name,
     NotFittedError,
     Progress,
+    as_pandas,
     check_choice,
+    check_device,
     check_flag,
     check_integer,
     check_mapping,
@@ -38,6 +43,8 @@ from tdce._core import (
     few_threads,
     html_card,
     listing,
+    open_frame,
+    place_networks,
     require_extra,
     show,
     suggest,
@@ -47,9 +54,12 @@ from tdce.explainer import artefact
 from tdce.explainer.answer import Answer
 from tdce.explainer.curve import score_curve
 from tdce.explainer.digests import table_digest
+from tdce.explainer.drift import Drift
 from tdce.explainer.evaluation import evaluate
 from tdce.explainer.fitted import Fitted
 from tdce.explainer.fitting import fit
+from tdce.explainer.inspection import inspect_saved
+from tdce.explainer.monitoring import monitor
 from tdce.explainer.plans import TrainingPlans, plan_for
 from tdce.explainer.precedents import add_precedents
 from tdce.explainer.provenance import Provenance, machine
@@ -149,6 +159,9 @@ class Explainer:
         How long the networks are trained; the defaults are right for nearly everybody.
     progress : {"auto", "bar", "lines", "silent"}, default "auto"
         "auto" shows a bar on a terminal and nothing elsewhere.
+    device : str, default "cpu"
+        Where the networks are trained and queried: "cpu", or "cuda" for a GPU that torch sees. The same row, options
+        and seed give the same answer on the same device; a GPU's may differ from the processor's.
 
     Examples
     --------
@@ -181,6 +194,7 @@ class Explainer:
         exact: bool = False,
         plans: TrainingPlans | None = None,
         progress: Mode = "auto",
+        device: str = "cpu",
     ) -> None:
         self.method = method
         self.model = model
@@ -192,10 +206,11 @@ class Explainer:
         self.exact = exact
         self.plans = plans
         self.progress = progress
+        self.device = device
 
     def fit(
         self,
-        frame: pd.DataFrame,
+        frame: AnyFrame,
         *,
         label: Name | None = None,
         favourable: Favourable | None = None,
@@ -205,13 +220,15 @@ class Explainer:
         categorical: Iterable[Name] = (),
         actionable: Iterable[Name] = (),
         causes: Any = None,
+        columns: Sequence[Name] | None = None,
     ) -> Self:
         """Learn a table.
 
         Parameters
         ----------
-        frame : pandas.DataFrame
-            The table, one row per person, with the label column. It is not modified.
+        frame : data frame
+            The table, one row per person, with the label column: of pandas, polars, pyarrow or whatever else narwhals
+            reads; or an array, with the names of its `columns`. It is not modified.
         label : column name, optional
             The column that the classifier predicts. With a model of your own there need be none.
         favourable : optional
@@ -229,6 +246,8 @@ class Explainer:
         causes : mapping or directed graph, optional
             What causes some features, e.g. `{"income": ["education", "hours"]}`, or a networkx graph. They then follow
             their causes, and an answer is judged after its consequences.
+        columns : list of column names, optional
+            Of a table that is an array; a data frame has names of its own.
 
         Returns
         -------
@@ -243,11 +262,13 @@ class Explainer:
             If training diverges.
         """
         self._check_settings()
+        table, kind = open_frame(frame, columns=check_optional("columns", columns, check_names))
         models = None if self.model is None else adapt_models(self.model)
         progress = Progress(self.progress)
         fitted = fit(
-            frame, label, favourable, schema, check_names("immutable", immutable), self.hidden, self._tau,
+            table, label, favourable, schema, check_names("immutable", immutable), self.hidden, self._tau,
             self.steps, self.seed, self._plans, progress, learn, categorical, models, actionable, causes, self.exact,
+            kind.library, check_device(self.device),
         )  # fmt: skip
         fitted = add_precedents(fitted, self._plans.precedents, self.seed, progress)
         self._set_fitted(fitted)
@@ -255,7 +276,7 @@ class Explainer:
 
     def explain(
         self,
-        rows: pd.DataFrame,
+        rows: AnyFrame,
         *,
         target: Target | None = None,
         n: int = 1,
@@ -273,7 +294,7 @@ class Explainer:
 
         Parameters
         ----------
-        rows : pandas.DataFrame
+        rows : data frame
             The rows to explain, with the features of the table that was learned. They are not modified.
         target : optional
             The wanted label (default: the favourable one, or the other of two classes), or a goal: `AtLeast("good",
@@ -351,12 +372,12 @@ class Explainer:
         question.check(self.schema, self.fitted.outputs, self.fitted.favourable, self.chosen_method)
 
     @few_threads()
-    def ask(self, rows: pd.DataFrame, question: Question, ensemble: Ensemble | None = None) -> Answer:
+    def ask(self, rows: AnyFrame, question: Question, ensemble: Ensemble | None = None) -> Answer:
         """Answer a question that was checked: `explain` with its arguments as one object.
 
         Parameters
         ----------
-        rows : pandas.DataFrame
+        rows : data frame
             The rows to explain.
         question : Question
             What is asked; see `check`.
@@ -372,7 +393,7 @@ class Explainer:
 
     @few_threads()
     def trade_off(
-        self, rows: pd.DataFrame, *, closeness: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0), **question: Any
+        self, rows: AnyFrame, *, closeness: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0), **question: Any
     ) -> dict[float, Answer]:
         """Ask at several positions of the trade-off together, so that they never contradict each other.
 
@@ -380,7 +401,7 @@ class Explainer:
 
         Parameters
         ----------
-        rows : pandas.DataFrame
+        rows : data frame
             The rows to explain.
         closeness : list of float
             The positions, from 0 (most plausible) to 1 (as close as possible).
@@ -421,7 +442,7 @@ class Explainer:
 
     def segments(
         self,
-        rows: pd.DataFrame | Answer,
+        rows: AnyFrame | Answer,
         *,
         actions: int = 5,
         changes: int = 3,
@@ -480,11 +501,10 @@ class Explainer:
             if rows.features != self.schema.names:
                 raise InputError("the answer is about other columns than this explainer; give the one that made it")
             return self._segments(rows, rows.question, most, steps, cost)
-        if not isinstance(rows, pd.DataFrame):
-            raise InputError(f"rows is {show(rows)}; it must be a data frame, or an Answer")
+        people, _ = self._open(rows)
         asked = Question(**question)
         self.check(asked)
-        return self._segments(rows, asked, most, steps, cost)
+        return self._segments(people, asked, most, steps, cost)
 
     @few_threads()
     def _segments(
@@ -493,7 +513,7 @@ class Explainer:
         return find_segments(self, rows, question, actions, changes, max_cost)
 
     @few_threads()
-    def plot_score(self, row: pd.DataFrame, feature: Name, *, target: Target | None = None) -> Figure:
+    def plot_score(self, row: AnyFrame, feature: Name, *, target: Target | None = None) -> Figure:
         """Draw where the decision flips: the score of one row along one feature, all others as they are.
 
         What follows from the feature is computed anew.
@@ -515,10 +535,11 @@ class Explainer:
         from tdce.report import curve_figure
 
         fitted = self.fitted
-        if not isinstance(row, pd.DataFrame) or len(row) != 1:
-            raise InputError(f"row is {show(row)}; it must be a data frame of one row: frame.loc[[label]]")
-        goals = fitted.resolve_goals(target, None, fitted.encoder.read(row))
-        curve = score_curve(fitted, row, feature, goals)
+        person, _ = self._open(row)
+        if len(person) != 1:
+            raise InputError(f"row has {len(person)} rows; it must be a data frame of one row: frame.loc[[label]]")
+        goals = fitted.resolve_goals(target, None, fitted.encoder.read(person))
+        curve = score_curve(fitted, person, feature, goals)
         goal = goals.goal(0)
         label = Speaker.of(self.schema, audience="analyst").title(feature)
         thresholds = score_thresholds(goal, len(fitted.classes))
@@ -546,12 +567,12 @@ class Explainer:
         return open_studio(self, rows, check_integer("height", height, 100, 10_000))
 
     @few_threads()
-    def retrain(self, table: pd.DataFrame, *, models: int = 10, seed: int = 1) -> Ensemble:
+    def retrain(self, table: AnyFrame, *, models: int = 10, seed: int = 1) -> Ensemble:
         """Train the model again several times, for `explain(..., robust=...)`.
 
         Parameters
         ----------
-        table : pandas.DataFrame
+        table : data frame
             The table with the label. Each model is trained on rows drawn from it with replacement, from another start.
         models : int, default 10
             Number of models.
@@ -563,7 +584,7 @@ class Explainer:
         Ensemble
             The retrained models. A model of your own must be an estimator with `fit`.
         """
-        fitted, count = self.fitted, check_integer("models", models, 1, 1000)
+        fitted, count, table = self.fitted, check_integer("models", models, 1, 1000), as_pandas(table)
         check_table(table)
         ensemble = retrain_ensemble(
             fitted.model, fitted.encoder, table, fitted.label, lambda: torch.from_numpy(fitted.class_numbers(table)),
@@ -574,7 +595,7 @@ class Explainer:
         return replace(ensemble, retraining=replace(ensemble.retraining, table=digest))
 
     @few_threads()
-    def evaluate(self, answer: Answer, table: pd.DataFrame | None = None, *, retrain: int = 0) -> dict[str, float]:
+    def evaluate(self, answer: Answer, table: AnyFrame | None = None, *, retrain: int = 0) -> dict[str, float]:
         """Measure an answer of this explainer by the paper's metrics and some more (docs/metrics.md).
 
         The metrics are over the first option of every row that needed one: validity and violations over all of them,
@@ -584,7 +605,7 @@ class Explainer:
         ----------
         answer : Answer
             What `explain` returned.
-        table : pandas.DataFrame, optional
+        table : data frame, optional
             Real rows with the label, to measure against. If it has as many rows as the table that was learned, it is
             taken for that table, and rows that were held out from training are found again. Without a table, the
             training rows that the explainer holds are used, or else its synthetic rows.
@@ -597,24 +618,56 @@ class Explainer:
             One value per metric. The first call trains three small autoencoders per target class.
         """
         check_type("answer", answer, Answer, "it must be the Answer that explain returned, not a frame of it")
-        return evaluate(self, answer, table, retrain)
+        return evaluate(self, answer, None if table is None else as_pandas(table), retrain)
 
     @few_threads()
-    def plausibility(self, rows: pd.DataFrame, *, target: Target | None = None) -> pd.Series[float]:
+    def monitor(self, table: AnyFrame, *, label: Name | None = None) -> Drift:
+        """Check whether a table is still like the one that was learned (docs/monitor.md).
+
+        Columns, missing cells, ranges, middles and spreads of numbers, shares of categories, laws, the distribution of
+        plausibility and, with labels, the accuracy, each beside what the explainer knows of the table in `fit`.
+
+        Parameters
+        ----------
+        table : data frame
+            New rows with the features of the table that was learned.
+        label : column name, optional
+            Their labels. Default: the column that was the label in `fit`, if the table has it.
+
+        Returns
+        -------
+        Drift
+            `drift.changed`, and all checks.
+        """
+        return monitor(self.fitted, table, label)
+
+    def inspect(self) -> dict[str, Any]:
+        """Describe what an artefact of this explainer holds, as plain values that JSON can hold.
+
+        Returns
+        -------
+        dict
+            Rows learned, columns with their roles, laws and rules, the model and its accuracy, method, settings,
+            versions, what is kept, and, if it was saved or loaded, the file with its size and digest.
+        """
+        return inspect_saved(self._saved(), self.provenance, self._origin)
+
+    @few_threads()
+    def plausibility(self, rows: AnyFrame, *, target: Target | None = None) -> AnySeries:
         """Rate how plausible rows are as members of the target class.
 
         Parameters
         ----------
-        rows : pandas.DataFrame
+        rows : data frame
             Rows with the features of the table that was learned.
         target : optional
             As for `explain`; default: the favourable class.
 
         Returns
         -------
-        pandas.Series of float
-            From 0 to 1, with the index of the rows: the share of real rows of the target class that the diffusion model
-            finds less typical.
+        series of float
+            From 0 to 1, of the rows' kind and, in pandas, with their index: the share of real rows of the target class
+            that the diffusion model finds less typical.
 
         Examples
         --------
@@ -624,58 +677,59 @@ class Explainer:
         >>> bool(explainer.plausibility(data.frame.head(3)).between(0, 1).all())
         True
         """
-        fitted = self.fitted
+        fitted, (rows, kind) = self.fitted, self._open(rows)
         raw = fitted.encoder.read(rows)
         goals = fitted.resolve_goals(target, None, raw)
         target_class = goals.target_class(Oracle(fitted.model).score(raw))
         rated = rate_plausibility(fitted.encoder, fitted.diffusion, fitted.energy_quantiles, raw, target_class)
-        return pd.Series(rated, index=rows.index, name="plausibility")
+        return kind.series(pd.Series(rated, index=rows.index, name="plausibility"))
 
     @few_threads()
-    def predict(self, rows: pd.DataFrame) -> pd.Series[Any]:
+    def predict(self, rows: AnyFrame) -> AnySeries:
         """Predict with the explained model.
 
         Parameters
         ----------
-        rows : pandas.DataFrame
+        rows : data frame
             Rows with the features of the table that was learned.
 
         Returns
         -------
-        pandas.Series
-            The class (of several outputs the first) or the number that the model says, with the index of the rows.
+        series
+            The class (of several outputs the first) or the number that the model says, of the rows' kind and, in
+            pandas, with their index.
         """
-        fitted = self.fitted
+        fitted, (rows, kind) = self.fitted, self._open(rows)
         labels = fitted.predict(fitted.encoder.read(rows)).labels
-        return pd.Series(labels, index=rows.index, name=fitted.outputs[0].name or fitted.label)
+        return kind.series(pd.Series(labels, index=rows.index, name=fitted.outputs[0].name or fitted.label))
 
     @few_threads()
-    def predict_proba(self, rows: pd.DataFrame) -> pd.DataFrame:
+    def predict_proba(self, rows: AnyFrame) -> AnyFrame:
         """Predict probabilities with the explained model.
 
         Parameters
         ----------
-        rows : pandas.DataFrame
+        rows : data frame
             Rows with the features of the table that was learned.
 
         Returns
         -------
-        pandas.DataFrame
+        data frame
             One column per class, to six decimals, as in answers.
         """
-        fitted = self.fitted
+        fitted, (rows, kind) = self.fitted, self._open(rows)
         probabilities = fitted.predict(fitted.encoder.read(rows)).probabilities
         if probabilities is None:
             raise InputError("the model predicts a number and no classes; use predict")
-        return pd.DataFrame(probabilities, index=rows.index, columns=list(fitted.classes))
+        return kind.frame(pd.DataFrame(probabilities, index=rows.index, columns=list(fitted.classes)))
 
     @few_threads()
-    def population(self, table: pd.DataFrame | None = None) -> Population:
+    def population(self, table: AnyFrame | None = None) -> Population:
         """Count how many people have which values, by what the model says of them, for `Answer.to_html`.
 
         Parameters
         ----------
-        table : pandas.DataFrame, optional
+        table : data frame, optional
             The people. Default: the training rows if they are kept (`keep_rows`), else synthetic rows.
 
         Returns
@@ -686,7 +740,7 @@ class Explainer:
         fitted = self.fitted
         outcomes = outcome_names(fitted.outputs[0])
         if table is not None:
-            raw = fitted.encoder.read(table)
+            raw = fitted.encoder.read(as_pandas(table))
             return Population.of(fitted.encoder, raw, Oracle(fitted.model).predict(raw).numpy(), outcomes, True)
         real = self.keep_rows and len(fitted.raw) > 0
         if (key := ("population", real)) not in fitted.memo:
@@ -738,7 +792,14 @@ class Explainer:
         self._file, self._origin = (saved, digest), _origin(where, digest)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, progress: Mode = "auto", model: ModelLike | None = None) -> Self:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        progress: Mode = "auto",
+        model: ModelLike | None = None,
+        device: str = "cpu",
+    ) -> Self:
         """Load an artefact that `save` wrote. Loading runs no code from it.
 
         Parameters
@@ -749,19 +810,23 @@ class Explainer:
             As for `Explainer`.
         model : optional
             The model that it was made for, if one was given to the explainer; another one is refused.
+        device : str, default "cpu"
+            As for `Explainer`; the file is the same wherever it was made.
 
         Returns
         -------
         Explainer
             A fitted explainer.
         """
-        progress = check_choice("progress", progress, get_args(Mode))
+        progress, device = check_choice("progress", progress, get_args(Mode)), check_device(device)
         where = check_path("path", path)
         saved, digest = artefact.load(where)
         explainer = cls(
             saved.method, model=model, hidden=saved.hidden, tau=saved.tau, steps=saved.steps, seed=saved.seed,
-            keep_rows=saved.keep_rows, exact=saved.fitted.exact, progress=progress,
+            keep_rows=saved.keep_rows, exact=saved.fitted.exact, progress=progress, device=device,
         )  # fmt: skip
+        for network in (saved.fitted.classifier, saved.fitted.diffusion):
+            place_networks(network, device)
         explainer._set_fitted(saved.fitted if model is None else saved.fitted.with_model(adapt_models(model)))
         explainer._file, explainer._origin = (explainer._saved(), digest), _origin(where, digest)
         return explainer
@@ -901,20 +966,18 @@ class Explainer:
         check_flag("keep_rows", self.keep_rows)
         check_flag("exact", self.exact)
         check_choice("progress", self.progress, get_args(Mode))
+        check_device(self.device)
         if not isinstance(self.plans, TrainingPlans | None):
             raise InputError(f"plans is {show(self.plans)}; it must be TrainingPlans(...)")
 
     def _answers(
-        self, rows: pd.DataFrame, question: Question, ensemble: Ensemble | None = None, along: tuple[float, ...] = ()
+        self, rows: AnyFrame, question: Question, ensemble: Ensemble | None = None, along: tuple[float, ...] = ()
     ) -> list[Answer]:
         """The answer to a question, or one for each position of the trade-off in `along`."""
         fitted, method, progress = self.fitted, self.chosen_method, Progress(self.progress)
         check_type("question", question, Question, "it must be a Question")
         check_optional("ensemble", ensemble, check_type, Ensemble, "it must be what Explainer.retrain returns")
-        if not isinstance(rows, pd.DataFrame):
-            raise InputError(
-                f"rows must be a data frame, not {type(rows).__name__}; for one row use frame.loc[[label]]"
-            )
+        rows, kind = self._open(rows)
         question.check_budget(len(rows))
         feasible = FeasibleSet.of(fitted.encoder, rows, question.immutable, question.rules)
         task = fitted.task(feasible.immutable, question.max_model_rows, ensemble)
@@ -939,7 +1002,7 @@ class Explainer:
         return [
             Answer.of(
                 rows, feasible, goals, asked, found, fitted.labels, usage, self._context(), self.provenance,
-                fitted.model, source,
+                fitted.model, source, kind,
             )
             for asked, found in answers
         ]  # fmt: skip
@@ -947,6 +1010,10 @@ class Explainer:
     def _set_fitted(self, fitted: Fitted) -> None:
         self.fitted_, self.usage_ = fitted, Usage()
         self._origin = self._file = self._known = None
+
+    def _open(self, rows: Any) -> tuple[pd.DataFrame, FrameKind]:
+        """Rows as pandas, and their kind; the columns of an array are the features, in the schema's order."""
+        return open_frame(rows, "rows", self.schema.names, "; for one row use frame.loc[[label]]")
 
     def _ensemble(self, robust: Any) -> Ensemble | None:
         if robust is None or isinstance(robust, Ensemble):
@@ -992,5 +1059,6 @@ def _model_name(model: Model) -> str:
 
 
 def _origin(path: Path, digest: str) -> Origin:
-    written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    return Origin(path.name, digest, written.strftime("%Y-%m-%d %H:%M UTC"))
+    stat = path.stat()
+    written = datetime.fromtimestamp(stat.st_mtime, UTC)
+    return Origin(path.name, digest, written.strftime("%Y-%m-%d %H:%M UTC"), stat.st_size)

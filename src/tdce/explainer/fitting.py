@@ -27,6 +27,7 @@ from tdce._core import (
     is_value,
     listing,
     normalise_column,
+    place_networks,
     plain,
     show,
     sort_values,
@@ -83,6 +84,8 @@ def fit(
     actionable: Iterable[Name] = (),
     causes: Any = None,  # of features: a mapping, or a directed graph
     exact: bool = False,  # whether values that fewer than five people have may be kept
+    library: str = "pandas",  # that the table came from, whose frames a model of the user's gets
+    device: str = "cpu",  # of the networks
 ) -> Fitted:
     """Check the table, encode it, train the networks, draw synthetic rows, and rate the model on unseen rows.
 
@@ -124,13 +127,14 @@ def fit(
         assert labels is not None
         y, score = labels, None
         classifier = Classifier(encoder.space.width, len(classes), hidden, seed=seed)
+        place_networks(classifier, device)
         history = classifier.fit(
             x[train], y[train], x[held_out], y[held_out], plan_for(plans.classifier, len(train)), seed, progress
         )
         decides = NetworkModel(classifier, encoder.embed, classes)
     else:
         classifier, history = None, None
-        decides, answers = probe(models, frame, encoder, label, classes)
+        decides, answers = probe(models, frame, encoder, label, classes, library)
         score = torch.from_numpy(answers)
         y = decides.outputs[0].group(score)
         favourable = check_favourable(favourable, decides.outputs)
@@ -143,7 +147,7 @@ def fit(
         progress.say(f"Hint: {hint}")
     groups = decides.outputs[0].groups
     diffusion, walk = learned_diffusion(
-        encoder.space, x, y, hidden, tau, replace(plans.diffusion, steps=steps), seed, progress, groups
+        encoder.space, x, y, hidden, tau, replace(plans.diffusion, steps=steps), seed, progress, groups, device
     )
     if not exact:  # of all rows, since the ends of the training rows may be one person's
         num = encoder.space.split(x)[0]
@@ -263,10 +267,12 @@ def learned_diffusion(
     seed: int,
     progress: Progress,
     classes: int | None = None,  # None: as many as there are in y
+    device: str = "cpu",
 ) -> tuple[TabularDiffusion, TrainingHistory]:
     """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
     train, held_out, _ = split_rows(len(x), seed)
     diffusion = TabularDiffusion(space, hidden, classes=classes or int(y.max()) + 1, tau=tau, seed=seed)
+    place_networks(diffusion, device)
     fewer = plan_for(plan, len(train))
     return diffusion, diffusion.fit(x[train], x[held_out], fewer, seed, progress, (y[train], y[held_out]))
 

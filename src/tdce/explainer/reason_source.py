@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from math import isinf
 
 import numpy as np
-import pandas as pd
 
-from tdce._core import Floats, check_table, few_threads
+from tdce._core import AnyFrame, Floats, as_pandas, few_threads
 from tdce.explainer.fitted import Fitted
 from tdce.methods import Explanation, Status, group_shortfalls
 from tdce.models import Goals, Oracle
@@ -22,7 +21,7 @@ class ReasonSource:
     remaining: float  # infinite: no budget
 
     @few_threads()
-    def shortfalls(self, explanation: Explanation, goals: Goals, table: pd.DataFrame | None = None) -> Floats | None:
+    def shortfalls(self, explanation: Explanation, goals: Goals, table: AnyFrame | None = None) -> Floats | None:
         """`group_shortfalls` beside the people of a table, or beside synthetic rows; None: the budget does not suffice.
 
         The synthetic rows are those of the artefact, so that whoever has it finds the same reasons again.
@@ -31,8 +30,7 @@ class ReasonSource:
         oracle = Oracle(fitted.model, None if isinf(self.remaining) else int(self.remaining))
         people = fitted.synthetic
         if table is not None:
-            check_table(table)
-            people = fitted.encoder.read(table)
+            people = fitted.encoder.read(as_pandas(table, "table"))
         if table is None and fitted.synthetic_scores is not None:
             scores = fitted.synthetic_scores
         elif len(people) > oracle.remaining:

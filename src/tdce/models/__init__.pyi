@@ -24,6 +24,7 @@ from tdce.models.model import AdaptedModel as AdaptedModel
 from tdce.models.model import MissingModel as MissingModel
 from tdce.models.model import Model as Model
 from tdce.models.model import NetworkModel as NetworkModel
+from tdce.models.one_by_one import OneByOne as OneByOne
 from tdce.models.oracle import Decision as Decision
 from tdce.models.oracle import Oracle as Oracle
 from tdce.models.oracle import Usage as Usage

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from tdce._core import InputError, Name, Value, listing, plain, show
+from tdce._core import InputError, Name, Value, convert_frame, listing, plain, show
 from tdce.models.endpoint import Endpoint, hide_secrets
+from tdce.models.one_by_one import OneByOne, ask_one_by_one
 
 URL = re.compile(r"https?://", re.IGNORECASE)
 SUPPORTED_MODELS = (
@@ -64,6 +65,9 @@ class ModelAdapter:
     versions: Mapping[str, str] = field(default_factory=dict)
     model: Any = field(default=None, repr=False)  # the user's object
     scores_now: Callable[[pd.DataFrame], Any] | None = None  # of the user's object, if `scores` are of a copy
+    any_frame: bool = False  # whether it is given frames as they are, and may want those of another library
+    library: str = "pandas"  # whose frames it gets
+    company: pd.DataFrame | None = None  # it is asked about one row at a time, after these; None: about many at once
 
     def query_scores(self, frame: pd.DataFrame) -> Any:
         """What `scores` gives for the columns that the model requires."""
@@ -79,13 +83,20 @@ class ModelAdapter:
 
     def _query(self, ask: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Any:
         try:
-            return ask(self._select(frame))
+            given = self._select(frame)
+            if self.company is not None:
+                return ask_one_by_one(self._with_library(ask), given, self.company, self.name)
+            return self._with_library(ask)(given)
         except InputError:
             raise
         except Exception as error:
             what = f"{type(error).__name__}: {show(error, 300, str)}"
-            raise InputError(f"the model {self.name} fails: {what}; it gets data frames with the columns and dtypes of "
-                             "the table given to fit") from error  # fmt: skip
+            kind = "" if self.library == "pandas" else f"{self.library} "
+            raise InputError(f"the model {self.name} fails: {what}; it gets {kind}data frames with the columns and "
+                             "dtypes of the table given to fit") from error  # fmt: skip
+
+    def _with_library(self, ask: Callable[[Any], Any]) -> Callable[[pd.DataFrame], Any]:
+        return ask if self.library == "pandas" else lambda frame: ask(convert_frame(frame, self.library))
 
     def _select(self, frame: pd.DataFrame) -> pd.DataFrame:
         return frame if self.columns is None else frame[list(self.columns)]
@@ -99,6 +110,8 @@ def adapt(model: Any) -> ModelAdapter:
         return _from_text(str(model))
     if isinstance(model, Endpoint):
         return ModelAdapter("http", model.name, model, model=model)
+    if isinstance(model, OneByOne):
+        return replace(adapt(model.model), company=pd.DataFrame() if model.company is None else model.company)
     if isinstance(model, type):
         raise InputError(f"model is the class {model.__name__}; give a trained object of it")
     package = type(model).__module__.partition(".")[0]
@@ -109,7 +122,8 @@ def adapt(model: Any) -> ModelAdapter:
     if package == "torch" or _is_module(model):
         return ModelAdapter("torch", type(model).__name__, _not_on_frames, versions=_versions("torch"), model=model)
     if callable(model):
-        return ModelAdapter("function", getattr(model, "__name__", type(model).__name__), model, model=model)
+        name = getattr(model, "__name__", type(model).__name__)
+        return ModelAdapter("function", name, model, model=model, any_frame=True)
     raise InputError(f"model is {show(model)}; it must be {SUPPORTED_MODELS}")
 
 
@@ -162,6 +176,7 @@ def _estimator(model: Any, package: str) -> ModelAdapter:
         package, type(model).__name__, on_frames(scores), () if number else classes,
         on_frames(predict) if classes and predict is not None and scores is not predict else None,
         columns, width, number, versions=_versions(package), model=model,
+        any_frame=columns is not None or width is None,
     )  # fmt: skip
 
 

@@ -21,6 +21,8 @@ from tdce._core import (
     check_integer,
     check_optional,
     check_text,
+    convert_frame,
+    place_networks,
     show,
 )
 from tdce.models.adapters import ModelAdapter, adapt, array, check_columns
@@ -125,6 +127,7 @@ def retrain_ensemble(
     for i, at in enumerate(samples):
         rest = torch.ones(len(x), dtype=torch.bool).index_fill(0, at, False).nonzero().squeeze(1)[:MAX_VALIDATION_ROWS]
         classifier = Classifier(**settings, seed=seed + i)
+        place_networks(classifier, next(explained.classify.parameters()).device)
         classifier.fit(x[at], y[at], x[rest], y[rest], plan, seed + i, progress)
         models.append(NetworkModel(classifier, encoder.embed, explained.classes))
     return Ensemble(tuple(models), Retraining(count, seed))
@@ -154,7 +157,8 @@ def _retrained(adapter: ModelAdapter, table: pd.DataFrame, label: Name, seed: in
     seeds = [name for name in estimator.get_params() if name.rpartition("__")[2] in ("random_state", "random_seed")]
     estimator.set_params(**dict.fromkeys(seeds, seed))
     frame = table.drop(columns=[label]) if columns is None else table[list(columns)]
-    estimator.fit(frame if columns is not None else array(frame), table[label])
+    given = convert_frame(frame, adapter.library) if columns is not None else array(frame)
+    estimator.fit(given, table[label])
     return adapt(estimator)
 
 
@@ -164,4 +168,5 @@ def _with_model(explained: AdaptedModel, encoder: Encoder, model: ModelAdapter) 
     if model.classes != explained.models[0].classes:
         raise InputError(f"the model {model.name} has other classes ({', '.join(map(str, model.classes))}) than the "
                          f"explained model ({', '.join(map(str, explained.models[0].classes))})")  # fmt: skip
+    model = replace(model, library=explained.models[0].library, company=explained.models[0].company)
     return replace(explained, models=(model,), reference=None)

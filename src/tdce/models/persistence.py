@@ -59,6 +59,7 @@ ADAPTER_RULES = {
         "an object of texts", lambda v: isinstance(v, dict) and all(isinstance(t, str) for t in v.values())
     ),
 }
+LIBRARY_RULE = {"library": JsonRule("polars or pyarrow", lambda v: v in ("polars", "pyarrow"))}  # absent: pandas
 READER_RULES = {
     "form": JsonRule(f"one of {listing(get_args(Form))}", lambda v: v in get_args(Form)),
     "spoken": CLASSES_RULE,
@@ -94,7 +95,9 @@ def model_to_json(model: Model, scored: Tensor | None) -> dict[str, Any] | None:
         return None
     by_scores = hashlib.sha256(np.round(scored.numpy(), 6).tobytes()).hexdigest()
     named = [
-        {**{key: getattr(each, key) for key in ADAPTER_RULES}, "versions": dict(each.versions)} for each in model.models
+        {**{key: getattr(each, key) for key in ADAPTER_RULES}, "versions": dict(each.versions)}
+        | ({} if each.library == "pandas" else {"library": each.library})
+        for each in model.models
     ]
     return {
         "models": [{**each, "digest": each["digest"] or by_scores} for each in named],
@@ -107,7 +110,9 @@ def missing_model_from_json(entry: Mapping[str, Any], outputs: tuple[Output, ...
     """The model that a file describes, checked; the user must supply the model itself."""
     check_json(entry, MODEL_RULES, "model")
     for each in entry["models"]:
-        check_json(each, ADAPTER_RULES, "model")
+        check_json(
+            each, ADAPTER_RULES | (LIBRARY_RULE if isinstance(each, dict) and "library" in each else {}), "model"
+        )
     for each, output in zip(entry["readings"], outputs, strict=False):
         check_json(each, READER_RULES, "reading")
         if (each["form"] == "number") == bool(output.classes) or len(each["spoken"]) != len(output.classes):
@@ -147,7 +152,8 @@ def reattach(
         OutputReader(output, entry["form"], tuple(entry["spoken"]))
         for output, entry in zip(known.outputs, known.entry["readings"], strict=True)
     ]
-    model = rebuild(models, encoder, readers, known.entry["dtypes"])
+    libraries = [each.get("library", "pandas") for each in known.entry["models"]]
+    model = rebuild(models, encoder, readers, known.entry["dtypes"], libraries)
     if difference := model.differs(scored[:COMPARED_ROWS].numpy(), model.score(synthetic[:COMPARED_ROWS])):
         raise InputError("the explainer was made for another model, or this one has changed: of the same row the model "
                          f"{difference}; fit again with this model")  # fmt: skip

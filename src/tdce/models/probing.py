@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from tdce._core import Floats, InputError, Name, Value
 from tdce.models.adapters import ModelAdapter, adapt, check_columns
 from tdce.models.frames import FrameBuilder
 from tdce.models.model import AdaptedModel, NetworkModel
-from tdce.models.readers import OutputReader, detect_reader, find_impurity
+from tdce.models.readers import AGAIN, OutputReader, detect_reader, find_impurity
 from tdce.schema import Encoder
 
 PROBE_ROWS = 256  # on which a model is tested
@@ -42,6 +43,7 @@ def probe(
     encoder: Encoder,
     label: Name | None,
     classes: tuple[Value, ...],
+    library: str = "pandas",  # that the table came from
 ) -> tuple[AdaptedModel, Floats]:
     """The models as one, and its scores (rows, columns) of the table."""
     features, names = encoder.schema.features, encoder.schema.names
@@ -49,6 +51,7 @@ def probe(
     for each in adapters.values():
         check_columns(each, names, label)
     frame = table[list(names)].reset_index(drop=True)
+    adapters = {name: _with_library(each, frame.head(PROBE_ROWS), library) for name, each in adapters.items()}
     readers, scores = [], []
     for name, each in adapters.items():
         reader, score = detect_reader(each, name, frame, classes)
@@ -62,10 +65,15 @@ def probe(
 
 
 def rebuild(
-    models: Mapping[str, ModelAdapter], encoder: Encoder, readers: Sequence[OutputReader], dtypes: Sequence[Any]
+    models: Mapping[str, ModelAdapter],
+    encoder: Encoder,
+    readers: Sequence[OutputReader],
+    dtypes: Sequence[Any],
+    libraries: Sequence[str],  # whose frames each gets
 ) -> AdaptedModel:
     """The models of a saved explainer, as one."""
-    adapters = tuple(_on_encoded_rows(each, encoder) for each in models.values())
+    named = zip(models.values(), libraries, strict=True)
+    adapters = tuple(replace(_on_encoded_rows(each, encoder), library=library) for each, library in named)
     for each in adapters:
         check_columns(each, encoder.schema.names, None)
     return AdaptedModel(adapters, tuple(readers), FrameBuilder.from_json(encoder.schema.features, dtypes))
@@ -93,13 +101,49 @@ def _on_encoded_rows(model: ModelAdapter, encoder: Encoder) -> ModelAdapter:
     return replace(model, scores=scores, scores_now=scores_now)
 
 
+def _with_library(model: ModelAdapter, frame: pd.DataFrame, library: str) -> ModelAdapter:
+    """A model gets frames of the library that the table came from, or of pandas if it fails with those."""
+    if library == "pandas" or not model.any_frame:
+        return model
+    other = replace(model, library=_eager(library))
+    try:
+        other.query_scores(frame)
+    except InputError as error:
+        try:
+            model.query_scores(frame)
+        except InputError:
+            raise error from None
+        return model
+    return other
+
+
+def _eager(library: str) -> str:
+    """Lazy libraries have no frames of their own."""
+    return library if library == "polars" else "pyarrow"
+
+
 def _check_pure(model: AdaptedModel, frame: pd.DataFrame, score: Floats) -> None:
     some = frame.iloc[: min(PROBE_ROWS, len(frame))]
     why = find_impurity(model.score_frame, some, score[: len(some)], score_tolerance(model))
-    if why:
-        name = ", ".join(each.name for each in model.models)
-        raise InputError(f"the model {name} is not a function of the row alone: {why}; fix its seed, and make sure "
-                         "that its score of a row depends on no other row")  # fmt: skip
+    if not why:
+        return
+    name = ", ".join(each.name for each in model.models)
+    way_out = "fix its seed, and make sure that its score of a row depends on no other row"
+    if AGAIN not in why and (seconds := _seconds_alone(model, frame)) is not None:
+        way_out = (f"model=tdce.OneByOne(model) asks about each row alone, which it takes {seconds:.2g} s for here; "
+                   "give explain a budget: max_model_rows")  # fmt: skip
+    raise InputError(f"the model {name} is not a function of the row alone: {why}; {way_out}")
+
+
+def _seconds_alone(model: AdaptedModel, frame: pd.DataFrame) -> float | None:
+    """How long a model takes for a row alone; None if it fails, or says something else when it is asked again."""
+    one, began = frame.head(1), time.perf_counter()
+    try:
+        first = model.score_frame(one)
+        seconds = time.perf_counter() - began
+        return seconds if (np.abs(model.score_frame(one) - first) <= score_tolerance(model)).all() else None
+    except InputError:
+        return None
 
 
 def _check_round_trip(model: AdaptedModel, frame: pd.DataFrame, raw: Floats, score: Floats) -> None:

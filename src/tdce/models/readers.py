@@ -19,6 +19,7 @@ from tdce.schema import pool_quantile
 
 Form = Literal["probabilities", "second", "labels", "number"]
 OTHER_CLASS_P = 1e-9  # the probability of every other class if a model gives only a label
+AGAIN = "when it is queried again"
 SUM_TOLERANCE = 1e-3  # how far from 1 the sum of probabilities may be
 
 
@@ -95,7 +96,7 @@ def find_impurity(score: Callable[[pd.DataFrame], Floats], frame: pd.DataFrame, 
     than `alike` are the same."""
     everything = np.arange(len(frame))
     trials: dict[str, list[Positions]] = {
-        "when it is queried again": [everything],
+        AGAIN: [everything],
         "when the rows come in another order": [everything[::-1]],
         "when it is queried for a part of the rows": np.array_split(everything, 3),
     }

@@ -5,6 +5,7 @@ from tdce.report.context import OWN_MODEL as OWN_MODEL
 from tdce.report.context import Context as Context
 from tdce.report.context import Origin as Origin
 from tdce.report.curve import Curve as Curve
+from tdce.report.drift import render_drift as render_drift
 from tdce.report.figures import PathStep as PathStep
 from tdce.report.figures import curve_figure as curve_figure
 from tdce.report.figures import people_figure as people_figure

@@ -18,6 +18,7 @@ class Origin:
     name: str  # without its folder
     sha256: str  # of all its bytes, as `sha256sum` prints it
     written: str  # its modification time, UTC: the file holds no date, so that the same fit gives the same bytes
+    size: int = 0  # in bytes
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,9 @@
 from tdce.schema.columns.base import Column as Column
+from tdce.schema.columns.base import FittedColumn as FittedColumn
 from tdce.schema.columns.base import Sizes as Sizes
 from tdce.schema.columns.categorical import Categorical as Categorical
+from tdce.schema.columns.categorical import FittedCategorical as FittedCategorical
+from tdce.schema.columns.numeric import FittedNumeric as FittedNumeric
 from tdce.schema.columns.numeric import Numeric as Numeric
 from tdce.schema.columns.pooling import MIN_PEOPLE as MIN_PEOPLE
 from tdce.schema.columns.pooling import pool_quantile as pool_quantile
@@ -13,6 +16,7 @@ from tdce.schema.columns.wording import Wording as Wording
 from tdce.schema.columns.wording import json_key as json_key
 from tdce.schema.columns.wording import value_form as value_form
 from tdce.schema.constraints.base import Constraint as Constraint
+from tdce.schema.constraints.base import Law as Law
 from tdce.schema.constraints.repair import ConstraintSet as ConstraintSet
 from tdce.schema.encoder import Encoder as Encoder
 from tdce.schema.encoder import write_values as write_values

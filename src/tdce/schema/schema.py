@@ -11,9 +11,11 @@ import numpy as np
 import pandas as pd
 
 from tdce._core import (
+    AnyFrame,
     Floats,
     InputError,
     Name,
+    as_pandas,
     check_flag,
     check_mapping,
     check_names,
@@ -73,7 +75,7 @@ class Schema:
     @classmethod
     def infer(
         cls,
-        frame: pd.DataFrame,
+        frame: AnyFrame,
         label: Name | None = None,
         *,
         learn: Iterable[Name] = (),
@@ -86,6 +88,7 @@ class Schema:
         `categorical` those whose numbers are codes. What nobody can change (age, sex, past delays) is not proposed;
         without `roles`, every column is actionable.
         """
+        frame = as_pandas(frame)
         check_table(frame)
         _check_unique(frame.columns)
         if len(frame) == 0:

@@ -1,0 +1,115 @@
+"""What `monitor` found: every check of a table beside what was learned, for people, for scripts and as a page."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import pandas as pd
+
+from tdce._core import check_path
+from tdce.datasets import check_writable, write_whole
+from tdce.report import render_drift
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check of a table."""
+
+    check: str  # column, missing, range, middle, spread, category, shares, law, plausibility, accuracy
+    subject: str  # the column, or the law
+    learned: str  # as it was in fit
+    now: str
+    effect: float  # how large the difference is; its unit is that of the check
+    p: float | None  # how probable a difference as large is by chance; None: not tested
+    least: float = 0.0  # the least effect that matters
+    changed: bool = False
+
+    def judge(self, level: float) -> Self:
+        """With the verdict: beyond chance at this level, and large enough to matter."""
+        return replace(self, changed=self.p is not None and self.p < level and self.effect >= self.least)
+
+    def __str__(self) -> str:
+        return f"{self.subject} ({self.check}): {self.learned}, now {self.now}"
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Whether a table is still the one that was learned, and all checks.
+
+    Examples
+    --------
+    >>> import tdce
+    >>> data = tdce.load("german")
+    >>> explainer = tdce.Explainer(hidden=32, steps=100).fit(data.frame, label=data.label, favourable="good")
+    >>> explainer.monitor(data.frame.sample(300, random_state=1)).changed
+    False
+    >>> older = data.frame.assign(age=data.frame["age"] + 10)
+    >>> [finding.subject for finding in explainer.monitor(older).changes if finding.check == "middle"]
+    ['age']
+    """
+
+    rows: int  # of the table
+    learned_rows: int
+    level: float  # the probability of any false alarm
+    findings: tuple[Finding, ...]  # changed ones first
+    notes: tuple[str, ...] = ()  # what was not checked, and why
+    extra: tuple[str, ...] = ()  # columns that were not learned
+
+    @property
+    def changed(self) -> bool:
+        """Whether any check says so."""
+        return bool(self.changes)
+
+    @property
+    def changes(self) -> tuple[Finding, ...]:
+        """The checks that say so."""
+        return tuple(finding for finding in self.findings if finding.changed)
+
+    def __repr__(self) -> str:
+        return f"<Drift of {self.rows:,} rows: {len(self.changes)} of {len(self.findings)} checks changed>"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Get the checks as a frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line per check: check, subject, learned, now, effect, p, least, changed.
+        """
+        names = ("check", "subject", "learned", "now", "effect", "p", "least", "changed")
+        return pd.DataFrame([asdict(finding) for finding in self.findings], columns=list(names))
+
+    def to_json(self) -> str:
+        """Get all of it as JSON.
+
+        Returns
+        -------
+        str
+            With changed, rows, learned_rows, level, findings, notes and extra columns.
+        """
+        return json.dumps({"changed": self.changed, **asdict(self)}, indent=2, ensure_ascii=False)
+
+    def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
+        """Write a page: what has changed, then all checks.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, FILE.html.
+        title : str, optional
+            The headline.
+        """
+        where = check_path("path", path)
+        check_writable(where, endings=None)
+        write_whole(where, self._html(title).encode())
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the checks as a table."""
+        return f"<p>{repr(self)[1:-1]}</p>{self.to_frame().to_html()}"
+
+    def _html(self, title: str | None) -> str:
+        content: dict[str, Any] = json.loads(self.to_json())
+        return render_drift(content, title)

@@ -1,0 +1,48 @@
+"""What `monitor` found as one self-contained HTML page: it loads nothing, and what the table says is text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+MEANING = {
+    "column": ("Columns", "whether it is there and can be read"),
+    "missing": ("Missing cells", "share of rows without a value"),
+    "range": ("Ranges", "share of rows beyond the learned ends"),
+    "middle": ("Middles", "shift of the mean, in standard deviations of the learned table"),
+    "spread": ("Spreads", "change of the standard deviation, as a share of it"),
+    "category": ("Unknown categories", "share of rows with a category that was never learned"),
+    "shares": ("Shares of categories", "share of rows that would have to have another category"),
+    "law": ("Laws", "share of rows that break the law, beyond those in the learned table"),
+    "plausibility": ("Plausibility", "distance of its distribution from that of held-out rows"),
+    "accuracy": ("Accuracy", "share of rows that are wrong now, beyond those in fit"),
+}
+"""The title of each check, and what its effect is."""
+
+
+def render_drift(drift: Mapping[str, Any], title: str | None = None) -> str:
+    """The page of a monitoring, from its JSON."""
+    from jinja2 import Environment, StrictUndefined  # slow to import, and only a page needs it
+
+    groups = [
+        (heading, meaning, [each for each in drift["findings"] if each["check"] == check])
+        for check, (heading, meaning) in MEANING.items()
+    ]
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    changes = [each for each in drift["findings"] if each["changed"]]
+    return environment.from_string(files("tdce.report").joinpath("drift.html").read_text(encoding="utf-8")).render(
+        title=title, drift=drift, changes=changes, groups=[each for each in groups if each[2]], version=version("tdce"),
+        titles={check: heading for check, (heading, _) in MEANING.items()}, number=_number, chance=_chance,
+    )  # fmt: skip
+
+
+def _number(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def _chance(p: float | None) -> str:
+    if p is None:
+        return ""
+    return "below 1e-12" if p < 1e-12 else f"{p:.1e}" if p < 0.001 else f"{p:.3f}"
