@@ -146,22 +146,21 @@ axes.spines[["top", "right"]].set_visible(False)
 # The letters
 # -----------
 #
-# A letter to an applicant has the decision, its principal reasons and what would change it, in the words of the schema, and says that nothing is
-# promised. Features that the schema hides from applicants are not in it. ``answer.to_letters(folder)`` and ``tdce letters`` write pages and Word
-# documents, too.
+# A letter to an applicant has the decision, its principal reasons, what would change it, and whom to ask, in the words of the schema; it says that
+# nothing is promised. Features that the schema hides from applicants are not in it.
 
 out = Path("out")
 out.mkdir(exist_ok=True)
-details = {"date": "2026-01-31", "sender": "Example Bank"}
-for row, letter in zip(answer.rows.index, answer.letters(contact="our customer desk", **details), strict=True):
+signed = {"date": "2026-01-31", "sender": "Example Bank", "contact": "your branch"}
+letters = dict(zip(refused.index, answer.letters(**signed), strict=True))
+for row, letter in letters.items():
     (out / f"letter_{row}.txt").write_text(letter, encoding="utf-8")
-
-print((out / f"letter_{refused.index[0]}.txt").read_text(encoding="utf-8"))
+print(letters[refused.index[0]])
 
 # %%
-# The same in German:
+# The same in German (:doc:`/language` has Word documents, templates and other languages):
 
-print(answer.letters("de", contact="unsere Kundenberatung", **details)[0])
+print(answer.letters("de", **signed)[0])
 
 # %%
 # The report
