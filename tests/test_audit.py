@@ -305,6 +305,17 @@ def test_an_answer_that_is_valid_but_was_not_given_is_found_with_the_rows(case):
     assert "values differ" in str(next(problem for problem in found.problems if problem.field == "values"))
 
 
+def test_evidence_of_a_fitted_explainer_holds_for_the_one_that_is_loaded(tmp_path):
+    """Also if words were given in another order than that of the file."""
+    label = {"en": "the income", "de": "das Einkommen"}
+    made = lending.explainer().with_words({"income": {"label": label}}, outcomes={"yes": {"en": "Yes", "de": "Ja"}})
+    rows = lending.refused(made, 2)
+    made.explain(rows).to_evidence(tmp_path / "evidence.jsonl")
+    made.save(tmp_path / "a.tdce")
+    found = tdce.verify(tmp_path / "evidence.jsonl", tdce.Explainer.load(tmp_path / "a.tdce"), rows)
+    assert (found.problems, found.replayed) == ([], 2)
+
+
 def test_whose_row_it_is_only_a_signature_can_prove(case):
     records = [json.loads(line) for line in case.lines()]
     for record in records[1:3]:

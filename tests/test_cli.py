@@ -13,7 +13,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -407,8 +406,7 @@ class Small(tdce.Explainer):
     """With networks that are trained in no time."""
 
     def __init__(self, *words: Any, **settings: Any) -> None:
-        plans = replace(SHORT, amortised_answers=100)
-        super().__init__(*words, **{"hidden": 8, "steps": 5, "plans": plans} | settings)
+        super().__init__(*words, **{"hidden": 8, "steps": 5, "plans": SHORT} | settings)
 
 
 def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(tmp_path, monkeypatch):
@@ -434,22 +432,6 @@ def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(
     assert CliRunner().invoke(cli.app, [*fit, "--keep-rows"]).exit_code == 0
     assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 48
     assert "synthetic" not in CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv"]).output
-
-
-def test_an_artefact_that_was_fitted_to_be_fast_answers_in_one_pass(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tdce, "Explainer", Small)
-    members(60, 0).to_csv("few.csv", index=False)
-    members(12, 1).to_csv("rows.csv", index=False)
-    fit = ["fit", "few.csv", "--label", "bleibt?", "--fast", "--out", "m.tdce"]
-    refused = CliRunner().invoke(cli.app, fit)
-    assert "fast needs to know what is favourable" in str(refused.exception)
-    assert not Path("m.tdce").exists()
-    for words in ([*fit, "--favourable", "ja"], ["explain", "m.tdce", "rows.csv", "--out", "out.csv"]):
-        done = CliRunner().invoke(cli.app, words)
-        assert done.exit_code == 0, done.exception
-    assert tdce.Explainer.load("m.tdce").fast
-    assert len(pd.read_csv("out.csv")) == 12
 
 
 LIBRARIES = {"numpy", "pandas", "pyarrow", "scipy", "torch", "rich", "matplotlib", "sklearn"}

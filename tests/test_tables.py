@@ -14,6 +14,7 @@ TABLES = [
     ("enumeration", "enumeration", "method"),
     ("reasons", "reasons", "evidence"),
     ("safety", "safety", "safety"),
+    ("segments", "segments", "segments"),
     ("threads", "threads", "speed"),
 ]
 

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperCommand
 
 from tdce._core import InputError
-from tdce.cli import check, data, demo, evaluate, evidence, explain, fit, report, reproduction, schema, serve
+from tdce.cli import check, data, demo, evaluate, evidence, explain, fit, report, reproduction, schema, segments, serve
 
 
 class Command(TyperCommand):
@@ -29,8 +29,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]}
 )
 COMMANDS = (
-    demo.demo, fit.fit, explain.explain, report.report, evaluate.evaluate, schema.schema, serve.serve, evidence.verify,
-    evidence.keys, data.data, check.check, reproduction.bench, reproduction.figures,
+    demo.demo, fit.fit, explain.explain, report.report, segments.segments, evaluate.evaluate, schema.schema,
+    serve.serve, evidence.verify, evidence.keys, data.data, check.check, reproduction.bench, reproduction.figures,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(cls=Command)(command)

@@ -20,6 +20,7 @@ from tdce.cli.shared import (
     ModelSource,
     RowsPath,
     Sep,
+    column_of,
     model_of,
     progress_mode,
     say,
@@ -63,6 +64,9 @@ def report(
         typer.Option("--id", metavar="COLUMN", help="Column with what people are called; the model must not see it"),
     ] = None,
     title: Annotated[str | None, typer.Option(metavar="TEXT", help="Headline of the page")] = None,
+    burden: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Include what a yes asks of the groups of this column")
+    ] = "",
     language: Language = "en",
     audience: AudienceOption = "analyst",
     sep: Sep = ",",
@@ -92,6 +96,7 @@ def report(
         person_labels(frame, id, explainer.schema.names)
         if applicants:
             check_pages(out, len(frame))
+        by = column_of("--burden", burden, frame.columns)
         answer = explainer.ask(frame, flags.question(explainer))
     real = None if table is None else read_table(table, explainer.schema, dialect)
     measured, left_out = {}, ""
@@ -106,7 +111,7 @@ def report(
     with output_file(out, PAGE) as page:
         answer.to_html(
             page, id=id, title=title, language=language, audience=audience, metrics=measured, population=population,
-            reasons=reasons,
+            reasons=reasons, burden=by,
         )  # fmt: skip
     written = "" if out == DASH else f" Written: {out}{'' if applicants else ' (open it in a browser)'}"
     compared = not applicants and (len(frame) <= MAX_COMPARED_PEOPLE if reasons is None else reasons)

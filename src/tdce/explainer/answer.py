@@ -7,8 +7,7 @@ import os
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from html import escape
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -26,10 +25,12 @@ from tdce._core import (
     check_optional,
     check_path,
     check_text,
+    is_name,
     same,
     show,
 )
 from tdce.datasets import check_pages, check_writable, write_pages, write_whole
+from tdce.explainer.answer_views import Asked, answer_burden, answer_html, plot_line, plot_people
 from tdce.explainer.provenance import Provenance
 from tdce.explainer.reason_source import ReasonSource
 from tdce.methods import (
@@ -45,10 +46,11 @@ from tdce.methods import (
     rank_shortfalls,
     reasons_agreement,
 )
-from tdce.models import Goals, Usage, describe_goal, score_kind, target_parts
+from tdce.models import Goals, Model, Usage, describe_goal, score_kind, target_parts
 from tdce.report import (
     MAX_COMPARED_PEOPLE,
     Audience,
+    Burden,
     Context,
     Drawings,
     PlainNames,
@@ -64,7 +66,9 @@ from tdce.report import (
 )
 from tdce.schema import Encoder, FeasibleSet, Schema
 
-NOTEBOOK_LINES = 20
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 REASON_METHODS = get_args(ReasonMethod)
 
 
@@ -72,8 +76,8 @@ REASON_METHODS = get_args(ReasonMethod)
 class Answer:
     """The answer to a question: one line per row and option, in the order of the rows, none ever missing.
 
-    It is a plain value, which can be pickled and copied. Until then it knows whom to ask for the reasons that compare
-    people with others (`reasons`); a copy takes these along instead.
+    It is a plain value, which can be pickled and copied. Of the explainer it holds what `plot` and `reasons` ask: the
+    model, and whom to compare people with. What was pickled does not, and takes the reasons along instead.
 
     Examples
     --------
@@ -98,7 +102,8 @@ class Answer:
     usage: Usage  # how often the model was queried
     context: Context | None = None  # what a report says about the explainer
     provenance: Provenance | None = None  # what it comes from
-    reason_source: ReasonSource | None = None  # of reasons that compare people with others; no copy has it
+    asked: Asked | None = None  # the model, for `plot`; it is not pickled
+    reason_source: ReasonSource | None = None  # of reasons that compare people with others; it is not pickled
 
     @classmethod
     def of(
@@ -112,6 +117,7 @@ class Answer:
         usage: Usage,
         context: Context | None = None,
         provenance: Provenance | None = None,
+        model: Model | None = None,
         reason_source: ReasonSource | None = None,
     ) -> Self:
         schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.n)
@@ -124,12 +130,18 @@ class Answer:
         which = goals.which.numpy()
         return cls(
             rows.copy(), written, schema, question, goals, explanation, target[which], wanted[which], usage, context,
-            provenance, reason_source,
+            provenance, None if model is None else Asked(model, feasible.constraints), reason_source,
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
-        """With the shortfalls of everybody in place of whom to ask for them."""
-        return {**vars(self), "shortfall": self.shortfall, "reason_source": None}
+        """With the shortfalls of everybody in place of whom to ask for them, and without the model."""
+        return {**vars(self), "shortfall": self.shortfall, "asked": None, "reason_source": None}
+
+    def __copy__(self) -> Self:
+        """In this process the model is at hand."""
+        copied = object.__new__(type(self))
+        vars(copied).update(vars(self))
+        return copied
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """In another process, names of rare categories are read off the rows again."""
@@ -168,8 +180,8 @@ class Answer:
         return f"<Answer for {len(self.rows)} rows: {counts}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: the first lines as a table."""
-        return f"<p>{escape(repr(self))}</p>{self.to_frame().head(NOTEBOOK_LINES).to_html()}"
+        """For notebooks: what changes in the first lines, and what that brings."""
+        return answer_html(self)
 
     def counts(self) -> dict[str, int]:
         """Count the lines by status.
@@ -269,8 +281,8 @@ class Answer:
         Raises
         ------
         InputError
-            If the people to compare with cannot be asked about any more: the query budget is used up, or this is a copy
-            of an answer and a table is given.
+            If the people to compare with cannot be asked about any more: the query budget is used up, or this answer
+            was pickled and a table is given.
 
         Examples
         --------
@@ -400,6 +412,7 @@ class Answer:
         metrics: Mapping[str, float] | None = None,
         population: Population | None = None,
         reasons: bool | None = None,
+        burden: Name | None = None,
     ) -> None:
         """Write a report: for an analyst one self-contained page about everybody, for applicants a page for each.
 
@@ -425,6 +438,8 @@ class Answer:
         reasons : bool, optional
             Whether to compare the principal reasons of three methods (`reasons_agreement`), for which the model is
             queried. Default: for up to 1,000 people.
+        burden : column name, optional
+            A column of the rows: the report then has a section with the burden of its groups. For analysts.
 
         Raises
         ------
@@ -439,6 +454,10 @@ class Answer:
         labels = person_labels(self.rows, id, self.features)
         names = labels if id is not None else [speaker.text("report_row", label=label) for label in labels]
         beside = self.context.population if population is None and self.context is not None else population
+        if burden is not None and (
+            speaker.audience == "applicant" or (is_name(burden) and not speaker.may_name(burden))
+        ):
+            raise InputError(f"burden by {show(burden)} is not for this audience; leave it out, or name another column")
         if speaker.audience == "applicant":
             check_pages(where, len(self.rows))
             drawings = Drawings()
@@ -454,7 +473,52 @@ class Answer:
         view = self._view(speaker, names, id, beside)
         if compare or (compare is None and len(self.rows) <= MAX_COMPARED_PEOPLE and self.shortfall is not None):
             view = replace(view, group_reasons=self._compared(None), agreement=self.compare_reasons())
-        write_whole(where, render_page(view, self.lines, speaker, headline, metrics).encode())
+        groups = None if burden is None else answer_burden(self, burden, speaker)
+        write_whole(where, render_page(view, self.lines, speaker, headline, metrics, groups).encode())
+
+    def burden(self, by: Name) -> Burden:
+        """Measure what a yes asks of groups of people, by their first options.
+
+        Parameters
+        ----------
+        by : column name
+            A column of the rows, protected or any other; numbers are grouped in quarters.
+
+        Returns
+        -------
+        Burden
+            By group: the share with a way, mean distance, features changed and safety, with 95 % intervals.
+        """
+        return answer_burden(self, by)
+
+    def plot(self, row: Any = None, *, option: int = 0) -> Figure:
+        """Draw how the score gets from where it is now to where it would be, change by change.
+
+        The change that counts most comes first (see `reasons`). The model is queried for the scores in between.
+
+        Parameters
+        ----------
+        row : optional
+            The index label of a row. Default: the first row with a change.
+        option : int, default 0
+            Which of its options.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A waterfall; the dashed line is what the score must reach.
+        """
+        return plot_line(self, row, option)
+
+    def plot_people(self) -> Figure:
+        """Draw everybody's score now and then, by their first options, and how far and how safe each way is.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            On the left a line per person, on the right a dot.
+        """
+        return plot_people(self)
 
     def evidence(self, secret: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
         """Get the evidence of what was asked and answered, as `to_evidence` writes it (docs/evidence.md).
@@ -538,7 +602,7 @@ class Answer:
         if table is not None:
             if self.reason_source is None:
                 raise InputError(
-                    "this is a copy of an answer, which has nobody to ask about the table; "
+                    "this answer was pickled and has nobody to ask about the table; "
                     "ask the answer that explain returned, or leave table out"
                 )
             shortfall = self.reason_source.shortfalls(self.explanation, self.goals, table)

@@ -1,3 +1,6 @@
+from tdce.methods.actions import Action as Action
+from tdce.methods.actions import Step as Step
+from tdce.methods.actions import propose_actions as propose_actions
 from tdce.methods.algorithm1 import GUIDED as GUIDED
 from tdce.methods.algorithm1 import GUIDED_LITERAL as GUIDED_LITERAL
 from tdce.methods.algorithm1 import Guided as Guided
@@ -44,3 +47,5 @@ from tdce.methods.robustness import explain_robustly as explain_robustly
 from tdce.methods.search import DiffusionSearch as DiffusionSearch
 from tdce.methods.selection import MOST_OPTIONS as MOST_OPTIONS
 from tdce.methods.settings import setting_types as setting_types
+from tdce.methods.trial import Outcome as Outcome
+from tdce.methods.trial import Trial as Trial

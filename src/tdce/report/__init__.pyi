@@ -1,8 +1,16 @@
+from tdce.report.burden import Burden as Burden
+from tdce.report.burden import measure_burden as measure_burden
 from tdce.report.context import OWN_MODEL as OWN_MODEL
 from tdce.report.context import Context as Context
 from tdce.report.context import Origin as Origin
+from tdce.report.curve import Curve as Curve
+from tdce.report.figures import PathStep as PathStep
+from tdce.report.figures import curve_figure as curve_figure
+from tdce.report.figures import people_figure as people_figure
+from tdce.report.figures import waterfall_figure as waterfall_figure
 from tdce.report.histograms import Population as Population
 from tdce.report.histograms import outcome_names as outcome_names
+from tdce.report.language.action_text import action_text as action_text
 from tdce.report.language.catalogue import Catalogue as Catalogue
 from tdce.report.language.catalogue import Message as Message
 from tdce.report.language.catalogue import languages as languages
@@ -21,4 +29,5 @@ from tdce.report.page import render_applicant as render_applicant
 from tdce.report.page import render_page as render_page
 from tdce.report.people import file_names as file_names
 from tdce.report.people import person_labels as person_labels
+from tdce.report.thresholds import score_thresholds as score_thresholds
 from tdce.report.view import View as View

@@ -21,6 +21,8 @@ from tdce.methods import Line
 from tdce.metrics import MEANING
 from tdce.models import Class, Not
 from tdce.report import overview, plots
+from tdce.report.burden import Burden
+from tdce.report.burden_section import burden_section
 from tdce.report.cards import STATUSES, person_cards
 from tdce.report.context import OWN_MODEL
 from tdce.report.histograms import Population
@@ -49,6 +51,7 @@ def render_page(
     speaker: Speaker,
     title: str | None = None,
     metrics: Mapping[str, float] | None = None,
+    burden: Burden | None = None,
 ) -> str:
     """The page as HTML: what was found, a card for each person, what changes over all of them, groups, an appendix."""
     metrics = check_metrics(metrics)
@@ -82,6 +85,7 @@ def render_page(
         agreement=_agreement(view, speaker, numbers),
         no_reasons=speaker.text("report_no_reasons", most=numbers.count(MAX_COMPARED_PEOPLE)),
         worth_note=speaker.text("report_worth_number" if predicted else "report_worth_log"),
+        burden=burden_section(burden, speaker),
         metrics=[(name, numbers.precise(value), *_metric_guide(name, speaker)) for name, value in metrics.items()],
         **_effort_map(view, speaker, numbers),
     )

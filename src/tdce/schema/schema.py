@@ -21,6 +21,7 @@ from tdce._core import (
     check_table,
     check_texts,
     closest,
+    html_card,
     is_integer,
     is_name,
     listing,
@@ -313,6 +314,13 @@ class Schema:
     def sentences(self) -> list[str]:
         """One line per law and rule, for people."""
         return [*map(_sentence, self.laws), *(f"Rule: {rule}" for rule in self.rules)]
+
+    def _repr_html_(self) -> str:
+        """For notebooks: columns, laws and rules."""
+        title = f"Schema of {len(self)} columns, {len(self.laws)} laws, {len(self.rules)} rules"
+        columns = ("column", "kind", "values", "may change")
+        lines = [*self.describe(), *(("", "", sentence, "") for sentence in self.sentences())]
+        return html_card(title, (), columns, lines, "print(schema)", most=40)
 
     def __str__(self) -> str:
         lines = [("column", "kind", "values", "may change"), *self.describe()]

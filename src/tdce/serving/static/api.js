@@ -3,6 +3,32 @@ import { h, save } from "./dom.js";
 import { t } from "./words.js";
 
 const TOKEN_KEY = "tdce-token"; // in the storage of this tab
+let token = givenToken() ?? storedToken();
+
+// The token in the address, #token=…, which is removed from there: nobody shall copy it with a link.
+function givenToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given) {
+    history.replaceState(null, "", location.pathname + location.search);
+    storeToken(given);
+  }
+  return given;
+}
+
+// A frame in a notebook may have no storage.
+function storedToken() {
+  try {
+    return sessionStorage.getItem(TOKEN_KEY);
+  } catch {
+    return null;
+  }
+}
+
+function storeToken(value) {
+  try {
+    sessionStorage.setItem(TOKEN_KEY, value);
+  } catch { /* it lasts as long as the page */ }
+}
 
 export class Refused extends Error {
   constructor(status, message) {
@@ -21,7 +47,6 @@ export async function post(path, body, signal) {
 }
 
 export async function call(path, options = {}) {
-  const token = sessionStorage.getItem(TOKEN_KEY);
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   let response;
   try {
@@ -54,7 +79,10 @@ function askToken() {
       h("button", { class: "main", value: "yes" }, t("continue")));
     const dialog = h("dialog", {}, form);
     dialog.addEventListener("close", () => {
-      if (dialog.returnValue === "yes") sessionStorage.setItem(TOKEN_KEY, input.value);
+      if (dialog.returnValue === "yes") {
+        token = input.value;
+        storeToken(token);
+      }
       dialog.remove();
       dialogOpen = null;
       resolve(dialog.returnValue === "yes");
