@@ -61,8 +61,9 @@ def test_the_answer_stands_directly_under_the_verdict(browser, address, width):
         fold = page.locator(f"#{name}")
         assert fold.get_attribute("open") is None
         assert fold.bounding_box()["y"] > options["y"] + options["height"] - 1
-        fold.locator("summary").click()
-        expect(fold).to_have_attribute("open", "")
+    for name in ("constraints", "trade_off"):
+        page.locator(f"#{name} > summary").click()
+        expect(page.locator(f"#{name}")).to_have_attribute("open", "")
     page.locator("#n").fill("2")
     expect(page.locator(".option")).to_have_count(2, timeout=30_000)
     page.keyboard.press("Control+z")
@@ -144,11 +145,11 @@ def test_beside_each_field_is_its_score_curve(page, address):
     flip = int(re.fullmatch(r"“yes” from (?:about )?([\d,]+)", caption.inner_text())[1].replace(",", ""))
     page.locator("#trial-income").fill(str(flip))
     expect(page.locator(".decision-text")).to_have_text("“yes”")
-    before = page.locator(".curve polyline").nth(1).get_attribute("points")
+    debt = page.locator(".curve polyline").nth(1)
+    before = debt.get_attribute("points")
     page.locator("#trial-income").fill("500")
     expect(page.locator(".decision-text")).to_have_text("“no”")
-    expect(page.locator("#trial-debt-curve")).to_contain_text("never “yes” by this alone", timeout=30_000)
-    assert page.locator(".curve polyline").nth(1).get_attribute("points") != before
+    expect(debt).not_to_have_attribute("points", before, timeout=30_000)  # drawn anew from the values as tried
     assert page.locator("#trial-income").get_attribute("aria-describedby") == "trial-income-was trial-income-curve"
     assert page.locator(".curve .bars span").count() == 3
 
