@@ -18,7 +18,7 @@ def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
     for i, dtype in enumerate(safe.dtypes):
         if not is_numeric_dtype(dtype) and not is_bool_dtype(dtype):
             cells = safe.iloc[:, i].astype(object)
-            safe.isetitem(i, cells.map(escape_formula, na_action="ignore"))
+            safe.isetitem(i, cells.map(escape_formula, na_action="ignore").array)
     return safe
 
 
