@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all o
 PIP := pip install --quiet --disable-pip-version-check
 CHROMIUM_THERE = test -n "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test test-all test-browser test-engines test-lowest pictures mutate lint docs clean
+.PHONY: demo test test-all test-browser test-engines test-lowest pictures mutate lint docs site release clean
 
 demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
@@ -44,6 +44,15 @@ docs: $(STAMP)  # what is made from the code: docs/api.md, and the table of room
 	$(BIN)/python scripts/api.py
 	$(BIN)/python scripts/rooms.py
 
+site: $(VENV)/.site  # the documentation, with all examples executed; Spark needs Java 17
+	rm -rf site $(addprefix docs/,tutorial gallery pitfalls) examples/*/out* examples/*/*.tdce
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs site
+	$(BIN)/python scripts/site_links.py site
+
+release: $(VENV)/.release  # dist/ and sbom/: built twice with the same bytes, checked, installed and tried; nothing is published
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/python scripts/release.py
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -59,6 +68,14 @@ $(VENV)/.browser: $(STAMP)
 	$(BIN)/$(PIP) -c constraints.txt --group browser
 	touch $@
 
+$(VENV)/.site: $(STAMP)
+	$(BIN)/$(PIP) -c constraints.txt --group site
+	touch $@
+
+$(VENV)/.release: $(STAMP)
+	$(BIN)/$(PIP) -c constraints.txt --group release
+	touch $@
+
 $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	$(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python scripts/lowest.py > $(LOWEST)/constraints.txt
@@ -67,4 +84,4 @@ $(LOWEST)/.installed: pyproject.toml constraints.txt scripts/lowest.py
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) demo mutants .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) demo site dist sbom mutants .pytest_cache .mypy_cache .ruff_cache

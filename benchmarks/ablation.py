@@ -70,9 +70,9 @@ class NoClass(RandomDenoiser):
 
 
 class NoSingle(DiffusionSearch):
-    """Without trying single changes first."""
+    """Without trying single changes."""
 
-    def single(self, query, candidates, margin, ranks):  # type: ignore[no-untyped-def]
+    def single(self, query, candidates, rows, ranks):  # type: ignore[no-untyped-def]
         return
         yield
 
@@ -80,7 +80,7 @@ class NoSingle(DiffusionSearch):
 class NoParts(DiffusionSearch):
     """Without parts of exemplars."""
 
-    def parts(self, query, candidates, margin, ranks):  # type: ignore[no-untyped-def]
+    def parts(self, query, candidates, rows, ranks):  # type: ignore[no-untyped-def]
         return
         yield
 
@@ -88,9 +88,9 @@ class NoParts(DiffusionSearch):
 class NoWhole(DiffusionSearch):
     """Without whole exemplars, except where nothing else succeeds."""
 
-    def whole_exemplars(self, query, candidates, rows, ranks):  # type: ignore[no-untyped-def]
-        if ranks.stop != self.exemplars:
-            yield from super().whole_exemplars(query, candidates, rows, ranks)
+    def whole_exemplars(self, query, candidates, rows, ranks, closeness=0.75):  # type: ignore[no-untyped-def]
+        if ranks.stop > self.exemplars:
+            yield from super().whole_exemplars(query, candidates, rows, ranks, closeness)
 
 
 def no_exchange(task, query, best):  # type: ignore[no-untyped-def]
@@ -102,11 +102,15 @@ PATCHES = {  # what is put in the place of a part
     "no exchange": {"tdce.methods.search.exchange": no_exchange},
     "energy alike": {"tdce.methods.objective.ATYPICAL_WEIGHT": 0.0},
     "no safety": {"tdce.methods.driver.DEFAULT_SAFETY": 0.0},
+    "no ends of numbers": {"tdce.methods.search.MAX_SWEPT_NUMBERS": 0},
 }
 
 
 def variants(task: Task) -> dict[str, tuple[Method, Task]]:
     random, no_class = (kind(task.diffusion, task.synthetic) for kind in (RandomDenoiser, NoClass))
+    alone, known = replace(task, precedents=None), task.precedents
+    assert known is not None
+    some = known._replace(**{each: getattr(known, each)[: len(known.x) // 4] for each in ("x", "x_cf", "energy")})
     unrated = replace(task, energy_quantiles=torch.zeros(0))  # no plausibility, which would need the real model
     return {
         "full": (DiffusionSearch(), task),
@@ -116,11 +120,14 @@ def variants(task: Task) -> dict[str, tuple[Method, Task]]:
         "no class": (DiffusionSearch(), replace(unrated, diffusion=no_class)),
         "energy alike": (DiffusionSearch(), task),
         "no safety": (DiffusionSearch(), task),
-        "no precedents": (DiffusionSearch(), replace(task, precedents=None)),
+        "no precedents": (DiffusionSearch(), alone),
+        "no precedents, no single changes": (NoSingle(), alone),
+        "no precedents, no parts": (NoParts(), alone),
+        "a quarter of the precedents": (DiffusionSearch(), replace(task, precedents=some)),
+        "one line refined": (DiffusionSearch(beam=1), task),
+        "no ends of numbers": (DiffusionSearch(), task),
         "no exchange": (DiffusionSearch(), task),
         "real rows": (DiffusionSearch(), replace(task, synthetic=task.x)),
-        "no single changes": (NoSingle(), task),
-        "no parts": (NoParts(), task),
         "no whole exemplars": (NoWhole(), task),
         "nice": (METHODS["nice"](), task),
     }

@@ -20,13 +20,14 @@ from tdce.methods.registry import METHODS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
 NAMES = (
-    "Explainer", "Answer", "Question", "Status", "AtLeast", "Not", "Between", "Range", "Change",
-    "Endpoint", "Ensemble", "Schema",
-    "Numeric", "Categorical", "load", "Dataset", "verify", "Findings", "Population", "Method", "TrainingPlans",
-    "InputError", "NotFittedError",
+    "Explainer", "Answer", "Segments", "Burden", "Studio", "Question", "Status", "AtLeast", "Not", "Between", "Range",
+    "Change", "Endpoint", "Ensemble", "Schema", "Numeric", "Categorical", "load", "Dataset", "verify", "Findings",
+    "Population", "Method", "TrainingPlans", "InputError", "NotFittedError",
 )  # fmt: skip
 TYPES = ("Target", "Favourable", "ModelLike")  # of arguments
-RETURNED = ("Answer", "Dataset", "Findings", "Population", "Ensemble", "Method", "Status")  # nobody makes one by hand
+RETURNED = (  # nobody makes one by hand
+    "Answer", "Segments", "Burden", "Studio", "Dataset", "Findings", "Population", "Ensemble", "Method", "Status",
+)  # fmt: skip
 WIDTH = 100  # a longer signature has one line per argument
 
 

@@ -18,11 +18,11 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import tdce
 from tdce._core import Noise, same
-from tdce.methods.candidates import BAND_SHARE, MIN_MARGIN
+from tdce.methods.candidates import BAND_SHARE, MIN_MARGIN, MIN_WORTH
 from tdce.methods.objective import Objective, feature_costs, safety_shortfall
 from tdce.methods.protocol import Query
 from tdce.methods.question import DEFAULT_SAFETY
-from tdce.methods.search import MIN_WORTH, DiffusionSearch
+from tdce.methods.search import DiffusionSearch
 from tdce.schema import FeasibleSet, Schema
 
 TOLERANCE = 1e-5  # of an objective, which is computed with 24 binary digits
@@ -200,12 +200,12 @@ class Judge:
     """Values rows as the search does: on the grid, with every law kept, by the real model, with the same noise."""
 
     def __init__(self, explainer: tdce.Explainer, answer: tdce.Answer, lenient: bool = False) -> None:
-        """A change must be worth a little of the objective; with `lenient`, a change that is worth nearly nothing or
-        good for safety alone is not needless."""
+        """A change must be worth a little of the objective, or good for safety; with `lenient`, one that is worth
+        nearly nothing is not needless either."""
         question, fitted = answer.question, explainer.fitted
         self.found, self.lenient = answer.explanation, lenient
         self.feasible = FeasibleSet.of(fitted.encoder, answer.rows, question.immutable, question.rules)
-        self.task, goals = fitted.task(self.feasible.immutable, fast=False), answer.goals
+        self.task, goals = fitted.task(self.feasible.immutable), answer.goals
         decision = self.task.oracle.decide_alone(self.feasible.own, goals)
         wanted = DEFAULT_SAFETY if question.safety is None else question.safety
         closeness = DiffusionSearch().closeness if question.closeness is None else question.closeness
@@ -214,7 +214,7 @@ class Judge:
             feature_costs(fitted.encoder, question.costs),
         )  # fmt: skip
         noise = Noise(self.feasible.x, question.seed, 0)
-        self.objective = Objective(self.task, self.query, noise, closeness, goals.target_class(decision.score))
+        self.objective = Objective(self.task, self.query, noise, goals.target_class(decision.score))
         self.decided = np.array([name not in fitted.encoder.schema.followers for name in fitted.encoder.schema.names])
 
     def snap(self, raw: np.ndarray, row: int) -> np.ndarray:
@@ -234,7 +234,7 @@ class Judge:
             "met": decision.met.numpy(), "accepted": decision.met.numpy() & (decision.margin.numpy() >= least),
             "margin": decision.margin.numpy(),
             "cost": cost.numpy(), "energy": energy.numpy(), "lacks": lacks.numpy(),
-            "total": self.objective.total(cost, energy, lacks).numpy(),
+            "total": self.objective.total(cost, energy, self.query.closeness, lacks).numpy(),
         })  # fmt: skip
 
     def judge(self) -> Verdict:
@@ -268,6 +268,7 @@ class Judge:
                 contains = (changed[less] <= changed[more]).all() and changed[less].sum() < changed[more].sum()
                 contains = contains and same(raw[less], raw[more])[changed[less]].all()
                 as_good = value["total"][less] <= value["total"][more] + TOLERANCE
+                as_good = as_good and value["lacks"][less] <= value["lacks"][more]
                 if contains and as_good and value["accepted"][less]:
                     verdict.fault("contained", f"row {row}: option {more} contains {less}, which is as good")
 
@@ -287,7 +288,7 @@ class Judge:
         less = changed.sum() - (~same(found, self.found.own[row]) & self.decided).sum(axis=1)
         worth = 0.0 if self.lenient else MIN_WORTH
         better = each["accepted"] & fewer & (each["total"] < value["total"] + worth * less - TOLERANCE)
-        better &= (each["lacks"] <= value["lacks"]) | (not self.lenient)
+        better &= each["lacks"] <= value["lacks"]
         if better.any():
             best = each["total"].where(better).idxmin()
             yield (

@@ -248,7 +248,7 @@ def test_along_the_dial_cost_falls_and_energy_rises(asked: Asked) -> None:
     explainer, fitted = asked.explainer, asked.explainer.fitted
     task, y = fitted.task(asked.immutable), fitted.classes.index(asked.target)
     x = fitted.encoder.encode(asked.rows).float()
-    objective = Objective(task, make_query(task, x, class_goals(y, x)), Noise(x, 0), 0.5, torch.full((len(x),), y))
+    objective = Objective(task, make_query(task, x, class_goals(y, x)), Noise(x, 0), torch.full((len(x),), y))
     found = []
     for closeness in (0.0, 0.25, 0.5, 0.75, 1.0):
         answer = explainer.explain(

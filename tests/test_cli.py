@@ -13,7 +13,6 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -113,7 +112,7 @@ def folder(tmp_path_factory) -> Path:
     done = run("fit", "Mitglieder.csv", "--label", "bleibt?", "--favourable", "ja", "--immutable", "PLZ",
                "--keep-rows", "--out", "m.tdce", cwd=path)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "500 rows learned" in done.stdout
+    assert "Fitted to 500 rows" in done.stdout
     assert "diffusion model: done" in done.stderr
     ready = CliRunner().invoke(
         app, ["explain", str(path / "m.tdce"), str(path / "rows.csv"), "--out", str(path / "0.csv")]
@@ -214,7 +213,7 @@ def test_every_command_that_reads_a_table_takes_standard_input(folder, tmp_path)
     schema = run("schema", "-", "--label", "bleibt?", "--out", "-", cwd=folder, first=piped(table)).stdout
     assert schema == run("schema", "Mitglieder.csv", "--label", "bleibt?", "--json", cwd=folder).stdout != ""
     fitted = run("fit", "-", "--label", "bleibt?", "--out", tmp_path / "s.tdce", cwd=folder, first=piped(table))
-    assert "500 rows learned" in fitted.stdout
+    assert "Fitted to 500 rows" in fitted.stdout
     words = "evaluate", "m.tdce", "rows.csv", "--json"
     measured = run(*words[:2], "-", "--json", cwd=folder, first=piped(rows))
     assert measured.stdout == run(*words, cwd=folder).stdout != ""
@@ -307,6 +306,7 @@ def test_a_report_is_written_with_metrics_or_without(folder):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("Written: r.html (open it in a browser)\n")
+    assert re.search(r"First principal reason the same by two methods: way and passing \d+ %, way and app", done.stdout)
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "<h1>Wer bleibt?</h1>" in page
     assert '<table class="metrics">' in page
@@ -318,6 +318,28 @@ def test_a_report_is_written_with_metrics_or_without(folder):
     assert '<table class="metrics">' not in page
     assert "real people, classified by the explained model" in page
     assert data_of(page)["people"]["options"] == 2
+
+
+def test_a_report_for_applicants_is_a_page_for_each_named_by_the_id(folder):
+    rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
+    rows.assign(Nummer=[f"M-{i}" for i in range(len(rows))]).head(3).to_csv(folder / "three.csv", index=False)
+    words = ("report", "m.tdce", "three.csv", "--id", "Nummer", "--audience", "applicant", "--out")
+    for out in ("pages", "pages.zip"):
+        done = run(*words, out, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith(f"Written: {out}\n")
+    assert sorted(path.name for path in (folder / "pages").iterdir()) == ["M-0.html", "M-1.html", "M-2.html"]
+    for out, expected in (
+        ("one.html", "would be the page of one applicant, but there are 3"),
+        ("pages", "pages exists already"),
+        ("-", "--audience applicant writes a page for each person; name a folder or FILE.zip"),
+    ):
+        done = run(*words, out, cwd=folder)
+        assert done.returncode == 2
+        assert expected in done.stderr
+    done = run("report", "m.tdce", "three.csv", "--id", "Numer", "--out", "x.html", cwd=folder)
+    assert done.returncode == 2
+    assert "id is 'Numer', but the rows have no such column; did you mean 'Nummer'" in done.stderr
 
 
 def test_a_page_speaks_the_language_that_is_asked_for(folder):
@@ -384,8 +406,7 @@ class Small(tdce.Explainer):
     """With networks that are trained in no time."""
 
     def __init__(self, *words: Any, **settings: Any) -> None:
-        plans = replace(SHORT, amortised_answers=100)
-        super().__init__(*words, **{"hidden": 8, "steps": 5, "plans": plans} | settings)
+        super().__init__(*words, **{"hidden": 8, "steps": 5, "plans": SHORT} | settings)
 
 
 def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(tmp_path, monkeypatch):
@@ -411,22 +432,6 @@ def test_an_artefact_without_rows_explains_and_says_what_it_is_measured_against(
     assert CliRunner().invoke(cli.app, [*fit, "--keep-rows"]).exit_code == 0
     assert len(tdce.Explainer.load("m.tdce").fitted_.raw) == 48
     assert "synthetic" not in CliRunner().invoke(cli.app, ["evaluate", "m.tdce", "rows.csv"]).output
-
-
-def test_an_artefact_that_was_fitted_to_be_fast_answers_in_one_pass(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tdce, "Explainer", Small)
-    members(60, 0).to_csv("few.csv", index=False)
-    members(12, 1).to_csv("rows.csv", index=False)
-    fit = ["fit", "few.csv", "--label", "bleibt?", "--fast", "--out", "m.tdce"]
-    refused = CliRunner().invoke(cli.app, fit)
-    assert "fast needs to know what is favourable" in str(refused.exception)
-    assert not Path("m.tdce").exists()
-    for words in ([*fit, "--favourable", "ja"], ["explain", "m.tdce", "rows.csv", "--out", "out.csv"]):
-        done = CliRunner().invoke(cli.app, words)
-        assert done.exit_code == 0, done.exception
-    assert tdce.Explainer.load("m.tdce").fast
-    assert len(pd.read_csv("out.csv")) == 12
 
 
 LIBRARIES = {"numpy", "pandas", "pyarrow", "scipy", "torch", "rich", "matplotlib", "sklearn"}
@@ -614,7 +619,7 @@ def test_a_full_disk_behind_standard_output_is_named(folder, words):
 def test_the_demo_tells_the_whole_story(tmp_path):
     done = run("demo", "--out", "demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Applicant ") == 5
+    assert done.stdout.count("\nPerson ") == 5
     assert " instead of " in done.stdout
     rows = pd.read_csv(tmp_path / "demo" / "counterfactuals.csv")
     assert len(rows) == 5

@@ -17,7 +17,7 @@ CHECKS = ("parameters_default_constructible", "get_params_invariance", "set_para
 METHODS = [name for name, value in vars(tdce.Explainer).items() if not name.startswith("_") and callable(value)]
 METHODS += ["load"]
 FOREIGN = {"Iterable", "Mapping", "Sequence", "Any", "Self", "None", "True", "False", "PathLike"}
-FOREIGN |= {"DataFrame", "Series", "Name", "Mode"}  # Name: of a column; Mode: of progress
+FOREIGN |= {"DataFrame", "Series", "Figure", "Name", "Mode"}  # Name: of a column; Mode: of progress
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_the_checks_of_scikit_learn_that_apply_to_a_constructor_pass(name: str, 
 
 def test_the_constructor_only_stores_and_fit_checks() -> None:
     strange = object()
-    explainer = tdce.Explainer(strange, hidden=strange, fast=strange)
+    explainer = tdce.Explainer(strange, hidden=strange, exact=strange)
     assert explainer.get_params()["hidden"] is explainer.hidden is strange
     with pytest.raises(tdce.InputError, match="method is <object"):
         explainer.fit(lending.table(60), label="decision")
@@ -62,7 +62,7 @@ def test_a_clone_has_the_same_settings_and_a_model_that_stays_fitted() -> None:
 def test_an_unknown_setting_is_named() -> None:
     with pytest.raises(tdce.InputError, match="there is no setting 'hiden'; did you mean 'hidden'\\?"):
         tdce.Explainer().set_params(hiden=3)
-    assert tdce.Explainer().set_params(seed=4, fast=True).get_params()["seed"] == 4
+    assert tdce.Explainer().set_params(seed=4, exact=True).get_params()["seed"] == 4
 
 
 def test_completion_shows_the_public_names_and_nothing_else() -> None:

@@ -17,6 +17,7 @@ from tdce import AtLeast, Between, Not, Range
 from tdce._core import Noise
 from tdce.methods.candidates import MIN_MARGIN, Candidates
 from tdce.methods.coordinates import (
+    BISECTIONS,
     MAX_POINTS,
     _all_values,
     _pairs,
@@ -70,7 +71,7 @@ def test_a_number_goes_to_its_ends_and_as_far_back_as_the_decision_holds():
     assert torch.equal(found.x[:, 1:], x[found.at][:, 1:])
     assert (found.x[:, 0] >= 5 + MIN_MARGIN).all()
     nearest = torch.stack([found.x[found.at == i, 0].min() for i in (0, 1)])
-    step = (16 - x[:, 0]) / 2**6  # of the last bisection
+    step = (16 - x[:, 0]) / 2**BISECTIONS  # of the last bisection
     assert (nearest <= 5 + MIN_MARGIN + step).all()
 
 
@@ -95,7 +96,7 @@ def exchanged(odds, start: list[float], mutable: list[bool] | None = None) -> li
     x = torch.tensor([[0.0, 1, 0, 0, 0, 1, 0]])
     goals = class_goals(1, x)
     query = make_query(task, x, goals)
-    best = Candidates(task, query, Objective(task, query, Noise(x, 0), 1.0, torch.ones(1, dtype=torch.long)))
+    best = Candidates(task, query, Objective(task, query, Noise(x, 0), torch.ones(1, dtype=torch.long)))
     best.add(torch.tensor([start]), torch.tensor([0]), torch.ones(1, dtype=torch.double))
     found = run_dialogue(exchange(task, query, best), task, x, goals)
     cost = best.objective.cost

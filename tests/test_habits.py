@@ -89,7 +89,7 @@ def test_every_target_that_a_workflow_makes_is_there(workflow):
 
 
 def test_the_workflow_runs_all_kinds_of_tests():
-    assert made("tests") == {"test", "test-lowest", "test-browser", "test-engines"}
+    assert made("tests") == {"test", "test-lowest", "test-browser", "test-engines", "site"}
 
 
 def test_the_workflow_tests_every_python_from_the_lowest_that_is_admitted():
@@ -120,14 +120,19 @@ def test_workflows_may_only_read_end_in_time_and_name_the_major_version_of_actio
 
 def test_only_the_jobs_that_publish_may_write():
     granted = {name: job["permissions"] for name, job in jobs("release").items() if "permissions" in job}
-    assert granted == {"publish": {"id-token": "write"}, "release": {"contents": "write"}}
+    assert granted == {
+        "attest": {"id-token": "write", "attestations": "write"},
+        "publish": {"id-token": "write"},
+        "site": {"contents": "write"},
+        "release": {"contents": "write"},
+    }
     assert not any("permissions" in job for job in jobs("tests").values())
 
 
 @pytest.mark.parametrize(("tag", "code"), [("v{}", 0), ("{}", 1), ("v{}.1", 1), ("v", 1)])
 def test_a_tag_that_is_not_the_version_is_not_released(tag, code):
     names = [step.get("name", step.get("run")) for step in jobs("release")["build"]["steps"]]
-    assert names.index("The tag is the version") < names.index("python -m build")
+    assert names.index("The tag is the version") < names.index("make release")
     (script,) = [step["run"] for step in steps("release") if step.get("name") == "The tag is the version"]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     env = os.environ | {"PATH": path, "GITHUB_REF_NAME": tag.format(project()["version"])}

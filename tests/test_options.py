@@ -1,7 +1,5 @@
 """Several options for one row: valid, different, nearest first, and about different features."""
 
-from dataclasses import replace
-
 import lending
 import numpy as np
 import pandas as pd
@@ -12,7 +10,7 @@ from asking import class_goals, feasible_set
 
 import tdce
 from tdce import metrics
-from tdce.methods.driver import _after_first, _Options, explain
+from tdce.methods.driver import explain
 from tdce.methods.explanation import Explanation
 from tdce.methods.question import Question
 from tdce.methods.registry import METHODS
@@ -136,33 +134,3 @@ def test_what_is_no_nearer_to_the_goal_than_the_row_is_not_proposed():
 def test_a_method_that_returns_no_number_is_stopped(wrong):
     with pytest.raises(FloatingPointError, match="Jump returned a value that is not a number"):
         jumped(5, wrong, n=2)
-
-
-def test_the_option_of_a_shortcut_comes_first_and_takes_the_place_of_its_like():
-    own = np.zeros((4, 3))
-    raw = np.array([
-        [[2, 0, 0], [0, 1, 0], [0, 0, 1]],  # the first changes the same feature as the shortcut
-        [[2, 2, 0], [0, 1, 0], [0, 0, 1]],  # none does: the last goes
-        [[2, 0, 0], [1, 0, 0], [0, 1, 0]],  # two do, and the second is the very same
-        [[2, 0, 0], [0, 1, 0], [0, 0, 1]],  # the shortcut has found nothing
-    ], dtype=float)  # fmt: skip
-    numbers, valid = np.arange(12.0).reshape(4, 3), np.zeros((4, 3), dtype=bool)
-    valid[:3, 0] = True
-    shortcut = _Options(np.tile([1.0, 0, 0], (4, 3, 1)), np.full((4, 3), 50.0), valid, np.full((4, 3), 60.0))
-    found = _after_first(shortcut, _Options(raw, numbers, np.zeros((4, 3), dtype=bool), numbers + 20), own)
-    first = [1, 0, 0]
-    assert found.raw.tolist() == [
-        [first, [0, 1, 0], [0, 0, 1]], [first, [2, 2, 0], [0, 1, 0]], [first, [2, 0, 0], [0, 1, 0]], raw[3].tolist(),
-    ]  # fmt: skip
-    assert found.score.tolist() == [[50, 1, 2], [50, 3, 4], [50, 6, 8], [9, 10, 11]]
-    assert found.margin.tolist() == [[60, 21, 22], [60, 23, 24], [60, 26, 28], [29, 30, 31]]
-    assert found.valid.tolist() == [[True, False, False]] * 3 + [[False] * 3]
-
-
-def test_rows_that_a_shortcut_has_solved_are_searched_for_the_other_options():
-    x = torch.tensor([[0.0, 1.0]])
-    task = toys.task(toys.encoder("ab"), FROM_FOUR, x)
-    quick = replace(task, shortcut=lambda *_: toys.Jump((5,)).fit(task))
-    method, feasible, goals = toys.Jump((7, 9)).fit(quick), feasible_set(task, x), class_goals(1, x)
-    assert explain(method, feasible, goals, Question(n=2)).raw[0, :, 0].tolist() == [5, 9]
-    assert explain(method, feasible, goals, Question(n=1)).raw[0, :, 0].tolist() == [5]

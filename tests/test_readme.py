@@ -1,4 +1,4 @@
-"""The Python blocks of the README run as they stand; the links of all pages lead somewhere."""
+"""The Python of the README and of some pages runs as they stand; the links of all pages lead somewhere."""
 
 import re
 from pathlib import Path
@@ -24,10 +24,14 @@ def run(page: Path, blocks: int, folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_blocks_of_the_readme_run_in_order(tmp_path, monkeypatch, capsys):
-    names = run(README, 3, tmp_path, monkeypatch)
+    names = run(README, 1, tmp_path, monkeypatch)
     assert (tmp_path / "report.html").exists()
     assert (tmp_path / "german.tdce").exists()
     assert (names["answer"].to_frame()["status"] == "valid").all()
+
+
+def test_the_example_of_what_may_change_runs(tmp_path, monkeypatch):
+    names = run(README.parent / "docs" / "what_may_change.md", 1, tmp_path, monkeypatch)
     assert names["schema"]["housing"].allowed == ("own", "rent")
 
 

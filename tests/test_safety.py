@@ -269,8 +269,8 @@ def test_the_shortfall_is_what_the_forecast_lacks(explainer, people):
     assert needed_margin(task, query).tolist() == pytest.approx([safety_margin(0.8)] * len(x))
     assert not safety_shortfall(task, make_query(task, x, goals), x[at], margin, at).any()
     cost, energy = torch.tensor(2.0), torch.tensor(5.0)
-    objective = Objective(task, query, Noise(x, 0), 0.5, torch.ones(len(x), dtype=torch.long))
-    assert float(objective.total(cost, energy, 0.2)) == pytest.approx(3.5 + 0.2 * SAFETY_WEIGHT)
+    objective = Objective(task, query, Noise(x, 0), torch.ones(len(x), dtype=torch.long))
+    assert float(objective.total(cost, energy, 0.5, 0.2)) == pytest.approx(3.5 + 0.2 * SAFETY_WEIGHT)
 
 
 def test_a_saved_explainer_forecasts_the_same_bits(explainer, people, tmp_path):

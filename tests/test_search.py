@@ -31,7 +31,7 @@ from tdce.methods.objective import (
     feature_positions,
     safety_shortfall,
 )
-from tdce.methods.protocol import Task
+from tdce.methods.protocol import Search, Task
 from tdce.methods.question import DEFAULT_SAFETY
 from tdce.methods.search import DiffusionSearch
 from tdce.models.goals import Class, Goals
@@ -53,11 +53,9 @@ def scene(explainer) -> tuple[Task, Tensor, Goals]:
     return fitted.task(), x, class_goals(fitted.classes.index("yes"), x)
 
 
-def objective_of(scene, closeness: float = 0.8) -> Objective:
+def objective_of(scene) -> Objective:
     task, x, goals = scene
-    return Objective(
-        task, make_query(task, x, goals), Noise(x, 0), closeness, goals.target_class(torch.zeros(len(x), 2))
-    )
+    return Objective(task, make_query(task, x, goals), Noise(x, 0), goals.target_class(torch.zeros(len(x), 2)))
 
 
 # The objective
@@ -119,7 +117,7 @@ def test_breaking_a_law_that_nearly_all_rows_keep_costs_a_half():
     x_cf = torch.tensor([[2.0, 1.0], [1.0, 1.0]])
     query = SimpleNamespace(x=x, costs=torch.ones(()))
     without, costs = (
-        Objective(toys.task(encoder, lambda x: x, x), query, Noise(x, 0), 0.5, torch.ones(1).long()).cost(x_cf, at)
+        Objective(toys.task(encoder, lambda x: x, x), query, Noise(x, 0), torch.ones(1).long()).cost(x_cf, at)
         for encoder in (plain, soft)
     )
     assert (costs - without).tolist() == pytest.approx([0.5, 0])
@@ -176,7 +174,7 @@ def test_rows_with_cells_of_others_have_more_energy(explainer, scene):
     task, _, _ = scene
     accepted_rows = task.synthetic[task.oracle.predict(task.encoder.unembed(task.synthetic)) == 1][:256]
     query = SimpleNamespace(x=accepted_rows, costs=torch.ones(()))
-    objective = Objective(task, query, Noise(accepted_rows, 0), 0.8, torch.ones(256, dtype=torch.long))
+    objective = Objective(task, query, Noise(accepted_rows, 0), torch.ones(256, dtype=torch.long))
     spoilt = accepted_rows.clone()
     spoilt[:, 1] += 2.5
     everyone = torch.arange(256)
@@ -185,18 +183,15 @@ def test_rows_with_cells_of_others_have_more_energy(explainer, scene):
 
 def test_the_dial_weighs_the_two(scene):
     for closeness in (0.0, 0.3, 1.0):
-        assert objective_of(scene, closeness).total(torch.tensor(2.0), torch.tensor(5.0)) == 2 * closeness + 5 * (
-            1 - closeness
-        )
+        total = objective_of(scene).total(torch.tensor(2.0), torch.tensor(5.0), closeness)
+        assert total == 2 * closeness + 5 * (1 - closeness)
 
 
 def test_along_the_dial_cost_falls_and_energy_rises(explainer, scene):
     task, _, _ = scene
     people = lending.refused(explainer, 200)
     x = task.encoder.encode(people).float()
-    objective = Objective(
-        task, make_query(task, x, class_goals(1, x)), Noise(x, 0), 0.5, torch.ones(200, dtype=torch.long)
-    )
+    objective = Objective(task, make_query(task, x, class_goals(1, x)), Noise(x, 0), torch.ones(200, dtype=torch.long))
     found = []
     for closeness in (0.0, 0.3, 0.6, 0.8, 1.0):
         answer = explainer.explain(people, closeness=closeness)
@@ -241,17 +236,15 @@ def test_the_best_whole_people_have_the_smallest_objective_and_agree_on_what_can
     task, pool, objective = (
         replace(task, mutable=~frozen),
         ExemplarPool.of(task, goals.kinds[0]),
-        objective_of(scene, closeness),
+        objective_of(scene),
     )
     agree = (pool.x[:, frozen] == x[3, frozen]).all(dim=1).nonzero().squeeze(1)
-    own = Objective(
-        task, make_query(task, pool.x, goals), Noise(pool.x, 0), closeness, objective.y[:1].expand(len(pool.x))
-    )
+    own = Objective(task, make_query(task, pool.x, goals), Noise(pool.x, 0), objective.y[:1].expand(len(pool.x)))
     energy = own.energy(pool.x[agree], agree)
-    total = objective.total(objective.cost(pool.x[agree], torch.full_like(agree, 3)), energy)
-    found = pool.best(task, objective, torch.tensor([3]), 10)[0]
+    total = objective.total(objective.cost(pool.x[agree], torch.full_like(agree, 3)), energy, closeness)
+    found = pool.best(task, objective, torch.tensor([3]), 10, closeness)[0]
     assert set(map(tuple, pool.x[found].tolist())) == set(map(tuple, pool.x[agree[total.argsort()[:10]]].tolist()))
-    among_others = pool.best(task, objective, torch.arange(8), 10)[3]
+    among_others = pool.best(task, objective, torch.arange(8), 10, closeness)[3]
     assert torch.equal(among_others, found)
 
 
@@ -332,7 +325,7 @@ class Listed:
     def energy(self, x: Tensor, at: Tensor) -> Tensor:
         return x[:, 0]
 
-    def total(self, cost: Tensor, energy: Tensor, shortfall: Tensor) -> Tensor:
+    def total(self, cost: Tensor, energy: Tensor, closeness: float, shortfall: Tensor) -> Tensor:
         return energy
 
 
@@ -354,10 +347,13 @@ def test_the_best_and_the_cheapest_of_each_row_each_once(scene):
     made = listed(
         scene, (1, 5, 1, 0), (0, 3, 2, 0), (0, 2, 4, 0), (0, 2, 4, 0), (0, 7, 1, 0), (1, 4, 3, 0), (1, 4, 3, 0)
     )
-    assert made.best(2).x[:, 0].tolist() == [2, 3, 4, 5]
-    assert made.best(2).at.tolist() == [0, 0, 1, 1]
+    best = made.top(made.total(0.5), 2)
+    assert best.x[:, 0].tolist() == [2, 3, 4, 5]
+    assert best.at.tolist() == [0, 0, 1, 1]
     assert made.cheapest(1).x[:, 0].tolist() == [7, 5]
-    assert made.best_answer()[:, 0].tolist() == [2, 4]
+    assert made.answer(0.5)[:, 0].tolist() == [2, 4]
+    assert made.best(0.5).tolist() == [2, 5]
+    assert made.leading(0.5, 1).tolist() == [2, 5]
     assert not made.unsolved().any()
     assert listed(scene, (1, 5, 1, 0)).unsolved().tolist() == [True, False]
 
@@ -369,8 +365,8 @@ def test_a_row_without_a_candidate_gets_the_nearest_miss(scene):
     reply = SimpleNamespace(x=x[:4, None] + 1, margin=margin, met=margin >= 0)
     good = made.screen(reply, torch.tensor([0, 0, 0, 1]))
     assert not good.any()  # the last is met, but on the edge
-    assert torch.equal(made.best_answer()[:2], x[[1, 3]] + 1)
-    assert torch.equal(made.best_answer()[2:], x[2:])
+    assert torch.equal(made.answer(0.5)[:2], x[[1, 3]] + 1)
+    assert torch.equal(made.answer(0.5)[2:], x[2:])
 
 
 def test_of_two_searches_joined_the_nearer_miss_is_kept(scene):
@@ -390,21 +386,21 @@ def test_nothing_is_asked_about_candidates_that_are_settled(scene):
     people = ExemplarPool.of(task, goals.kinds[0]).x
     near.add(torch.cat([people[:2], people[:2]]), torch.tensor([0, 1, 2, 3]), torch.ones(4))
     near.settled[:2] = True
-    ask = next(DiffusionSearch().fit(task).revert(query, near))
+    ask = next(DiffusionSearch().fit(task).settle(query, near, lambda near: torch.arange(4)))
     assert set(ask.at.tolist()) == {2, 3}
-    assert near.best(1).settled.tolist() == [True, True, False, False]
-    near.settled[:] = True
-    with pytest.raises(StopIteration) as done:
-        next(DiffusionSearch().fit(task).revert(query, near))
-    assert torch.equal(done.value.value.x, near.x)
+    assert near.settled.all()
+    near.minimal[:] = True
+    with pytest.raises(StopIteration):
+        next(DiffusionSearch().fit(task).settle(query, near, lambda near: torch.arange(4)))
+    assert len(near.at) == 4
 
 
 def test_a_further_option_is_good_and_about_other_features(scene):
     """Totals 1, 1.5 and 1.8: the second changes what the first does, the third another feature and is taken. The other
     row has one candidate."""
     made = listed(scene, (0, 9, 8, 0), (0, 1, 9, 0), (0, 1.5, 9, 0), (0, 1, 9, 0), (1, 5, 9, 0))
-    made._total = torch.tensor([1.8, 1.0, 1.5, 1.0, 5.0])
-    answers = made.answers(4, made.best_answer())
+    made._energy = torch.tensor([1.8, 1.0, 1.5, 1.0, 5.0])
+    answers = made.answers(4, made.answer(0.5), 0.5)
     # never twice before there is nothing else
     assert answers[0, :, :2].tolist() == [[1, 9], [9, 8], [1.5, 9], [1.5, 9]]
     assert answers[1, :, :2].tolist() == [[5, 9]] * 4
@@ -436,6 +432,13 @@ def five() -> Task:
     return replace(task, synthetic=torch.tensor([PERSON, OTHER, PERSON, OTHER, ROW]))
 
 
+def parts_for(task: Task, x: Tensor, goals: Goals, margin: list[float], count: int) -> Search:
+    """What is tried for rows that have these margins."""
+    query = make_query(task, x, goals)
+    query = replace(query, decision=query.decision._replace(margin=torch.tensor(margin)))
+    return DiffusionSearch().fit(task).parts(query, Candidates(task, query, None), torch.arange(len(x)), slice(count))
+
+
 def test_what_a_persons_values_gain_and_cost():
     task = five()
     gain, cost = ExemplarPool.of(task, Class(1)).compare(task, torch.tensor([ROW]), torch.tensor([[0]]))
@@ -454,12 +457,7 @@ def test_where_nobody_is_refused_no_value_has_an_effect():
 def test_of_a_person_the_features_that_should_be_enough_one_fewer_one_more_and_the_first_alone():
     """One row lacks 5, so that a and b are enough, one lacks more than there is, and nobody is what the first wants."""
     task, x, goals = five(), torch.tensor([ROW] * 3), Goals.of([Class(2), Class(1), Class(1)])
-    query = make_query(task, x, goals)
-    ask = next(
-        DiffusionSearch()
-        .fit(task)
-        .parts(query, Candidates(task, query, None), torch.tensor([-9.0, -5.0, -9.0]), slice(8))
-    )
+    ask = next(parts_for(task, x, goals, [-9.0, -5.0, -9.0], 8))
     a, ab, abc = [1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [1, 1, 1, 0, 0]
     assert ask.at.tolist() == [1] * 8 + [2] * 8
     assert ask.x[::2, 0].tolist() == [a, ab, abc, a, abc, abc, abc, a]  # of either twin the same
@@ -472,9 +470,7 @@ def test_parts_are_the_same_however_many_rows_are_compared_at_a_time(scene, monk
 
     def asked() -> Tensor:
         ask = next(
-            DiffusionSearch()
-            .fit(task)
-            .parts(query, Candidates(task, query, None), query.decision.margin.float(), slice(8))
+            DiffusionSearch().fit(task).parts(query, Candidates(task, query, None), torch.arange(len(x)), slice(8))
         )
         return torch.cat([ask.x[:, 0], ask.at[:, None]], dim=1)
 
@@ -489,54 +485,54 @@ def test_the_person_is_chosen_of_whom_the_least_should_be_enough():
     far = [0.0, 0.0, 5.0, 1.0, 0.0]
     task = replace(five(), synthetic=torch.tensor([PERSON, far, [2.0, 0.0, 0.0, 0.0, 0.0], ROW]))
     x = torch.tensor([ROW])
-    query = make_query(task, x, class_goals(1, x))
-    ask = next(
-        DiffusionSearch(exemplars=1)
-        .fit(task)
-        .parts(query, Candidates(task, query, None), torch.tensor([-5.0]), slice(1))
-    )
+    ask = next(parts_for(task, x, class_goals(1, x), [-5.0], 1))
     assert ask.x[:, 0].tolist() == [[2, 0, 0, 0, 0]] * 3  # enough, one more, the first alone
 
 
 def test_numbers_are_halved_towards_the_row_for_as_long_as_the_verdict_holds():
-    """a from 1 to 9 where more than 3 is needed: 5 is, 3 is not, 4 is, 3.5, 3.25 and 3.125 are. Nothing is asked about
-    the candidate whose numbers are the row's."""
+    """a from 1 to 9 where more than 3 is needed: 5 is, 3 is not; then, by itself, 3 is not, 4 is, 3.5 and 3.25 are.
+    Nothing is asked about the candidate whose numbers are the row's."""
     encoder = toys.encoder("ab", c=2)
     task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.0), x[:, 0]], dim=1), torch.zeros(1, 4))
     x = torch.tensor([[1.0, 0.3, 1.0, 0.0]])
     query = make_query(task, x, class_goals(1, x))
     near = Candidates(task, query, None)
     near.add(torch.tensor([[9.0, 0.3, 0.0, 1.0], [1.0, 0.3, 0.0, 1.0]]), torch.tensor([0, 0]), torch.ones(2))
-    run_dialogue(DiffusionSearch().fit(task).bisect(query, near), task, x, class_goals(1, x))
-    assert torch.equal(near.x[2:], torch.tensor([[3.125, 0.3, 0.0, 1.0]]))  # b to the last bit
+    method = DiffusionSearch().fit(task)
+    run_dialogue(method.bisect(query, near, torch.arange(2)), task, x, class_goals(1, x))
+    assert torch.equal(near.x[2:], torch.tensor([[5.0, 0.3, 0.0, 1.0]]))  # b to the last bit
+    run_dialogue(method.bisect_each(query, near, torch.tensor([2])), task, x, class_goals(1, x))
+    assert torch.equal(near.x[3:], torch.tensor([[3.25, 0.3, 0.0, 1.0]]))
+    assert near.line.tolist() == [0, 1, 0, 0]
 
 
-@pytest.mark.parametrize(("price", "end"), [(0.05, 3.5), (0.1, 3.25)])
-def test_a_candidate_steps_off_the_boundary_only_if_it_is_on_it_and_if_that_costs_little(price, end):
-    """More than 3.125 is needed, in steps of a quarter: 3.25 is on the boundary, 5 is not, for 4.75 will do as well. A
-    step may cost 0.02, and costs a quarter of the price."""
-    column = toys.encoder("a").columns[0]
-    encoder = Encoder((replace(column, column=replace(column.column, step=0.25)),))
-    task = toys.task(encoder, lambda x: torch.stack([torch.full((len(x),), 3.125), x[:, 0]], dim=1), torch.zeros(1, 1))
-    x = torch.zeros(1, 1)
-    query = make_query(task, x, class_goals(1, x))
-    near = Candidates(task, query, SimpleNamespace(cost=lambda x_cf, at: price * x_cf[:, 0]))
-    near.add(torch.tensor([[3.25], [5.0]]), torch.tensor([0, 0]), torch.ones(2))
-    near = run_dialogue(DiffusionSearch().fit(task).step_off_boundary(query, near), task, x, class_goals(1, x))
-    assert sorted(near.x[:, 0].tolist()) == [end, 5.0]
-
-
-def test_what_is_better_with_a_change_less_takes_its_place_and_what_is_not_is_settled():
+def test_what_is_accepted_with_a_change_less_is_tried_further_for_as_long_as_it_is_the_best():
     """a says how bad a candidate is, and b above 3 is needed: a goes back, then nothing can."""
     task = toys.task(toys.encoder("ab"), lambda x: torch.stack([x[:, 1] * 0 + 3, x[:, 1]], dim=1), torch.zeros(1, 2))
     x = torch.tensor([[1.0, 0.0]])
     query = make_query(task, x, class_goals(1, x))
     near = Candidates(task, query, Listed(task))
     near.add(torch.tensor([[4.0, 5.0]]), torch.tensor([0]), torch.ones(1))
-    for settled in (False, True):
-        near = run_dialogue(DiffusionSearch().fit(task).revert(query, near), task, x, class_goals(1, x))
-        assert near.x.tolist() == [[1, 5]]
-        assert near.settled.tolist() == [settled]
+    settle = DiffusionSearch().fit(task).settle(query, near, lambda near: near.best(0.5))
+    run_dialogue(settle, task, x, class_goals(1, x))
+    assert near.x.tolist() == [[4, 5], [1, 5]]
+    assert near.answer(0.5).tolist() == [[1, 5]]
+    assert near.settled.tolist() == near.minimal.tolist()[1:] * 2 == [True, True]
+    assert near.line.tolist() == [0, 0]
+
+
+def test_at_every_position_the_best_is_as_safe_as_at_the_standard_one(scene):
+    """Cost and energy of three: cheap and unsafe, dear and safe, dearer still. The standard position takes the safe
+    one, so that none takes the unsafe one."""
+    task, x, goals = scene
+    made = Candidates(task, make_query(task, x[:1], goals.take(torch.tensor([0]))), objective_of(scene))
+    made.add(x[1:4], torch.zeros(3, dtype=torch.long), torch.ones(3))
+    made._cost, made._energy = torch.tensor([0.1, 1.0, 2.0]), torch.tensor([1.0, 1.0, 0.1])
+    made._changes, made.shortfall = torch.ones(3), torch.tensor([0.5, 0.0, 0.0])
+    assert [made.best(each).item() for each in (0.0, 0.75, 1.0)] == [2, 1, 1]
+    made.fix_safety()
+    made.shortfall = torch.tensor([0.5, 0.6, 0.0])  # what comes later does not change what is asked of safety
+    assert [made.best(each).item() for each in (0.0, 0.75, 1.0)] == [2, 2, 2]
 
 
 # The method as a whole
@@ -549,12 +545,13 @@ def test_no_change_can_be_undone_with_a_better_objective(explainer, scene, safet
     people = lending.refused(explainer, 100)
     x, everyone = task.encoder.encode(people).float(), torch.arange(100)
     query = make_query(task, x, class_goals(1, x), safety=safety)
-    objective = Objective(task, query, Noise(x, 0), DiffusionSearch().closeness, torch.ones(100, dtype=torch.long))
+    objective = Objective(task, query, Noise(x, 0), torch.ones(100, dtype=torch.long))
 
     def rate(x_cf: Tensor) -> tuple[Tensor, Tensor]:
         margin = task.oracle(task.encoder.unembed(x_cf), query.goals).margin
         lacking = safety_shortfall(task, query, x_cf, margin, everyone)
-        return objective.total(objective.cost(x_cf, everyone), objective.energy(x_cf, everyone), lacking), margin
+        cost, energy = objective.cost(x_cf, everyone), objective.energy(x_cf, everyone)
+        return objective.total(cost, energy, DiffusionSearch().closeness, lacking), margin
 
     raw = explainer.explain(people, n=3, safety=safety).explanation.raw
     several = 0
@@ -607,7 +604,7 @@ def test_where_no_person_will_do_people_are_drawn_with_what_cannot_change(scene)
 def test_where_nobody_nearer_will_do_people_further_away_are_asked_about(scene):
     task, x, goals = scene[0], scene[1][:4], scene[2].take(torch.arange(4))
     query = make_query(task, x, goals)
-    asked = Candidates(task, query, Objective(task, query, Noise(x, 0), 0.8, torch.ones(4, dtype=torch.long)))
+    asked = Candidates(task, query, Objective(task, query, Noise(x, 0), torch.ones(4, dtype=torch.long)))
     run_dialogue(DiffusionSearch().fit(task).last_resort(query, asked.unsolved(), asked, None), task, x, goals)
     assert not asked.unsolved().any()
 
@@ -739,14 +736,14 @@ def test_energies_beyond_those_of_nearly_all_people_and_of_the_row_count_four_ti
     query = SimpleNamespace(x=x, costs=torch.ones(()))
     own = torch.tensor([20.0, 20.0])
     monkeypatch.setattr(Objective, "errors", lambda self, x_cf, at: own[at])
-    objective = Objective(task, query, Noise(x, 0), 0.5, torch.tensor([0, 1]))
+    objective = Objective(task, query, Noise(x, 0), torch.tensor([0, 1]))
     rows = torch.tensor([0, 1, 1, 1])
     found = objective.weigh(torch.tensor([50.0, 50.0, 90.0, 100.0]), rows)
     assert found.tolist() == pytest.approx([50 + 3 * 5, 50, 90, 100 + 3 * 10])
     both = objective.weigh(torch.tensor([[50.0, 40.0], [50.0, 100.0]]), torch.tensor([0, 1]))
     assert both.tolist() == [pytest.approx([65, 40]), pytest.approx([50, 130])]
     own = torch.tensor([48.0, 20.0])  # the first row is less typical than nine in ten
-    unusual = Objective(task, query, Noise(x, 0), 0.5, torch.tensor([0, 1]))
+    unusual = Objective(task, query, Noise(x, 0), torch.tensor([0, 1]))
     assert unusual.weigh(torch.tensor([48.0, 50.0, 50.0]), torch.tensor([0, 0, 1])).tolist() == [48, 50 + 3 * 2, 50]
-    unmeasured = Objective(replace(task, energy_quantiles=torch.zeros(0, 0)), query, Noise(x, 0), 0.5, rows[:2])
+    unmeasured = Objective(replace(task, energy_quantiles=torch.zeros(0, 0)), query, Noise(x, 0), rows[:2])
     assert unmeasured.weigh(torch.tensor([1e6, 5.0]), torch.tensor([0, 1])).tolist() == [1e6, 5]

@@ -50,8 +50,7 @@ def table(rows: int, seed: int) -> pd.DataFrame:
 def asked(tmp_path_factory) -> tuple[Path, dict[str, pd.DataFrame]]:
     """Fitted explainers, people, and what this process answers."""
     folder = tmp_path_factory.mktemp("machines")
-    plans = replace(SHORT, amortised=replace(SHORT.amortised, steps=200), amortised_answers=200)
-    lender = tdce.Explainer(hidden=64, steps=60, fast=True, plans=plans, progress="silent")
+    lender = tdce.Explainer(hidden=64, steps=60, plans=replace(SHORT, precedents=100), progress="silent")
     lender.fit(table(300, seed=0), label="decision", favourable="yes")
     prices = lawful.price_list(rows=600).frame
     shop = tdce.Explainer(**SMALL, plans=SHORT, progress="silent").fit(prices, label="label", favourable="yes")

@@ -216,13 +216,6 @@ def test_nothing_on_the_server_changes(bound, months):
     assert bound.get("/report").json()["model_rows"] > queried  # but the queries are counted
 
 
-def test_no_amortised_answer_is_given_under_other_settings(explainer):
-    fast = lending.explainer()
-    fast.fast, fast.fitted_ = True, replace(fast.fitted, proposer=object())
-    view = with_schema(fast, fast.schema)
-    assert (view.fast, view.fitted.proposer, view.fitted.proposals) == (False, None, None)
-
-
 @pytest.mark.parametrize(
     ("edits", "words"),
     [

@@ -29,18 +29,16 @@ def test_towards_closeness_one_no_distance_rises_for_anybody(asked):
     assert far[0].mean() > 1.5 * far[-1].mean()  # and it does fall
 
 
-def test_every_answer_is_one_of_those_asked_one_at_a_time_or_a_part_of_it(asked):
+def test_asked_one_at_a_time_hardly_any_distance_rises(asked):
+    """At most 1 % of the people, by more than 1 %; and most get the answer of all positions together."""
     explainer, refused = asked
-    some = refused.head(20)
-    together = explainer.trade_off(some, closeness=POSITIONS)
-    alone = [explainer.explain(some, closeness=each).explanation.raw[:, 0] for each in POSITIONS]
-    for answer in together.values():
-        raw = answer.explanation.raw[:, 0]
-        own = answer.explanation.own
-        parts = [(same(raw, each) | same(raw, own)).all(axis=1) for each in alone]
-        assert np.any(parts, axis=0).all()
-        assert np.any([same(raw, each).all(axis=1) for each in alone], axis=0).mean() > 0.8
-        assert (answer.explanation.status[:, 0] == "valid").all()
+    some = refused.head(120)
+    alone = [explainer.explain(some, closeness=each).explanation for each in POSITIONS]
+    far = np.stack([each.distance[:, 0] for each in alone])
+    assert (far[1:] > 1.01 * np.minimum.accumulate(far, axis=0)[:-1]).any(axis=0).mean() <= 0.01
+    for one, answer in zip(alone, explainer.trade_off(some, closeness=POSITIONS).values(), strict=True):
+        assert same(one.raw, answer.explanation.raw).all(axis=(1, 2)).mean() > 0.75
+        assert (answer.explanation.status == "valid").all()
 
 
 def test_what_it_does_not_take_is_named(asked):

@@ -7,6 +7,7 @@ from tdce.datasets.loading import load as load
 from tdce.explainer.answer import Answer as Answer
 from tdce.explainer.explainer import Explainer as Explainer
 from tdce.explainer.plans import TrainingPlans as TrainingPlans
+from tdce.explainer.segments import Segments as Segments
 from tdce.methods.explanation import Status as Status
 from tdce.methods.protocol import Method as Method
 from tdce.methods.question import Question as Question
@@ -20,9 +21,11 @@ from tdce.models.output_goals import Change as Change
 from tdce.models.output_goals import Range as Range
 from tdce.models.targets import Favourable as Favourable
 from tdce.models.targets import Target as Target
+from tdce.report.burden import Burden as Burden
 from tdce.report.histograms import Population as Population
 from tdce.schema.columns.categorical import Categorical as Categorical
 from tdce.schema.columns.numeric import Numeric as Numeric
 from tdce.schema.schema import Schema as Schema
+from tdce.serving.notebook import Studio as Studio
 
 __version__: str

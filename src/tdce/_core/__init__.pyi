@@ -46,6 +46,7 @@ from tdce._core.noise import Draws as Draws
 from tdce._core.noise import GeneratorDraws as GeneratorDraws
 from tdce._core.noise import Noise as Noise
 from tdce._core.noise import uniforms as uniforms
+from tdce._core.notebook import html_card as html_card
 from tdce._core.notes import Note as Note
 from tdce._core.processes import exit_with_parent as exit_with_parent
 from tdce._core.processes import ignore_sigint as ignore_sigint

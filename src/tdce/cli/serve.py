@@ -45,6 +45,15 @@ def serve(
             help="The token that clients must send (default: a new one, which is printed)",
         ),
     ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="TDCE_TOKEN_FILE",
+            show_envvar=True,
+            metavar="FILE",
+            help="A file with the token: a container's secret",
+        ),
+    ] = None,
     no_token: Annotated[
         bool, typer.Option("--no-token", help="Answer every user of this machine, whoever they are")
     ] = False,
@@ -65,11 +74,13 @@ def serve(
     from tdce.serving import ServerSettings
     from tdce.serving import serve as run_server
 
-    if no_token and token is not None:
-        raise InputError("--no-token and a token (--token, TDCE_TOKEN) exclude each other; leave one out")
+    given = _token(token, token_file)
+    if no_token and given is not None:
+        raise InputError("--no-token and a token (--token, TDCE_TOKEN, --token-file) exclude each other; leave one out")
     if id_column is not None and rows is None:
         raise InputError("--id names a column of the rows; give them too: --rows FILE")
-    token = None if no_token else token or secrets.token_urlsafe(TOKEN_BYTES)
+    made = None if no_token else secrets.token_urlsafe(TOKEN_BYTES)
+    token = made if given is None else given
     settings = ServerSettings(host, port, tuple(name or ()), token, tls_cert, tls_key, insecure, log_values)
     explainer = tdce.Explainer.load(artefact, progress="silent", model=model_of(model, header))
     people = None if rows is None else read_table(rows, explainer.schema, Dialect(sep, decimal))
@@ -78,7 +89,7 @@ def serve(
 
         def announce(address: str) -> None:
             whole = address if token is None else f"{address}#token={token}"
-            print(f"The studio is at {whole} (Ctrl-C stops it)", flush=True)
+            print(f"The studio is at {whole if given is None else address} (Ctrl-C stops it)", flush=True)
             if settings.is_local and not no_browser:
                 open_browser(whole, Path(folder))
 
@@ -97,3 +108,18 @@ def open_browser(address: str, folder: Path) -> None:
     page.write_text(f'<meta http-equiv="refresh" content="0; url={address}">', encoding="utf-8")
     with suppress(webbrowser.Error):
         webbrowser.open(page.as_uri())
+
+
+def _token(given: str | None, file: Path | None) -> str | None:
+    """The token as it was given, or the one in a file, without the line end that editors add."""
+    if file is None:
+        return given
+    if given is not None:
+        raise InputError("there are two tokens, --token (TDCE_TOKEN) and --token-file (TDCE_TOKEN_FILE): give one")
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise InputError(
+            f"the token's file {file} cannot be read: {why}; mount the secret there, or name another file"
+        ) from None

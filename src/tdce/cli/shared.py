@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from tdce._core import InputError
+from tdce._core import InputError, listing, show, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -157,6 +157,18 @@ def names_of(text: str, known: Any) -> list[Any]:
     if text in columns:
         return [columns[text]]
     return [columns.get(name.strip(), name.strip()) for name in text.split(",") if name.strip()]
+
+
+def column_of(option: str, text: str, known: Any) -> Any:
+    """The one column of the rows that an option names; None: it names none."""
+    if not text:
+        return None
+    name = names_of(text, known)[0] if names_of(text, known) else text
+    if name not in known:
+        raise InputError(
+            f"{option}: there is no column {show(name)}; {suggest(name, known)}the rows have: {listing(known)}"
+        )
+    return name
 
 
 def relations_of(option: str, texts: Sequence[str] | None, known: Any) -> dict[Any, list[Any]]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core import LAST_SEED, InputError, check_integer, listing, show, suggest
+from tdce._core import LAST_SEED, InputError, check_integer, html_card, listing, show, suggest
 from tdce.datasets.sampling import random_order
 from tdce.datasets.sources import find, read
 from tdce.datasets.tables import PUBLISHED_TABLES, Preset, PublishedTable
@@ -49,6 +49,13 @@ class Dataset:
             raise InputError(f"there is no part {show(name)}; {meant}known: {listing(Splits._fields)}")
         positions: NDArray[np.int64] = getattr(self.splits, name)
         return self.frame.iloc[positions]
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what it is, and its columns."""
+        title = f"{self.name}, preset {self.preset}: {len(self.frame):,} rows, {len(self.schema)} features"
+        facts = (f"label: {self.label}; favourable: {self.favourable}", self.notes)
+        columns = ("column", "kind", "values", "may change")
+        return html_card(title, facts, columns, self.schema.describe(), "data.schema")
 
 
 @dataclass(frozen=True)

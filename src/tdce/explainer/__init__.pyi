@@ -17,3 +17,4 @@ from tdce.explainer.metric_reference import MetricReference as MetricReference
 from tdce.explainer.plans import TrainingPlans as TrainingPlans
 from tdce.explainer.provenance import Provenance as Provenance
 from tdce.explainer.provenance import machine as machine
+from tdce.explainer.segments import Segments as Segments

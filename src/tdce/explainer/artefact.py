@@ -42,6 +42,7 @@ from tdce._core import (
 from tdce.datasets import write_whole
 from tdce.diffusion import ENERGY_QUANTILES, TabularDiffusion
 from tdce.explainer.fitted import Fitted, StoredPrecedents
+from tdce.explainer.formats import upgraded
 from tdce.explainer.sealed_file import Content, TensorHeader, Tensors, open_sealed, seal, tensors_of
 from tdce.methods import METHODS, PRECEDENT_POSITIONS, Method, method_name, setting_types
 from tdce.models import (
@@ -183,6 +184,7 @@ def _written(saved: Saved) -> bytes:
 
 def _read(whole: bytes) -> Saved:
     """From the bytes to an explainer, each step relying only on what the steps before have checked."""
+    whole = upgraded(whole)
     content, entries = open_sealed(whole)
     check_json(content, CONTENT, "")
     outputs = outputs_from_json(content["outputs"])

@@ -9,7 +9,7 @@ from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import pandas as pd
 import torch
@@ -36,13 +36,16 @@ from tdce._core import (
     check_texts,
     check_type,
     few_threads,
+    html_card,
     listing,
+    require_extra,
     show,
     suggest,
 )
 from tdce.diffusion import rate_plausibility
 from tdce.explainer import artefact
 from tdce.explainer.answer import Answer
+from tdce.explainer.curve import score_curve
 from tdce.explainer.digests import table_digest
 from tdce.explainer.evaluation import evaluate
 from tdce.explainer.fitted import Fitted
@@ -50,6 +53,8 @@ from tdce.explainer.fitting import fit
 from tdce.explainer.plans import TrainingPlans, plan_for
 from tdce.explainer.precedents import add_precedents
 from tdce.explainer.provenance import Provenance, machine
+from tdce.explainer.reason_source import ReasonSource
+from tdce.explainer.segments import Segments, find_segments
 from tdce.methods import (
     METHODS,
     Method,
@@ -71,11 +76,27 @@ from tdce.models import (
     Target,
     Usage,
     adapt_models,
+    describe_goal,
     ensemble_of_models,
     retrain_ensemble,
+    score_kind,
 )
-from tdce.report import OWN_MODEL, Context, Origin, Population, outcome_names
+from tdce.report import (
+    OWN_MODEL,
+    Context,
+    Origin,
+    Population,
+    Speaker,
+    accuracy_rows,
+    outcome_names,
+    score_thresholds,
+)
 from tdce.schema import FeasibleSet, Schema
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from tdce.serving import Studio
 
 TRADE_OFF = (
     "target",
@@ -85,7 +106,8 @@ TRADE_OFF = (
     "seed",
     "threshold",
     "safety",
-)  # what `trade_off` hands to `explain`
+)  # what `trade_off` and `segments` hand to `explain`
+MOST_ACTIONS = 100
 
 
 class Explainer:
@@ -391,6 +413,132 @@ class Explainer:
         self.check(asked)
         return dict(zip(positions, self._answers(rows, asked, along=tuple(positions)), strict=True))
 
+    def segments(
+        self,
+        rows: pd.DataFrame | Answer,
+        *,
+        actions: int = 5,
+        changes: int = 3,
+        max_cost: float | None = None,
+        **question: Any,
+    ) -> Segments:
+        """Find few actions that help many people: the same changes for all of them.
+
+        Actions are made of changes in answers: set a category, bring a number to a value, change it by an amount or by
+        a share. Each is tried on everybody within their limits, laws and rules, and decided by the model. Those are
+        chosen that help most people and, among such choices, cost them least (docs/segments.md).
+
+        Parameters
+        ----------
+        rows : pandas.DataFrame or Answer
+            The people; or the answer to a question about them, whose changes are then used.
+        actions : int, default 5
+            Maximum number of actions.
+        changes : int, default 3
+            Maximum number of features that an action is about.
+        max_cost : float, optional
+            The most that an action may cost a person, as a distance of answers; what costs more is no help.
+        **question
+            What else `explain` takes, but `n`, `max_model_rows` and `robust`; not for an answer, which has a question.
+            With `safety`, an action helps only if the forecast is at least that; default 0.75.
+
+        Returns
+        -------
+        Segments
+            The actions, whom each helps, what it costs, and who is left.
+
+        Raises
+        ------
+        InputError
+            As `explain`.
+
+        Examples
+        --------
+        >>> import tdce
+        >>> data = tdce.load("german")
+        >>> explainer = tdce.Explainer(hidden=32, steps=100).fit(data.frame, label=data.label, favourable="good")
+        >>> refused = data.frame[explainer.predict(data.frame) == "bad"].head(10)
+        >>> segments = explainer.segments(refused, actions=2)
+        >>> segments.to_frame()["together"].is_monotonic_increasing
+        True
+        """
+        for name in question:
+            if name not in TRADE_OFF and name != "closeness":
+                known = (*TRADE_OFF, "closeness")
+                raise InputError(f"segments does not take {name}; {suggest(name, known)}it takes: {listing(known, 99)}")
+        most, steps = check_integer("actions", actions, 1, MOST_ACTIONS), check_integer("changes", changes, 1, 10)
+        cost = check_optional("max_cost", max_cost, check_number, 0, above=True)
+        if isinstance(rows, Answer):
+            if question:
+                raise InputError(f"the answer has a question of its own; leave out {listing(list(question))}")
+            if rows.features != self.schema.names:
+                raise InputError("the answer is about other columns than this explainer; give the one that made it")
+            return self._segments(rows, rows.question, most, steps, cost)
+        if not isinstance(rows, pd.DataFrame):
+            raise InputError(f"rows is {show(rows)}; it must be a data frame, or an Answer")
+        asked = Question(**question)
+        self.check(asked)
+        return self._segments(rows, asked, most, steps, cost)
+
+    @few_threads()
+    def _segments(
+        self, rows: pd.DataFrame | Answer, question: Question, actions: int, changes: int, max_cost: float | None
+    ) -> Segments:
+        return find_segments(self, rows, question, actions, changes, max_cost)
+
+    @few_threads()
+    def plot_score(self, row: pd.DataFrame, feature: Name, *, target: Target | None = None) -> Figure:
+        """Draw where the decision flips: the score of one row along one feature, all others as they are.
+
+        What follows from the feature is computed anew.
+
+        Parameters
+        ----------
+        row : pandas.DataFrame
+            One row: `frame.loc[[label]]`.
+        feature : column name
+            The feature.
+        target : optional
+            As for `explain`; default: the favourable class.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            A curve for a number, bars for categories.
+        """
+        from tdce.report import curve_figure
+
+        fitted = self.fitted
+        if not isinstance(row, pd.DataFrame) or len(row) != 1:
+            raise InputError(f"row is {show(row)}; it must be a data frame of one row: frame.loc[[label]]")
+        goals = fitted.resolve_goals(target, None, fitted.encoder.read(row))
+        curve = score_curve(fitted, row, feature, goals)
+        goal = goals.goal(0)
+        label = Speaker.of(self.schema, audience="analyst").title(feature)
+        thresholds = score_thresholds(goal, len(fitted.classes))
+        return curve_figure(curve, label, thresholds, score_kind(goal) == "prediction")
+
+    def studio(self, rows: pd.DataFrame | None = None, *, height: int = 720) -> Studio:
+        """Open the studio inside a notebook: a server in the background, on this machine only.
+
+        Parameters
+        ----------
+        rows : pandas.DataFrame, optional
+            People to choose from. Default: synthetic ones.
+        height : int, default 720
+            Of the frame in the notebook, in pixels.
+
+        Returns
+        -------
+        Studio
+            A notebook shows it. `stop()` ends the server; so does the end of the process.
+        """
+        require_extra("explainer.studio()", "studio", "fastapi", "uvicorn", "prometheus_client")
+        from tdce.serving import open_studio  # only here: whoever opens none does not need it
+
+        self.fitted  # noqa: B018  # raises now if there is nothing to show
+        return open_studio(self, rows, check_integer("height", height, 100, 10_000))
+
     @few_threads()
     def retrain(self, table: pd.DataFrame, *, models: int = 10, seed: int = 1) -> Ensemble:
         """Train the model again several times, for `explain(..., robust=...)`.
@@ -626,10 +774,14 @@ class Explainer:
     def report(self) -> dict[str, Any]:
         """How good the model is: rows, accuracy beside that of the most common class, calibration error, versions.
 
-        After `fit` it has the seconds, too. `model_calls` and `model_rows` count how often `explain` queried the model.
+        `accuracy_rows` says what the accuracy was measured on: "unseen" rows, which took no part in training, "learned"
+        ones of a table too small to keep any, or, for a model that was "given", rows that it may have learned: then it
+        is its agreement with the label. After `fit` there are the seconds, too. `model_calls` and `model_rows` count
+        how often `explain` queried the model.
         """
         usage = getattr(self, "usage_", Usage())
-        return self.fitted.report | {"model_calls": usage.calls, "model_rows": usage.rows}
+        report = self.fitted.report | {"accuracy_rows": accuracy_rows(self.fitted.report)}
+        return report | {"model_calls": usage.calls, "model_rows": usage.rows}
 
     @property
     def provenance(self) -> Provenance:
@@ -708,8 +860,20 @@ class Explainer:
         )
         return (
             f"<Explainer by {self.method!r} of {about}({outputs}), "
-            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows learned>"
+            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows>"
         )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what was learned, and the columns."""
+        if not hasattr(self, "fitted_"):
+            return html_card(repr(self).strip("<>"), [], (), [])
+        fitted = self.fitted_
+        accuracy, usual = (fitted.report.get(key) for key in ("accuracy", "commonest_class"))
+        facts = [f"wanted: {describe_goal(fitted.goal, fitted.labels)}" if fitted.goal is not None else ""]
+        if accuracy is not None:
+            facts.append(f"accuracy {accuracy:.1%}; the most common class alone: {usual:.1%}")
+        columns = ("column", "kind", "values", "may change")
+        return html_card(repr(self).strip("<>"), facts, columns, self.schema.describe(), "explainer.schema")
 
     @property
     def _tau(self) -> tuple[float, float]:
@@ -764,10 +928,14 @@ class Explainer:
             answers.append((asked, found))
         usage, earlier = task_of(ready).oracle.usage, getattr(self, "usage_", Usage())
         self.usage_ = Usage(earlier.calls + usage.calls, earlier.rows + usage.rows)
+        source = ReasonSource(fitted, task_of(ready).oracle.remaining)
         return [
-            Answer.of(rows, feasible, goals, asked, found, fitted.labels, usage, self._context(), self.provenance)
+            Answer.of(
+                rows, feasible, goals, asked, found, fitted.labels, usage, self._context(), self.provenance,
+                fitted.model, source,
+            )
             for asked, found in answers
-        ]
+        ]  # fmt: skip
 
     def _set_fitted(self, fitted: Fitted) -> None:
         self.fitted_, self.usage_ = fitted, Usage()

@@ -39,7 +39,7 @@ class Provenance:
         schema = fitted.encoder.schema
         name = method_name(method) or type(method).__name__
         settings = {key: _plain(getattr(method, key)) for key in setting_types(type(method))} if name in METHODS else {}
-        return cls(artefact, _models(fitted), _digest(schema.to_json()), _laws(schema), name, settings, machine())
+        return cls(artefact, _models(fitted), _schema(schema), _laws(schema), name, settings, machine())
 
 
 def machine() -> dict[str, str]:
@@ -73,6 +73,12 @@ def _weights(module: nn.Module) -> str:
         digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
         digest.update(tensor.detach().contiguous().numpy().tobytes())
     return digest.hexdigest()
+
+
+def _schema(schema: Schema) -> str:
+    """Of the schema as an artefact gives it back, whatever the order in which words were given."""
+    saved = json.dumps(json.loads(schema.to_json()), sort_keys=True)
+    return _digest(Schema.from_json(saved).to_json())
 
 
 def _laws(schema: Schema) -> str:

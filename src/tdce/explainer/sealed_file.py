@@ -18,6 +18,7 @@ from torch import Tensor
 from tdce._core import InputError, is_integer, parse_strict_json, plain
 
 FORMAT = 10
+OLDEST = 8  # that is read; formats.py has the way from each to the next
 BEFORE = b'{"__metadata__":{"tdce":"{\\"sha256\\":\\"'  # what is between the header's length and the digest
 DIGEST = slice(8 + len(BEFORE), 8 + len(BEFORE) + 64)
 BLANK = "0" * 64  # in the digest's place while it is computed
@@ -48,27 +49,23 @@ def seal(content: Content, tensors: Tensors) -> bytes:
     return whole[: DIGEST.start] + _digest(whole) + whole[DIGEST.stop :]
 
 
-def open_sealed(whole: bytes) -> tuple[Content, dict[str, TensorHeader]]:
-    """The content and the tensors' entries, if the seal is unbroken; nothing is allocated for any tensor yet."""
-    size = int.from_bytes(whole[:8], "little")
-    try:
-        header = parse_strict_json(whole[8 : 8 + size])
-        metadata = header.pop("__metadata__", {})
-    except (ValueError, AttributeError, TypeError):
-        raise InputError("it is damaged or not a tdce artefact") from None
-    try:
-        content = parse_strict_json(metadata["tdce"].encode())
-        form = content.pop("format")
-    except (ValueError, AttributeError, TypeError, KeyError):
-        raise InputError("it is damaged, or a safetensors file, but not one that tdce wrote") from None
-    if not is_integer(form) or form != FORMAT:
-        newer = is_integer(form) and form > FORMAT
-        age = "a newer tdce wrote it, update this one" if newer else "an older tdce wrote it, or it is damaged"
-        raise InputError(f"it has artefact format {form!r:.20}, this tdce reads {FORMAT} ({age})")
+def open_sealed(whole: bytes, form: int = FORMAT) -> tuple[Content, dict[str, TensorHeader]]:
+    """The content and the tensors' entries of a file of this format, if the seal is unbroken; nothing is allocated for
+    any tensor yet."""
+    header, metadata, content = _opened(whole)
+    found = content.pop("format")
+    if not is_integer(found) or found != form:
+        known = f"this tdce reads {OLDEST} to {FORMAT}"
+        raise InputError(f"it has artefact format {found!r:.20}, {known} ({_way_out(found)})")
     if whole[8 : DIGEST.start] != BEFORE or whole[DIGEST] != _digest(whole) or len(metadata) > 1:
         raise InputError("it is damaged: its bytes do not match its checksum")
     content.pop("sha256")
     return content, {name: _entry(name, entry, len(whole)) for name, entry in header.items()}
+
+
+def format_of(whole: bytes) -> Any:
+    """What a file says its format is, whether that can be read or not."""
+    return _opened(whole)[2]["format"]
 
 
 def tensors_of(whole: bytes) -> Tensors:
@@ -86,6 +83,30 @@ def _entry(name: str, entry: Any, most: int) -> TensorHeader:
         if sane and isinstance(dtype, str):
             return TensorHeader(dtype, tuple(shape))
     raise InputError(f"its tensor {name!r:.80} lacks a sensible dtype, shape or place")
+
+
+def _opened(whole: bytes) -> tuple[dict[str, Any], dict[str, Any], Content]:
+    """The header, its metadata and the content, as far as the bytes can be read at all."""
+    size = int.from_bytes(whole[:8], "little")
+    try:
+        header = parse_strict_json(whole[8 : 8 + size])
+        metadata = header.pop("__metadata__", {})
+    except (ValueError, AttributeError, TypeError):
+        raise InputError("it is damaged or not a tdce artefact") from None
+    try:
+        content = parse_strict_json(metadata["tdce"].encode())
+        content["format"]
+    except (ValueError, AttributeError, TypeError, KeyError):
+        raise InputError("it is damaged, or a safetensors file, but not one that tdce wrote") from None
+    return header, metadata, content
+
+
+def _way_out(form: Any) -> str:
+    if is_integer(form) and form > FORMAT:
+        return "a newer tdce wrote it, update this one"
+    if is_integer(form) and form > 0:
+        return "an older tdce wrote it: docs/formats.md says which, and how to convert it"
+    return "it is damaged"
 
 
 def _unwrapped(value: Any) -> Any:

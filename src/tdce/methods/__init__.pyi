@@ -1,5 +1,10 @@
+from tdce.methods.actions import Action as Action
+from tdce.methods.actions import Step as Step
+from tdce.methods.actions import propose_actions as propose_actions
 from tdce.methods.algorithm1 import GUIDED as GUIDED
 from tdce.methods.algorithm1 import GUIDED_LITERAL as GUIDED_LITERAL
+from tdce.methods.algorithm1 import INDEPENDENT as INDEPENDENT
+from tdce.methods.algorithm1 import SHARED as SHARED
 from tdce.methods.algorithm1 import Guided as Guided
 from tdce.methods.algorithm1 import GuidedLiteral as GuidedLiteral
 from tdce.methods.algorithm1 import Walk as Walk
@@ -18,10 +23,19 @@ from tdce.methods.explanation import LOW_SAFETY as LOW_SAFETY
 from tdce.methods.explanation import Explanation as Explanation
 from tdce.methods.explanation import Line as Line
 from tdce.methods.explanation import Status as Status
+from tdce.methods.guided import GuidedSearch as GuidedSearch
 from tdce.methods.objective import added_energy as added_energy
 from tdce.methods.objective import measure_distance as measure_distance
 from tdce.methods.precedents import PRECEDENT_POSITIONS as PRECEDENT_POSITIONS
 from tdce.methods.precedents import Precedents as Precedents
+from tdce.methods.principal_reasons import GROUPS as GROUPS
+from tdce.methods.principal_reasons import Agreement as Agreement
+from tdce.methods.principal_reasons import ReasonMethod as ReasonMethod
+from tdce.methods.principal_reasons import Reasons as Reasons
+from tdce.methods.principal_reasons import ReasonsTally as ReasonsTally
+from tdce.methods.principal_reasons import group_shortfalls as group_shortfalls
+from tdce.methods.principal_reasons import rank_shortfalls as rank_shortfalls
+from tdce.methods.principal_reasons import reasons_agreement as reasons_agreement
 from tdce.methods.protocol import Guide as Guide
 from tdce.methods.protocol import Method as Method
 from tdce.methods.protocol import Query as Query
@@ -36,3 +50,5 @@ from tdce.methods.robustness import explain_robustly as explain_robustly
 from tdce.methods.search import DiffusionSearch as DiffusionSearch
 from tdce.methods.selection import MOST_OPTIONS as MOST_OPTIONS
 from tdce.methods.settings import setting_types as setting_types
+from tdce.methods.trial import Outcome as Outcome
+from tdce.methods.trial import Trial as Trial

@@ -82,11 +82,11 @@ class DiffusionSearch:
         answer = near.answer(closeness)
         if query.options == 1:
             return answer
-        others = yield from self.propose_others(query, objective)
+        near = near.union((yield from self.propose_others(query, objective)))
         diverse = partial(Candidates.diverse, count=3 * query.options, first=answer, closeness=closeness)
-        yield from self.bisect(query, others, diverse(others))
-        yield from self.settle(query, others, diverse)
-        return near.union(others).answers(query.options, answer, closeness)
+        yield from self.bisect(query, near, diverse(near))
+        yield from self.settle(query, near, diverse)
+        return near.answers(query.options, answer, closeness)
 
     def propose(self, query: Query, objective: Objective, noise: Noise) -> Dialogue[Candidates]:
         """Accepted candidates: few for rows with precedents that help, many for all others."""
@@ -288,7 +288,11 @@ class DiffusionSearch:
             # (m,) a candidate, and (m, features) what is reverted in it
             i, features = group_reverts(changed) if several else single_reverts(changed)
             reverted = torch.where(features[:, space.owner], query.x[at[i]], x_cf[i])
-            yield from self.ask(query, near, reverted, at[i], near.line[todo][i])
+            if len(i):  # values of the row and of an answer are on the grid, none needs rounding
+                reply = yield query.ask(reverted, at[i])
+                accepted = near.screen(reply, at[i])
+                own = near.line[todo][i][accepted]
+                near.add(reply.x[accepted, 0], at[i][accepted], reply.margin[accepted, 0], own)
 
     def bisect(self, query: Query, near: Candidates, which: Tensor) -> Dialogue[None]:
         """Add the candidates at `which` with numbers on the straight line to the row, as near to it as the decision
@@ -310,16 +314,13 @@ class DiffusionSearch:
         marked = task.encoder.is_mark(query.x)[at] | task.encoder.is_mark(x_cf)
         return (torch.arange(task.space.width) < task.space.num) & task.free[task.space.owner] & ~marked
 
-    def ask(
-        self, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor, line: Tensor | None = None
-    ) -> Dialogue[Tensor]:
+    def ask(self, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor) -> Dialogue[Tensor]:
         """(m,) which of x_cf (m, width), for the rows at `at`, the model accepts; these are added to the candidates."""
         if len(at) == 0:
             return torch.zeros(0, dtype=torch.bool)
         reply = yield query.ask(round_numbers(task_of(self).space, query.x[at], x_cf), at)
         accepted = candidates.screen(reply, at)
-        own = None if line is None else line[accepted]
-        candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0], own)
+        candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])
         return accepted
 
 

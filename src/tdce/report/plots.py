@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import numpy as np
+import pandas as pd
 
 from tdce._core import Floats
 from tdce.report.histograms import Histogram
@@ -65,6 +66,30 @@ def draw_effort_map(effort: Floats, plausibility: Floats, x_label: str, y_label:
     axes.set_ylabel(y_label)
     axes.spines[["top", "right"]].set_visible(False)
     return f'<svg viewBox="0 0 560 320" aria-hidden="true" focusable="false">{_to_html(_svg_content(fig))}</svg>'
+
+
+def draw_burden(table: pd.DataFrame, titles: Mapping[str, str]) -> str:
+    """The measures of groups with their intervals, as an svg element; one panel for each of the titles."""
+    from tdce.report.figures import draw_measure  # it imports matplotlib
+
+    width, height = 720, 56 + 26 * len(table)
+    fig = _figure(width, height)
+    left, room = 0.2, 0.78 / len(titles)
+    for i, (measure, title) in enumerate(titles.items()):
+        axes = fig.add_axes((left + i * room, 26 / height, 0.84 * room, 26 * len(table) / height))
+        draw_measure(axes, table, measure, CLASS_INKS[0])
+        axes.set_title(title, loc="left", fontsize=11, color=INK)
+        axes.set_ylim(len(table) - 0.5, -0.5)
+        names = [shorten_label(group) for group in table["group"]] if i == 0 else []
+        axes.set_yticks(range(len(names)), names)
+    return (
+        f'<svg viewBox="0 0 {width} {height}" aria-hidden="true" focusable="false">{_to_html(_svg_content(fig))}</svg>'
+    )
+
+
+def shorten_label(text: str) -> str:
+    """A label of a bounded length, in which no dollar starts a formula."""
+    return (text if len(text) <= 22 else f"{text[:21]}…").replace("$", r"\$")
 
 
 def _figure(width: int, height: int) -> Figure:

@@ -37,6 +37,16 @@ SECURITY_HEADERS = {
 }
 
 
+def security_headers(settings: ServerSettings) -> dict[str, str]:
+    """The headers of every response; a studio inside a notebook may be framed by it."""
+    if not settings.framed_by:
+        return SECURITY_HEADERS
+    headers = {name: value for name, value in SECURITY_HEADERS.items() if name != "x-frame-options"}
+    policy = "content-security-policy"
+    allowed = f"frame-ancestors {' '.join(settings.framed_by)}"
+    return headers | {policy: headers[policy].replace("frame-ancestors 'none'", allowed)}
+
+
 class HttpError(Exception):
     """An error response: its status, its message and perhaps after how many seconds to retry; `case` and `facts` as of
     an `InputError`."""
@@ -71,13 +81,14 @@ class SecurityMiddleware:
         self.app, self.settings, self.metrics, self.seconds_left = app, settings, metrics, seconds_left
         self.active = 0
         self.rates = RateLimiter(settings.limits.rate, settings.limits.burst)
+        self.headers = security_headers(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
-        response = _ResponseRecorder(scope, send)
+        response = _ResponseRecorder(scope, send, self.headers)
         self.active += 1
         try:
             self._check_request(scope)
@@ -180,15 +191,15 @@ class RateLimiter:
 class _ResponseRecorder:
     """Sends a response with the security headers, and records its status."""
 
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self.path, self.send = scope["path"], send
+    def __init__(self, scope: Scope, send: Send, headers: dict[str, str]) -> None:
+        self.path, self.send, self.headers = scope["path"], send, headers
         self.status, self.began = 0, time.monotonic()
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = MutableHeaders(scope=message)
-            for name, value in SECURITY_HEADERS.items():
+            for name, value in self.headers.items():
                 headers[name] = value
             static = self.path.startswith(STATIC_PREFIX) or self.path in ("/", "/docs")
             headers["cache-control"] = "no-cache" if static else "no-store"

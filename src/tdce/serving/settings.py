@@ -44,6 +44,7 @@ class ServerSettings:
     insecure: bool = False
     log_values: bool = False
     limits: ServerLimits = ServerLimits()
+    framed_by: tuple[str, ...] = ()  # sources of pages that may show the studio in a frame, as in a security policy
 
     def __post_init__(self) -> None:
         check_integer("--port", self.port, 0, 65_535)

@@ -3,8 +3,34 @@ import { h, save } from "./dom.js";
 import { t } from "./words.js";
 
 const TOKEN_KEY = "tdce-token"; // in the storage of this tab
+let token = givenToken() ?? storedToken();
 
-takeToken();
+// The token in the address, #token=…, which is removed from there: nobody shall copy it with a link. Nothing after # is
+// sent to a server or logged.
+function givenToken() {
+  const parts = new URLSearchParams(location.hash.slice(1)), given = parts.get("token");
+  if (given) {
+    parts.delete("token");
+    history.replaceState(null, "", `${location.pathname}${location.search}${parts.size ? `#${parts}` : ""}`);
+    storeToken(given);
+  }
+  return given;
+}
+
+// A frame in a notebook may have no storage.
+function storedToken() {
+  try {
+    return sessionStorage.getItem(TOKEN_KEY);
+  } catch {
+    return null;
+  }
+}
+
+function storeToken(value) {
+  try {
+    sessionStorage.setItem(TOKEN_KEY, value);
+  } catch { /* it lasts as long as the page */ }
+}
 
 // A refusal; `problem` is what the server says about it: detail, and perhaps case and facts.
 export class Refused extends Error {
@@ -15,16 +41,7 @@ export class Refused extends Error {
   }
 }
 
-// Takes the token out of the address that `tdce serve` opens; nothing after # is sent to a server or logged.
-function takeToken() {
-  const parts = new URLSearchParams(location.hash.slice(1));
-  if (!parts.has("token")) return;
-  sessionStorage.setItem(TOKEN_KEY, parts.get("token"));
-  parts.delete("token");
-  history.replaceState(null, "", `${location.pathname}${location.search}${parts.size ? `#${parts}` : ""}`);
-}
-
-export const hasToken = () => sessionStorage.getItem(TOKEN_KEY) !== null;
+export const hasToken = () => Boolean(token);
 
 export async function get(path, signal) {
   return (await call(path, { signal })).json();
@@ -36,7 +53,6 @@ export async function post(path, body, signal) {
 }
 
 export async function call(path, options = {}) {
-  const token = sessionStorage.getItem(TOKEN_KEY);
   const headers = { ...options.headers, ...(token ? { Authorization: `Bearer ${token}` } : {}) };
   let response;
   try {
@@ -69,7 +85,10 @@ function askToken() {
       h("button", { class: "main", value: "yes" }, t("continue")));
     const dialog = h("dialog", {}, form);
     dialog.addEventListener("close", () => {
-      if (dialog.returnValue === "yes") sessionStorage.setItem(TOKEN_KEY, input.value);
+      if (dialog.returnValue === "yes") {
+        token = input.value;
+        storeToken(token);
+      }
       dialog.remove();
       dialogOpen = null;
       resolve(dialog.returnValue === "yes");

@@ -55,17 +55,24 @@ function settings() {
   return t("settings", { settings: parts.join(" · ") });
 }
 
+let remembered = []; // where there is no storage
+
 // The list, which this browser keeps: whoever has an id has the results, so the server has no list for everybody.
 function kept() {
   try {
     const ids = JSON.parse(localStorage.getItem(JOBS_KEY) ?? "[]");
     return Array.isArray(ids) ? ids.filter((id) => /^[\w-]{1,64}$/.test(id)) : [];
   } catch {
-    return [];
+    return remembered;
   }
 }
 
-const keep = (ids) => localStorage.setItem(JOBS_KEY, JSON.stringify(ids));
+function keep(ids) {
+  remembered = ids;
+  try {
+    localStorage.setItem(JOBS_KEY, JSON.stringify(ids));
+  } catch { /* a frame in a notebook may have no storage: the list lasts as long as the page */ }
+}
 
 // Creates a job, uploads its rows and returns its id.
 async function createJob(content, kind, request) {

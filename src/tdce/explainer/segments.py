@@ -1,0 +1,305 @@
+"""Segments: few actions that help many people, what each costs, and who is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import inf
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from tdce._core import Flags, Floats, Name, Positions, html_card, round_scores, same
+from tdce.explainer.answer import Answer
+from tdce.explainer.fitted import Fitted
+from tdce.methods import LOW_SAFETY, Action, Outcome, Question, Status, Step, Trial, propose_actions
+from tdce.models import Usage
+from tdce.report import Audience, Burden, Speaker, action_text, measure_burden
+from tdce.schema import FeasibleSet, Schema
+
+MOST_PEOPLE = 500  # for whom actions are chosen
+MOST_ASKED = 150  # of them, whose answers propose actions
+ASKED_OPTIONS = 3  # of each answer
+BLOCK = 10_000  # rows that are decided at a time
+
+
+class Segmented(Protocol):
+    """What segments need of an explainer."""
+
+    @property
+    def fitted(self) -> Fitted: ...
+    def ask(self, rows: pd.DataFrame, question: Question) -> Answer: ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Segments:
+    """Few actions for many people: one column per action, one row per person.
+
+    An action helps a person if every step of it is within the person's limits, laws and rules, the model then decides
+    as wanted, and the forecast safety suffices. Everybody who is helped takes the cheapest action that helps.
+    """
+
+    rows: pd.DataFrame  # as the user gave them
+    schema: Schema
+    question: Question
+    actions: tuple[Action, ...]  # in the order in which they were chosen
+    own: Floats  # (rows, features)
+    raw: Floats  # (rows, actions, features) everybody after each action
+    helps: Flags  # (rows, actions)
+    cost: Floats  # (rows, actions) the distance of answers; NaN where an action is not possible
+    safety: Floats  # (rows, actions) NaN where the model does not accept
+    score_before: Floats  # (rows,)
+    score_after: Floats  # (rows, actions) NaN where an action is not possible
+    already: Flags  # (rows,) which are decided as wanted as they are
+    candidates: int  # actions among which these were chosen
+    usage: Usage  # how often the model was queried
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    def __repr__(self) -> str:
+        open_cases = int((~self.already).sum())
+        return f"<Segments: {len(self)} actions help {int(self.helped.sum())} of {open_cases} people>"
+
+    def _repr_html_(self) -> str:
+        lines = [
+            (
+                i,
+                each.action,
+                f"{each.people:,} ({each.share:.0%})",
+                f"{each.cost:.2f}",
+                f"{each.safety:.0%}",
+                f"{each.together:.0%}",
+            )
+            for i, each in enumerate(self.to_frame().itertuples(), 1)
+        ]
+        columns = ("", "action", "helps", "cost", "safety", "together")
+        return html_card(repr(self).strip("<>"), [f"left: {len(self.left()):,}"], columns, lines, "to_frame()")
+
+    @cached_property
+    def helped(self) -> Flags:
+        """(rows,) who has an action."""
+        return np.asarray(self.helps.any(axis=1))
+
+    @cached_property
+    def taken(self) -> Positions:
+        """(rows,) the cheapest action that helps each person; -1: none."""
+        if not len(self.actions):
+            return np.full(len(self.rows), -1)
+        cost = np.where(self.helps, self.cost, np.inf)
+        return np.where(self.helped, cost.argmin(axis=1), -1)
+
+    def to_frame(self, language: str = "en") -> pd.DataFrame:
+        """Get the actions as a frame, one line per action, numbered from 1: the first helps most people, each further
+        one most of those who are left.
+
+        Parameters
+        ----------
+        language : str, default "en"
+            "en" or "de", or with a region, "de-CH".
+
+        Returns
+        -------
+        pandas.DataFrame
+            action (in words), features (how many it is about), people (whom it helps), share (of those who need help),
+            takes (for how many it is the cheapest), cost and safety (mean over the people whom it helps), together (the
+            share that this action and those before it help).
+        """
+        needs = int((~self.already).sum())
+        together = np.logical_or.accumulate(self.helps, axis=1).sum(axis=0)
+        each = range(len(self.actions))
+        return pd.DataFrame(
+            {
+                "action": pd.Series(self.sentences(language), dtype=object),
+                "features": np.array([len(action) for action in self.actions], dtype=np.int64),
+                "people": self.helps.sum(axis=0),
+                "share": self.helps.sum(axis=0) / max(needs, 1),
+                "takes": np.array([(self.taken == i).sum() for i in each], dtype=np.int64),
+                "cost": np.array([self.cost[self.helps[:, i], i].mean() for i in each], dtype=np.float64),
+                "safety": np.array([self.safety[self.helps[:, i], i].mean() for i in each], dtype=np.float64),
+                "together": together / max(needs, 1),
+            },
+        ).set_axis(pd.RangeIndex(1, len(self.actions) + 1), axis=0)
+
+    def sentences(self, language: str = "en", audience: Audience = "analyst") -> list[str]:
+        """Put each action into words.
+
+        Parameters
+        ----------
+        language : str, default "en"
+            "en" or "de", or with a region, "de-CH".
+        audience : {"analyst", "applicant"}, default "analyst"
+            Applicants do not read names of features that the schema keeps from them.
+
+        Returns
+        -------
+        list of str
+            In the order of `to_frame`.
+        """
+        speaker = Speaker.of(self.schema, language, audience)
+        return [action_text(action, self.schema, speaker) for action in self.actions]
+
+    def steps(self) -> pd.DataFrame:
+        """Get what each action asks for, for programs.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line per step: action (its number), feature, how ("set", "at most", "at least", "by", "times"), value.
+            "times" is a share: -0.1 is lower by 10 %.
+        """
+        lines = [
+            (number, self.schema.names[step.column], step.how, _cell(self.schema, step))
+            for number, action in enumerate(self.actions, 1)
+            for step in action
+        ]
+        number, feature, how, value = zip(*lines, strict=True) if lines else ((), (), (), ())
+        return pd.DataFrame(
+            {
+                "action": np.array(number, dtype=np.int64),
+                "feature": pd.Series(feature, dtype=object),
+                "how": pd.Series(how, dtype=object),
+                "value": pd.Series(value, dtype=object),
+            }
+        )
+
+    def people(self) -> pd.DataFrame:
+        """Get who is helped by what.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line per row: row (its index label), status ("helped", "left" or "already"), action (the number of the
+            cheapest one that helps; missing if there is none), actions (the numbers of all that help), cost, safety,
+            score_before and score_after.
+        """
+        at, which = np.flatnonzero(self.helped), self.taken[self.helped]
+
+        def of_taken(values: Floats) -> Floats:
+            found = np.full(len(self.rows), np.nan)
+            found[at] = values[at, which]
+            return found
+
+        status = np.where(self.already, "already", np.where(self.helped, "helped", "left"))
+        number = pd.array(np.where(self.helped, self.taken + 1, 0), dtype="Int64")
+        number[~self.helped] = pd.NA
+        return pd.DataFrame(
+            {
+                "row": self.rows.index.to_series(index=pd.RangeIndex(len(self.rows))),
+                "status": status.astype(object),
+                "action": number,
+                "actions": [" ".join(map(str, np.flatnonzero(line) + 1)) for line in self.helps],
+                "cost": of_taken(self.cost),
+                "safety": of_taken(self.safety),
+                "score_before": self.score_before,
+                "score_after": of_taken(self.score_after),
+            }
+        )
+
+    def left(self) -> pd.DataFrame:
+        """Get the rows that no action helps.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As they were given.
+        """
+        return self.rows[~self.already & ~self.helped]
+
+    def burden(self, by: Name) -> Burden:
+        """Measure what the actions ask of groups of people.
+
+        Parameters
+        ----------
+        by : column name
+            A column of the rows; numbers are grouped in quarters.
+
+        Returns
+        -------
+        Burden
+            By group: the share with an action, mean distance, features changed and safety, with intervals.
+        """
+        raw = self.raw[np.arange(len(self.rows)), self.taken.clip(0)] if len(self.actions) else self.own
+        changed = ~same(raw, self.own) & np.array([name not in self.schema.followers for name in self.schema.names])
+        best = self.people()
+        return measure_burden(
+            self.rows, by, ~self.already, self.helped, best["cost"].to_numpy(dtype=np.float64),
+            changed.sum(axis=1), best["safety"].to_numpy(dtype=np.float64),
+        )  # fmt: skip
+
+
+def find_segments(
+    explainer: Segmented,
+    rows: pd.DataFrame | Answer,
+    question: Question,
+    actions: int,
+    changes: int,
+    max_cost: float | None,
+) -> Segments:
+    """At most so many actions of at most so many changes each: proposed by the answers to some rows, chosen for at most
+    `MOST_PEOPLE` of those who need one, decided for all."""
+    fitted, table = explainer.fitted, rows.rows if isinstance(rows, Answer) else rows
+    schema, feasible = fitted.encoder.schema, FeasibleSet.of(fitted.encoder, table, question.immutable, question.rules)
+    task = fitted.task(feasible.immutable)
+    goals = fitted.resolve_goals(question.target, question.threshold, feasible.own, task.oracle)
+    first = task.oracle.decide_alone(feasible.own, goals)
+    already = first.met.numpy()
+    some = _spread(np.flatnonzero(~already), MOST_PEOPLE)
+    answer = rows if isinstance(rows, Answer) else _ask_some(explainer, table, question, some)
+    usage = answer.usage
+    question = replace(question, immutable=feasible.immutable, costs={**schema.costs, **question.costs})
+    safety = LOW_SAFETY if question.safety is None else question.safety
+
+    def trial(at: Positions) -> Trial:
+        of_these = goals.take(torch.from_numpy(at))
+        return Trial(task, feasible.take(at), of_these, question.costs, safety, inf if max_cost is None else max_cost)
+
+    chosen, candidates = trial(some).choose(propose(answer, feasible, changes), actions, changes)
+    blocks = [np.arange(start, min(start + BLOCK, len(table))) for start in range(0, len(table), BLOCK)]
+    parts = [(trial(at), trial(at).decide(chosen)) for at in blocks]
+    columns = [
+        Outcome(*map(np.concatenate, zip(*each, strict=True))) for each in zip(*(o for _, o in parts), strict=True)
+    ]
+    helps = [np.concatenate([tried.helps(part[i]) for tried, part in parts]) for i in range(len(columns))]
+
+    def stack(arrays: Sequence[NDArray[Any]], *more: int) -> NDArray[Any]:
+        return np.stack(arrays, axis=1) if arrays else np.zeros((len(table), 0, *more))
+
+    return Segments(
+        table.copy(), schema, question, tuple(chosen), feasible.own, stack([each.raw for each in columns], len(schema)),
+        stack(helps).astype(bool) & ~already[:, None], stack([each.cost for each in columns]),
+        stack([each.safety for each in columns]), round_scores(goals.display_score(first.score)).numpy(),
+        stack([each.score for each in columns]), already, candidates,
+        Usage(usage.calls + task.oracle.usage.calls, usage.rows + task.oracle.usage.rows),
+    )  # fmt: skip
+
+
+def _ask_some(explainer: Segmented, table: pd.DataFrame, question: Question, some: Positions) -> Answer:
+    """Answers with several options to some of these rows."""
+    at = _spread(some, MOST_ASKED)
+    target = tuple(question.target[i] for i in at) if isinstance(question.target, tuple) else question.target
+    return explainer.ask(table.iloc[at], replace(question, target=target, n=ASKED_OPTIONS))
+
+
+def propose(answer: Answer, feasible: FeasibleSet, changes: int) -> list[Action]:
+    """What valid answers suggest."""
+    found = answer.explanation
+    row, option = np.nonzero(found.status == Status.VALID)
+    columns, followers = [each.column for each in feasible.columns], feasible.constraints.followers
+    return propose_actions(found.own[row], found.raw[row, option], columns, followers, changes)
+
+
+def _spread(at: Positions, most: int) -> Positions:
+    """At most so many of these positions, evenly spread."""
+    return at[np.linspace(0, len(at) - 1, min(len(at), most)).round().astype(np.int64)] if len(at) else at
+
+
+def _cell(schema: Schema, step: Step) -> Any:
+    """The value of a step as the table writes it; differences and shares are numbers."""
+    if step.how in ("by", "times"):
+        return step.value
+    return schema[schema.names[step.column]].cells(np.array([step.value]))[0]
