@@ -146,21 +146,21 @@ axes.spines[["top", "right"]].set_visible(False)
 # The letters
 # -----------
 #
-# A letter to an applicant names what would change the decision, in the words of the schema, and says that nothing is promised. Features that the
-# schema hides from applicants are not in it.
+# A letter to an applicant has the decision, its principal reasons, what would change it, and whom to ask, in the words of the schema; it says that
+# nothing is promised. Features that the schema hides from applicants are not in it.
 
 out = Path("out")
 out.mkdir(exist_ok=True)
-first = answer.to_frame()["option"] == 0
-for row, letter in zip(answer.to_frame().loc[first, "row"], pd.Series(answer.letters())[first.to_numpy()], strict=True):
-    (out / f"letter_{row}.txt").write_text(letter + "\n", encoding="utf-8")
-
-print((out / f"letter_{refused.index[0]}.txt").read_text(encoding="utf-8"))
+signed = {"date": "2026-01-31", "sender": "Example Bank", "contact": "your branch"}
+letters = dict(zip(refused.index, answer.letters(**signed), strict=True))
+for row, letter in letters.items():
+    (out / f"letter_{row}.txt").write_text(letter, encoding="utf-8")
+print(letters[refused.index[0]])
 
 # %%
-# The same in German:
+# The same in German (:doc:`/language` has Word documents, templates and other languages):
 
-print(answer.letters("de")[0])
+print(answer.letters("de", **signed)[0])
 
 # %%
 # The report
