@@ -185,7 +185,7 @@ def chosen(measured: Measurements) -> dict[str, Setting]:
 def chosen_table(measured: Measurements) -> str:
     """The chosen settings beside the paper's figures: means over the seeds."""
     lines = [f"| data | setting | {' | '.join(SHOWN)} |", "|---" * (2 + len(SHOWN)) + "|"]
-    settings = chosen(measured)
+    settings, met = chosen(measured), dict[str, int]()
     for data in PAPER_DATA:
         paper = paper_figures_of(data) | {"l2_per_feature": paper_figures_of(data)["l2"]}
         lines.append(f"| {TITLES[data]} | the paper | {' | '.join(f'{paper[metric]:.2f}' for metric in SHOWN)} |")
@@ -195,7 +195,16 @@ def chosen_table(measured: Measurements) -> str:
             digits = [3 if metric in ("js", "im2", "validity") else 2 for metric in SHOWN]
             cells = (f"{mean:.{d}f}" for mean, d in zip(means, digits, strict=True))
             lines.append(f"| {TITLES[data]} | {name}: {describe(setting)} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+            met[name] = met.get(name, 0) + goals_met(dict(zip(SHOWN, means, strict=True)), data)
+    (one, count), (each, own) = met.items()
+    return "\n".join([*lines, "", f"{one} meets {count} of the {4 * len(PAPER_DATA)} goals, {each} {own}."])
+
+
+def goals_met(found: dict[str, float], data: str) -> int:
+    """How many of the four goals of a data set."""
+    paper = paper_figures_of(data)
+    near = found["js"] <= 2 * paper["js"], found["im2"] <= 2 * paper["im2"]
+    return sum((found["validity"] >= 0.95, *near, found["diversity"] >= paper["diversity"] / 2))
 
 
 def search_table(measured: Measurements) -> str:
