@@ -29,7 +29,7 @@ from tdce.cli import (
     schema,
     segments,
     serve,
-)
+)  # fmt: skip
 
 
 class Command(TyperCommand):

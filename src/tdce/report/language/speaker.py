@@ -151,17 +151,24 @@ class Speaker:
         text = self._sentence(line, self.messages.join(self.clauses(line)))
         return " ".join(filter(None, [text, self.consequences(line)]))
 
+    def summary(self, line: Line) -> str:
+        """One sentence: what to do, what it brings, how safe that is: `Approved, safely, if the loan ran …`."""
+        known = line.status == Status.VALID and not isnan(line.safety)
+        how = self.text("how_barely" if line.safety < LOW_SAFETY else "how_safely") if known else ""
+        return self._sentence(line, self.messages.join(self.clauses(line)), how)
+
     def lead(self, line: Line) -> tuple[str, str]:
         """What stands before and after the conditions of a line's sentence: `Approved if` and `.`."""
         before, _, after = self._sentence(line, GAP).partition(GAP)
         return before.strip(), after.strip()
 
-    def _sentence(self, line: Line, clauses: str) -> str:
-        values = {"subject": self._subject(line), "target": self.target(line), "clauses": clauses}
+    def _sentence(self, line: Line, clauses: str, how: str = "") -> str:
+        """What would change the decision; `how` follows the outcome."""
+        values = {"subject": self._subject(line), "target": f"{self.target(line)}{how}", "clauses": clauses}
         if line.status == Status.VALID and (outcome := self.outcome_form(line, "clause")):
-            text = self.text("sentence_clause", outcome=outcome, **values)
+            text = self.text("sentence_clause", outcome=f"{outcome}{how}", **values)
         elif line.status == Status.VALID and (outcome := self.outcome_form(line, "name")):
-            text = self.text("sentence_outcome", outcome=outcome, **values)
+            text = self.text("sentence_outcome", outcome=f"{outcome}{how}", **values)
         else:
             text = self._by_status("sentence", line, values)
         return capitalise(text)
