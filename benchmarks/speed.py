@@ -1,47 +1,78 @@
-"""Speed: every method, the matrix products alone that `search` needs, memory, a profile, threads and fitting.
+"""Speed: processor time of `search` beside an earlier version and `nice`, its quality, its matrix products, its parts.
 
-    TDCE_DATA=... python benchmarks/speed.py [--data adult,lcd] [--rows 100,1000,10000] [--only products,methods]
+    TDCE_DATA=... python benchmarks/speed.py --before TREE [--cache FOLDER] [--before-cache FOLDER]
+                                             [--data german,...] [--models own,boosted] [--seeds 3] [--rows 1,100,1000]
+    python benchmarks/speed.py --docs          writes the tables of docs/speed.md from the results
 
-Prints the tables of docs/speed.md; run a whole table on one machine, so that its ratios can be compared. Rows are
-refused test rows, repeated where there are fewer. `prepare` is what a method does once for a task and its immutable
-features (FACE's graph, the VAEs; without the explainer's own classifier and diffusion model). Seconds are per 100 rows,
-best of the repeats after a warm-up.
+TREE is a checkout of the earlier version; the caches hold the fits of benchmarks/safety.py, of either version. Both
+versions answer the same refused rows (repeated, where more are asked for) in processes of their own, with one thread,
+in turns; the shortest of the turns counts. `objective` is the mean objective of the answers with noise that no search
+saw; `search` and `before` are judged by the same code. `products`: the matrix products that one `explain` needs,
+computed again and nothing else. `parts`: where the time goes, by a profile. Results are written case by case; those in
+the file are not measured again.
 """
+
+from __future__ import annotations
 
 import argparse
 import cProfile
+import os
+import pickle
 import pstats
-import resource
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
+from docs_tables import put
+from safety import Case
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import tdce
-from tdce.methods import METHODS, DiffusionSearch, Method
-from tdce_reproduction.benchmark.cell import Bench
-from tdce_reproduction.benchmark.settings import tuned_method
+from tdce._core import Noise, same
+from tdce.methods import Explanation
+from tdce.methods.objective import Objective, PricedRows, feature_costs
+from tdce.methods.question import DEFAULT_SAFETY
+from tdce.schema import FeasibleSet
 
+COLUMNS = ["table", "data", "model", "seed", "rows", "what", "value"]
+DATA = "german,adult,lcd,gmc,law"
+TURNS = 3
+NOISES = 3
 PARTS = {
-    "nearest exemplars": ("exemplars.py", "nearest"),
     "best exemplars": ("exemplars.py", "best"),
-    "parts of exemplars": ("exemplars.py", "compare"),
     "energy": ("objective.py", "energy"),
     "plausibility": ("driver.py", "_plausibility"),
     "grid and feasible set": ("feasible.py", "snap"),
     "decisions": ("oracle.py", "score"),
+    "second opinion": ("second_opinion.py", "safety"),
 }  # by title: the file and the function
-
 FACTORS = 8  # pairs of matrices of each shape
-
-
+QUALITY = {"objective": 3, "features": 2, "gower": 3, "held_out_distance": 2, "plausibility": 2, "safety": 3}
 Shape = tuple[int, int, int, torch.dtype]
+
+
+class Worker:
+    """A process that answers with one version."""
+
+    def __init__(self, tree: Path, data: str, model: str, seed: int, cache: Path) -> None:
+        script = Path(__file__).parent / "workers" / "time_answers.py"
+        words = [sys.executable, script, tree, data, model, seed, cache]
+        self.process = subprocess.Popen(
+            list(map(str, words)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=os.environ | {"PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    def ask(self, command: str) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(command, file=self.process.stdin, flush=True)
+        return self.process.stdout.readline().strip()
 
 
 class Products(TorchDispatchMode):
@@ -53,153 +84,168 @@ class Products(TorchDispatchMode):
         self.factors: dict[Shape, list[tuple[Tensor, Tensor]]] = {}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
+        if func.overloadpacket in (torch.ops.aten.mm, torch.ops.aten.addmm):
             a, b = args[-2:]
             self.shapes.append((a.shape[0], a.shape[1], b.shape[1], a.dtype))
         return func(*args, **(kwargs or {}))
 
-    def replay(self) -> None:
-        """Compute the same products in the same order and nothing else. Each shape has several pairs of factors, used
-        in turn: in a network, too, each layer has weights of its own."""
+    def replay(self) -> float:
+        """Processor seconds of the same products in the same order and nothing else. Each shape has several pairs of
+        factors, used in turn: in a network, too, each layer has weights of its own."""
         if not self.factors:
             for n, k, m, dtype in set(self.shapes):
                 pairs = [(torch.randn(n, k, dtype=dtype), torch.randn(k, m, dtype=dtype)) for _ in range(FACTORS)]
                 self.factors[n, k, m, dtype] = pairs
+        began = time.process_time()
         for i, shape in enumerate(self.shapes):
             torch.mm(*self.factors[shape][i % FACTORS])
+        return time.process_time() - began
 
 
-def best(run: Callable[[], object], repeats: int, warm: bool = True) -> float:
-    """Seconds of the fastest run, after a warm-up."""
-    if warm:
-        run()
-    seconds = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        run()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
+def times(workers: dict[str, Worker], rows: list[int]) -> list[tuple[int, str, float]]:
+    """Processor seconds per 100 rows of each version, and of `nice`."""
+    found = []
+    for n in rows:
+        each: dict[str, list[float]] = {"search": [], "before": [], "nice": []}
+        for _ in range(1 + TURNS):
+            for name, seconds in each.items():
+                method = "nice" if name == "nice" else "search"
+                worker = workers["before" if name == "before" else "search"]
+                seconds.append(float(worker.ask(f"time {method} {n}")))
+        found += [(n, name, 100 * min(seconds[1:]) / n) for name, seconds in each.items()]  # the first prepares
+    return found
 
 
-def queries(bench: Bench, rows: int) -> pd.DataFrame:
-    return pd.concat([bench.queries] * (-(-rows // len(bench.queries)))).head(rows)
+def quality(case: Case, workers: dict[str, Worker]) -> list[tuple[int, str, float]]:
+    """Of the answers of either version."""
+    feasible, fitted = FeasibleSet.of(case.explainer.fitted.encoder, case.queries), case.explainer.fitted
+    task, goals = fitted.task(feasible.immutable), fitted.resolve_goals(None, None, feasible.own)
+    x, rows = feasible.x, torch.arange(len(feasible.x))
+    priced = PricedRows(x, feature_costs(task.encoder, task.encoder.schema.costs))
+    y, found = goals.target_class(task.oracle.score(feasible.own)), []
+    for name, worker in workers.items():
+        with tempfile.NamedTemporaryFile() as file:
+            worker.ask(f"answer {file.name}")
+            raw, status, safety, plausibility = pickle.loads(Path(file.name).read_bytes())
+        x_cf, valid = task.encoder.embed(raw).float(), status == "valid"
+        lacking = torch.from_numpy(np.nan_to_num(DEFAULT_SAFETY - safety).clip(0)).float()
+        total = []
+        for i in range(NOISES):
+            judge = Objective(task, priced, Noise(x, 1_000 + i, 0), y)
+            total.append(judge.total(judge.cost(x_cf, rows), judge.energy(x_cf, rows), 0.75, lacking)[valid].mean())
+        none = np.full(status.shape, np.nan)
+        explanation = Explanation(
+            feasible.own, raw[:, None], status[:, None], none, none[:, None], plausibility[:, None],
+            np.full((len(raw), 1), None),
+        )  # fmt: skip
+        values = case.reference.measure(feasible, explanation, feasible.own, explanation)
+        values |= {
+            "objective": float(torch.stack(total).mean()), "features": float((~same(raw, feasible.own)).sum(1).mean()),
+            "plausibility": float(plausibility[valid].mean()), "safety": float(safety[valid].mean()),
+        }  # fmt: skip
+        found += [(len(raw), f"{name} {metric}", values[metric]) for metric in QUALITY]
+        found.append((len(raw), f"{name} validity", float(valid.mean())))
+    return found
 
 
-def peak() -> float:
-    """The peak memory of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def methods_table(bench: Bench, sizes: list[int]) -> None:
-    print(f"\n### {bench.name}: seconds per 100 rows\n")
-    print("| method | prepare, s | " + " | ".join(f"{n:,} rows" for n in sizes) + " |")
-    print("|---" * (2 + len(sizes)) + "|")
-    methods: dict[str, Method] = {name: tuned_method(name, bench.name) for name in METHODS}
-    for name, method in methods.items():
-        bench.fitted.memo.clear()
-        began = time.perf_counter()
-        ready = method.fit(bench.task("no"))
-        prepare = time.perf_counter() - began
-        cells = []
-        for n in sizes:
-            frame = queries(bench, n)
-            few = n <= 1000
-            seconds = best(lambda frame=frame, ready=ready: bench.explanation(ready, "no", frame), 2 if few else 1, few)
-            cells.append(f"{100 * seconds / n:.4f}")
-        print(f"| {name} | {prepare:.1f} | {' | '.join(cells)} |", flush=True)
-
-
-def products_table(bench: Bench, sizes: list[int]) -> None:
-    print(f"\n### {bench.name}: `search` beside its matrix products alone, and memory\n")
-    print("| rows | seconds per 100 | products, seconds per 100 | ratio | peak memory, MB |")
-    print("|---" * 5 + "|")
-    ready = DiffusionSearch().fit(bench.task("no"))
-    runs = {n: partial(bench.explanation, ready, "no", queries(bench, n)) for n in sizes}
-    memory = {n: (run(), peak())[1] for n, run in runs.items()}  # before the products, which need memory of their own
-    for n, run in runs.items():
-        seconds = best(run, 2)
-        with Products() as products:
-            run()
-        bare = best(products.replay, 2)
-        print(
-            f"| {n:,} | {100 * seconds / n:.4f} | {100 * bare / n:.4f} | {seconds / bare:.2f} | {memory[n]:.0f} |",
-            flush=True,
-        )
-
-
-def parts_table(bench: Bench, rows: int) -> None:
-    print(f"\n### {bench.name}: where the time goes, {rows:,} rows, defaults\n")
-    print("| part | share of the time |\n|---|---|")
-    ready, frame = DiffusionSearch().fit(bench.task("no")), queries(bench, rows)
-    bench.explanation(ready, "no", frame)  # the first call also decides on the synthetic rows, once
+def inside(case: Case, rows: int) -> list[tuple[int, str, float]]:
+    """Products and parts of one `explain` by the classifier that `fit` trains."""
+    frame, explain = pd.concat([case.queries] * (-(-rows // len(case.queries)))).head(rows), case.explainer.explain
+    explain(frame)
+    began = time.process_time()
+    explain(frame)
+    seconds = time.process_time() - began
+    with Products() as products:
+        explain(frame)
+    bare = min(products.replay() for _ in range(TURNS))
     profile = cProfile.Profile()
-    profile.runcall(bench.explanation, ready, "no", frame)
+    profile.runcall(explain, frame)
     stats: Any = pstats.Stats(profile)
+    found = [(rows, "seconds per 100", 100 * seconds / rows), (rows, "products per 100", 100 * bare / rows)]
     for part, (file, function) in PARTS.items():
-        inside = [v[3] for (path, _, name), v in stats.stats.items() if path.endswith(file) and name == function]
-        print(f"| {part} | {sum(inside) / stats.total_tt:.0%} |")
-
-
-def threads_table(bench: Bench, rows: int) -> None:
-    print(f"\n### {bench.name}: threads, {rows:,} rows, defaults\n")
-    print("| threads | seconds per 100 rows |\n|---|---|")
-    ready, frame, before = DiffusionSearch().fit(bench.task("no")), queries(bench, rows), torch.get_num_threads()
-    for threads in (1, 2):
-        torch.set_num_threads(threads)
-        print(f"| {threads} | {100 * best(lambda: bench.explanation(ready, 'no', frame), 3) / rows:.4f} |", flush=True)
-    torch.set_num_threads(before)
-
-
-def fit_table() -> None:
-    """How much of fitting is the networks' own arithmetic: forward, backward and the optimiser's step."""
-    data = tdce.load("adult")
-    profile = cProfile.Profile()
-    profile.runcall(tdce.Explainer(progress="silent").fit, data.part("train"), data.label, data.favourable)
-    stats: Any = pstats.Stats(profile)
-
-    def inside(file: str, function: str) -> float:
-        """Seconds in a function and those it calls; the outermost of that name."""
-        found = [v[3] for (path, _, name), v in stats.stats.items() if Path(path).name == file and name == function]
-        return max(found, default=0.0)
-
-    parts = {
-        "forward": inside("network.py", "forward"),
-        "backward": inside("_tensor.py", "backward"),
-        "optimiser": inside("optimizer.py", "wrapper"),
-    }
-    print("\n### Fitting adult (42,842 rows), defaults\n")
-    print("| part | share of the time |\n|---|---|")
-    for part, seconds in parts.items():
-        print(f"| {part} | {seconds / stats.total_tt:.0%} |")
-    print(f"| everything else | {1 - sum(parts.values()) / stats.total_tt:.0%} |")
-    print(f"\n{stats.total_tt:.0f} s under the profiler.")
+        spent = [v[3] for (path, _, name), v in stats.stats.items() if path.endswith(file) and name == function]
+        found.append((rows, part, sum(spent) / stats.total_tt))
+    return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--data", default="adult,lcd")
-    parser.add_argument("--rows", default="100,1000,10000")
-    parser.add_argument("--only", default="", help="some of products, methods, parts, threads, fit")
-    parser.add_argument("--threads", type=int, default=1)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--before", type=Path, help="a checkout of the earlier version")
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    sizes = [int(n) for n in arguments.rows.split(",")]
-    tables: dict[str, Callable[[Bench], None]] = {
-        "products": lambda bench: products_table(bench, sizes),
-        "methods": lambda bench: methods_table(bench, sizes),
-        "parts": lambda bench: parts_table(bench, 1000),
-        "threads": lambda bench: threads_table(bench, 1000),
-    }
-    wanted = arguments.only.split(",") if arguments.only else [*tables, "fit"]
-    if unknown := set(wanted) - {*tables, "fit"}:
-        parser.error(f"there is no table {', '.join(sorted(unknown))}; known: {', '.join(tables)}, fit")
-    for name in arguments.data.split(","):
-        bench = Bench(name, 0, 1000, arguments.cache)
-        for table in (t for t in tables if t in wanted):
-            tables[table](bench)
-    if "fit" in wanted:
-        fit_table()
+    parser.add_argument("--before-cache", type=Path, default=Path("results/fitted-before"))
+    parser.add_argument("--data", default=DATA)
+    parser.add_argument("--models", default="own,boosted")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rows", default="1,100,1000")
+    parser.add_argument("--out", type=Path, default=Path("results/speed.csv"))
+    parser.add_argument("--docs", action="store_true")
+    asked = parser.parse_args()
+    if asked.docs:
+        write_docs(asked.out, Path("docs/speed.md"))
+        return
+    torch.set_num_threads(1)
+    tree, sizes = Path(__file__).parents[1], [int(n) for n in asked.rows.split(",")]
+    rows = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=COLUMNS)
+    for seed in range(asked.seeds):
+        for data in asked.data.split(","):
+            for model in asked.models.split(","):
+                if ((rows["data"] == data) & (rows["model"] == model) & (rows["seed"] == seed)).any():
+                    continue
+                case = Case(data, model, seed, 100, asked.cache)
+                workers = {"search": Worker(tree, data, model, seed, asked.cache)}
+                workers["before"] = Worker(asked.before, data, model, seed, asked.before_cache)
+                tables = {"quality": quality(case, workers)}
+                if seed == 0:
+                    tables["times"] = times(workers, sizes)
+                    tables |= {"inside": inside(case, sizes[-1])} if model == "own" else {}
+                new = [(table, data, model, seed, *each) for table, found in tables.items() for each in found]
+                rows = pd.concat([rows, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True)
+                rows.to_csv(asked.out, index=False)
+                for worker in workers.values():
+                    worker.process.terminate()
+    print(times_table(rows), quality_table(rows), inside_table(rows), sep="\n\n")
+
+
+def times_table(rows: pd.DataFrame) -> str:
+    part = rows[rows["table"] == "times"]
+    wide = part.pivot_table(index=["data", "model", "rows"], columns="what", values="value", sort=False)
+    lines = ["| data | model | rows | before | search | times as fast | nice |", "|---" * 7 + "|"]
+    for (data, model, n), each in wide.iterrows():
+        faster = each["before"] / each["search"]
+        cells = f"{each['before']:.3f} | {each['search']:.3f} | {faster:.1f} | {each['nice']:.3f}"
+        lines.append(f"| {data} | {model} | {n:,} | {cells} |")
+    return "\n".join(lines)
+
+
+def quality_table(rows: pd.DataFrame) -> str:
+    """Mean and standard deviation over seeds."""
+    part = rows[rows["table"] == "quality"]
+    lines = ["| data | model | version | seeds | " + " | ".join(QUALITY) + " |", "|---" * (4 + len(QUALITY)) + "|"]
+    for (data, model), each in part.groupby(["data", "model"], sort=False):
+        for version in ("before", "search"):
+            values = each[each["what"].str.startswith(f"{version} ")].groupby("what")["value"]
+            mean, deviation, seeds = values.mean(), values.std(), each["seed"].nunique()
+            cells = [
+                f"{mean[f'{version} {m}']:.{d}f} ± {deviation[f'{version} {m}']:.{d}f}" for m, d in QUALITY.items()
+            ]
+            lines.append(f"| {data} | {model} | {version} | {seeds} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def inside_table(rows: pd.DataFrame) -> str:
+    part = rows[rows["table"] == "inside"]
+    wide = part.pivot_table(index=["data", "rows"], columns="what", values="value", sort=False)
+    names = ["seconds per 100", "products per 100", *PARTS]
+    lines = ["| data | rows | " + " | ".join(names) + " |", "|---" * (2 + len(names)) + "|"]
+    for (data, n), each in wide.iterrows():
+        cells = [f"{each[name]:.3f}" for name in names[:2]] + [f"{each[name]:.0%}" for name in names[2:]]
+        lines.append(f"| {data} | {n:,} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def write_docs(results: Path, page: Path) -> None:
+    rows = pd.read_csv(results)
+    put(page, times=times_table(rows), quality=quality_table(rows), inside=inside_table(rows))
 
 
 if __name__ == "__main__":

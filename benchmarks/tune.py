@@ -4,7 +4,8 @@
 
 The same rule and budget for all: five settings per method, seed 0, 200 refused validation rows, nothing masked. Among
 the settings whose validity is within 0.05 of the method's best, the one with the lowest sum of ranks over l2,
-instability, js, im1 and im2 is chosen. `guided`, `guided_literal` and `search` are not tuned.
+instability, js, im1 and im2 is chosen. `guided` is tuned by benchmarks/guided_settings.py; `guided_literal` and
+`search` are not.
 """
 
 import argparse

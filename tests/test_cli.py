@@ -112,7 +112,7 @@ def folder(tmp_path_factory) -> Path:
     done = run("fit", "Mitglieder.csv", "--label", "bleibt?", "--favourable", "ja", "--immutable", "PLZ",
                "--keep-rows", "--out", "m.tdce", cwd=path)  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "500 rows learned" in done.stdout
+    assert "Fitted to 500 rows" in done.stdout
     assert "diffusion model: done" in done.stderr
     ready = CliRunner().invoke(
         app, ["explain", str(path / "m.tdce"), str(path / "rows.csv"), "--out", str(path / "0.csv")]
@@ -213,7 +213,7 @@ def test_every_command_that_reads_a_table_takes_standard_input(folder, tmp_path)
     schema = run("schema", "-", "--label", "bleibt?", "--out", "-", cwd=folder, first=piped(table)).stdout
     assert schema == run("schema", "Mitglieder.csv", "--label", "bleibt?", "--json", cwd=folder).stdout != ""
     fitted = run("fit", "-", "--label", "bleibt?", "--out", tmp_path / "s.tdce", cwd=folder, first=piped(table))
-    assert "500 rows learned" in fitted.stdout
+    assert "Fitted to 500 rows" in fitted.stdout
     words = "evaluate", "m.tdce", "rows.csv", "--json"
     measured = run(*words[:2], "-", "--json", cwd=folder, first=piped(rows))
     assert measured.stdout == run(*words, cwd=folder).stdout != ""
@@ -306,6 +306,7 @@ def test_a_report_is_written_with_metrics_or_without(folder):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("Written: r.html (open it in a browser)\n")
+    assert re.search(r"First principal reason the same by two methods: way and passing \d+ %, way and app", done.stdout)
     page = (folder / "r.html").read_text(encoding="utf-8")
     assert "<h1>Wer bleibt?</h1>" in page
     assert '<table class="metrics">' in page
@@ -317,6 +318,28 @@ def test_a_report_is_written_with_metrics_or_without(folder):
     assert '<table class="metrics">' not in page
     assert "real people, classified by the explained model" in page
     assert data_of(page)["people"]["options"] == 2
+
+
+def test_a_report_for_applicants_is_a_page_for_each_named_by_the_id(folder):
+    rows = pd.read_csv(folder / "rows.csv", dtype=str, keep_default_na=False)
+    rows.assign(Nummer=[f"M-{i}" for i in range(len(rows))]).head(3).to_csv(folder / "three.csv", index=False)
+    words = ("report", "m.tdce", "three.csv", "--id", "Nummer", "--audience", "applicant", "--out")
+    for out in ("pages", "pages.zip"):
+        done = run(*words, out, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith(f"Written: {out}\n")
+    assert sorted(path.name for path in (folder / "pages").iterdir()) == ["M-0.html", "M-1.html", "M-2.html"]
+    for out, expected in (
+        ("one.html", "would be the page of one applicant, but there are 3"),
+        ("pages", "pages exists already"),
+        ("-", "--audience applicant writes a page for each person; name a folder or FILE.zip"),
+    ):
+        done = run(*words, out, cwd=folder)
+        assert done.returncode == 2
+        assert expected in done.stderr
+    done = run("report", "m.tdce", "three.csv", "--id", "Numer", "--out", "x.html", cwd=folder)
+    assert done.returncode == 2
+    assert "id is 'Numer', but the rows have no such column; did you mean 'Nummer'" in done.stderr
 
 
 def test_a_page_speaks_the_language_that_is_asked_for(folder):
@@ -596,7 +619,7 @@ def test_a_full_disk_behind_standard_output_is_named(folder, words):
 def test_the_demo_tells_the_whole_story(tmp_path):
     done = run("demo", "--out", "demo", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("Applicant ") == 5
+    assert done.stdout.count("\nPerson ") == 5
     assert " instead of " in done.stdout
     rows = pd.read_csv(tmp_path / "demo" / "counterfactuals.csv")
     assert len(rows) == 5

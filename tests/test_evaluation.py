@@ -282,7 +282,8 @@ def test_a_table_brings_the_metrics_of_held_out_rows_and_changes_no_other():
     answer = explainer.explain(lending.refused(explainer, 40))
     without, with_table = (explainer.evaluate(answer, table) for table in (None, lending.table()))
     assert {k: with_table[k] for k in without} == without
-    assert set(with_table) - set(without) == {"held_out_distance", "coherence", "two_sample"}
+    of_held_out = {"held_out_distance", "coherence", "two_sample", "lof_outliers", "low_density"}
+    assert set(with_table) - set(without) == of_held_out
     assert 0 <= with_table["coherence"] < 1
     assert 0.3 < with_table["two_sample"] <= 1
 

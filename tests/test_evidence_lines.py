@@ -36,7 +36,8 @@ ABOUT = {
 ANSWER = {
     "row": 1, "asked": HEX, "option": 0, "target": None, "wanted": "yes", "status": "valid", "score_before": 0.2,
     "score_after": 0.9, "plausibility": None, "safety": 0.9, "values": [30, None, "x"],
-    "changes": [["income", 1, None]], "reasons": [["income", 0.5]], "note": "",
+    "changes": [["income", 1, None]], "reasons": [["income", 0.5]],
+    "reasons_passing": [["debt", 0.25]], "reasons_applicants": None, "note": "",
 }  # fmt: skip
 PRIVATE = {**ANSWER, "row": HEX, "values": HEX, "changes": ["income"], "note": HEX}
 BLOCK = {"rows": 2, "max_model_rows": 30}
@@ -322,7 +323,7 @@ def test_a_problem_of_the_whole_file_has_no_line():
 
 LINK = {"number": 1, "previous": HEX, "hash": HEX}
 RECORDS: dict[str, dict[str, Any]] = {
-    "head": {"record": "head", "format": 3, "written": "2026-01-31T09:30:00Z", **ABOUT, "machine": MACHINE, **LINK},
+    "head": {"record": "head", "format": 4, "written": "2026-01-31T09:30:00Z", **ABOUT, "machine": MACHINE, **LINK},
     "machine_line": {"record": "machine", "machine": MACHINE, **LINK},
     "block": {"record": "block", **BLOCK, **LINK},
     "answer": {"record": "answer", **ANSWER, **LINK},
@@ -398,6 +399,8 @@ def test_the_reader_and_the_schema_accept_the_same_values(kind):
         ("answer", ("safety",), 1.0, 1.0000001),
         ("answer", ("safety",), 0.0, -1e-9),
         ("answer", ("reasons",), [["a", 1e150]] * 4, [["a", 1.01e150]]),
+        ("answer", ("reasons_passing",), None, [["a"]]),
+        ("answer", ("reasons_applicants",), [], [["a", 1.0]] * 5),
         ("head", ("question", "seed"), 2**64 - 1, 2**64),
         ("head", ("question", "safety"), 1, 1.0000001),
         ("head", ("question", "max_model_rows"), 2**53, 2**53 + 1),

@@ -229,7 +229,7 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(explainer, people, tmp_
     rows = people.head(2).set_axis(["<b>Zoë</b>", "R&D"])
     explainer.explain(rows, n=2).to_html(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert '"label":["\\u003cb>Zoë\\u003c/b>","R&D"]' in text
+    assert '"label":["Person \\u003cb>Zoë\\u003c/b>","Person R&D"]' in text
     assert "<b>Zoë" not in text
     assert not any(word in text for word in ("https:", " src=", "@import", "url("))
 

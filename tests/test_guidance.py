@@ -26,7 +26,7 @@ def second_step(monkeypatch, gradients: Gradients, guidance: float, **reading: o
         require_guide=lambda who: None,
     )
     monkeypatch.setattr(Guided, "gradients", lambda *_: gradients)
-    method = Guided(steps=2, guidance=guidance, **reading).fit(task)
+    method = Guided(**{"steps": 2, "guidance": guidance, "tau": None} | reading).fit(task)
     x = torch.tensor([[1.0, -2.0, 1.0, 0.0], [3.0, 0.5, 0.0, 1.0]])
     seen = {t: x_t for t, x_t, _ in method.walk(x, Goals.all(Class(1), 2), Noise(x, 0), start=0.8)}
     return seen[800], seen[400]
@@ -52,19 +52,22 @@ def test_line_6_moves_the_numbers_by_sigma_times_the_norm_of_mu_along_the_gradie
     assert torch.equal(guided[1][:, 2:], still[1][:, 2:])
 
 
+@pytest.mark.parametrize("cat_guidance", [1.0, 0.5])
 @pytest.mark.parametrize("cat_scale", ["lambda", "norm", "norm_pi"])
-def test_line_7_adds_the_scaled_gradient_to_the_log_probabilities(monkeypatch, cat_scale):
+def test_line_7_adds_the_scaled_gradient_to_the_log_probabilities(monkeypatch, cat_scale, cat_guidance):
     """By lambda, and by the norm of what it is added to: the posterior's log probabilities, or its probabilities."""
     g_cat = torch.tensor([[0.1, -0.2], [-0.3, 0.1]])
     still, guided = (
-        second_step(monkeypatch, Gradients(X_0, torch.zeros(2, 2), g), 1.5, cat_scale=cat_scale)
+        second_step(
+            monkeypatch, Gradients(X_0, torch.zeros(2, 2), g), 1.5, cat_scale=cat_scale, cat_guidance=cat_guidance
+        )
         for g in (torch.zeros(2, 2), g_cat)
     )
     pi = by_bayes(still[0])
     by = {"lambda": 1.0, "norm": (pi.log() ** 2).sum(dim=1).sqrt(), "norm_pi": (pi**2).sum(dim=1).sqrt()}[cat_scale]
     tau = 0.2 + 0.3 * 400 / 1000
     moved = [(each[1][:, 2] / each[1][:, 3]).log() for each in (still, guided)]
-    expected = 1.5 * by * (g_cat[:, 0] - g_cat[:, 1]) / tau
+    expected = 1.5 * cat_guidance * by * (g_cat[:, 0] - g_cat[:, 1]) / tau
     torch.testing.assert_close(moved[1] - moved[0], expected, rtol=1e-2, atol=1e-3)
     assert torch.equal(guided[1][:, :2], still[1][:, :2])
 

@@ -129,7 +129,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # by parameter: other words of the comma
 SAME = {  # parameters that change nothing of what is kept in a checkpoint
     "verbose": {"--verbose": True},
     "language": {"--language": "de"},  # of a page, which has no checkpoint
-    "audience": {"--audience": "analyst"},  # the same
+    "audience": {"--audience": "applicant"},  # the same
     "workers": {"--workers": 2},
     "engine": {},  # Ray's checkpoint is never resumed
 }

@@ -7,7 +7,7 @@ import torch
 
 import tdce
 from tdce.diffusion.model import TabularDiffusion
-from tdce.explainer import fitting
+from tdce.explainer import evaluation, fitting
 from tdce.explainer.explainer import Explainer
 from tdce.models.classifier import Classifier
 from tdce_reproduction.benchmark.cell import Bench
@@ -96,3 +96,34 @@ def test_the_parts_of_a_data_set_are_apart_and_together_all_rows(name):
     data = tdce.load(name, seed=2)
     assert np.array_equal(np.sort(np.concatenate(data.splits)), np.arange(len(data.frame)))
     assert data.part("test").index.tolist() == data.splits.test.tolist()
+
+
+def test_an_accuracy_is_called_that_of_unseen_rows_only_if_they_are(tmp_path):
+    """Kept from training, learned by a table that is too small to keep any, or perhaps known to a model that was given:
+    in `report` and on the report page (tests/test_models.py: on the command line)."""
+    kept = small().fit(lending.table(300), label="decision")
+    tiny = small().fit(lending.table(40), label="decision")
+    given = Explainer(model=lambda frame: (frame["income"] > 2500).to_numpy(), hidden=8, steps=5, progress="silent")
+    given.fit(lending.table(300).assign(decision=lambda t: t["income"] > 2500), label="decision")
+    said = {"unseen": "on 30 unseen rows", "learned": "on the 40 rows that it learned",
+            "given": "of 30 rows, which the model may have learned"}  # fmt: skip
+    for made, rows in ((kept, "unseen"), (tiny, "learned"), (given, "given")):
+        assert made.report["accuracy_rows"] == rows
+        made.explain(lending.table(5).drop(columns="decision")).to_html(tmp_path / "page.html")
+        page = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert said[rows] in page
+        assert ("unseen rows" in page) == (rows == "unseen")
+        assert ("Agrees with the label" in page) == (rows == "given") == ("Accuracy" not in page)
+    again = Explainer.load(saved(given, tmp_path), model=given.model, progress="silent")
+    assert again.report["accuracy_rows"] == "given"
+
+
+def saved(explainer: Explainer, folder):
+    explainer.save(folder / "a.tdce")
+    return folder / "a.tdce"
+
+
+def test_no_row_of_a_tiny_table_is_held_out():
+    made = small().fit(lending.table(40), label="decision")
+    rows = evaluation._rows_of(made, lending.table(40))
+    assert (len(rows.raw), len(rows.held)) == (40, 0)

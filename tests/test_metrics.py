@@ -229,3 +229,50 @@ def test_two_samples_of_one_law_are_told_apart_by_chance_alone_and_others_for_su
     for threads in (1, 2):
         with threadpool_limits(threads):
             assert metrics.two_sample(one, other) == same
+
+
+def test_l2_per_feature_is_l2_over_the_number_of_features():
+    x, x_cf = torch.zeros(2, 4), torch.tensor([[1.0, 1, 1, 1], [2, 0, 0, 0]])
+    assert metrics.l2(x, x_cf) == 4
+    assert metrics.l2_per_feature(x, x_cf) == 1 == ((x - x_cf) ** 2).mean()
+    assert metrics.l2_per_feature(x[:, :0], x_cf[:, :0]) == 0
+
+
+def test_outliers_and_low_densities_by_hand():
+    """Rows on a line, 0.01 apart: 20 neighbours reach 0.1 to each side, and 0.2 from its end."""
+    line = (torch.arange(200) / 100.0)[:, None].double()
+    held = line + 0.004
+    inside, beyond = torch.tensor([[0.5], [1.0], [1.503]]), torch.tensor([[1.0], [30.0]])
+    assert metrics.low_density(inside, line, held) == 0
+    assert metrics.low_density(beyond, line, held) == 0.5
+    # the second route: all distances, sorted
+    at = torch.tensor([[1.99 + gap] for gap in (-0.06, -0.03, 0.0, 0.03)])
+    reach = torch.stack([(line[:, 0] - each).abs().sort().values[19] for each in at[:, 0]])
+    limit = torch.stack([(line[:, 0] - each).abs().sort().values[19] for each in held[:, 0]]).quantile(0.95)
+    assert metrics.low_density(at, line, held) == pytest.approx((reach > limit).double().mean().item())
+    assert 0 < (reach > limit).sum() < 4
+    assert metrics.lof_outliers(inside, line) == 0
+    assert metrics.lof_outliers(beyond, line) == 0.5
+
+
+def test_the_local_outlier_factor_is_that_of_its_definition():
+    """By lists of neighbours: the mean density of a row's neighbours over its own, with reachability distances."""
+    generator = torch.Generator().manual_seed(1)
+    rows = torch.randn(60, 2, generator=generator, dtype=torch.float64)
+    points = torch.cat([torch.randn(5, 2, generator=generator, dtype=torch.float64), torch.tensor([[9.0, 9.0]])])
+    k = metrics.DENSITY_NEIGHBOURS
+    apart = torch.cdist(rows, rows).fill_diagonal_(torch.inf)
+    reach_of = apart.sort(dim=1).values[:, k - 1]
+
+    def density(distances):
+        near = distances.argsort()[:k]
+        return 1 / torch.maximum(distances[near], reach_of[near]).mean(), near
+
+    own = torch.stack([density(each)[0] for each in apart])
+    factors = []
+    for point in points:
+        value, near = density((rows - point).norm(dim=1))
+        factors.append((own[near].mean() / value).item())
+    expected = np.mean(np.array(factors) > metrics.LARGEST_FACTOR)
+    assert metrics.lof_outliers(points, rows) == pytest.approx(expected)
+    assert factors[-1] > metrics.LARGEST_FACTOR > min(factors)

@@ -547,7 +547,7 @@ def test_an_onnx_file_and_an_endpoint_on_the_command_line(tmp_path, monkeypatch)
     saved, out = str(tmp_path / "a.tdce"), str(tmp_path / "out.csv")
     fit = ["fit", str(tmp_path / "table.csv"), "--out", saved]
     made = runner.invoke(app, [*fit, "--label", "decision", "--favourable", "yes", "--model", path])
-    assert "The model is right on" in made.output
+    assert "The model agrees with the label on" in made.output
     ask = ["explain", saved, str(tmp_path / "rows.csv"), "--out", out]
     found = runner.invoke(app, [*ask, "--model", path, "--verbose", "--max-model-rows", "50000"])
     assert re.search(r"The model was queried \d+ times for [\d,]+ rows", found.output.replace("\n", " "))

@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import re
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from tdce.report import page as report_page
 from tdce.report.histograms import Histogram, Population
 from tdce.report.language.catalogue import load_catalogue
 from tdce.report.language.speaker import Speaker, spoken_name
+from tdce.report.people import file_names
 from tdce.report.thresholds import score_thresholds
 from tdce.schema.columns.numeric import Numeric
 from tdce.schema.encoder import Encoder
@@ -85,6 +87,11 @@ def written() -> Answer:
 def page_of(answer: Answer, folder: Path, **settings: object) -> str:
     answer.to_html(folder / "page.html", **settings)
     return (folder / "page.html").read_text(encoding="utf-8")
+
+
+def applicant_pages(answer: Answer, folder: Path, **settings: object) -> dict[str, str]:
+    answer.to_html(folder, audience="applicant", **settings)
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.iterdir())}
 
 
 def data_of(text: str) -> dict:
@@ -232,6 +239,173 @@ def test_words_are_quoted_and_numbers_are_not():
     assert bullet("job", None, "clerk") == "job: “clerk” (not known so far)"
     assert spoken_name("years_at_work") == "years at work"
     assert spoken_name(7) == "7"
+
+
+@pytest.mark.parametrize(
+    ("status", "safety", "text"),
+    [
+        ("valid", 0.9, "The decision would be “good”, safely, if debt were 3 instead of 5."),
+        ("valid", 0.6, "The decision would be “good”, but only barely, if debt were 3 instead of 5."),
+        ("valid", float("nan"), "The decision would be “good” if debt were 3 instead of 5."),
+        ("best_effort", 0.9,
+         "The decision would be closer to “good”, but would still not reach it, if debt were 3 instead of 5."),
+    ],
+)  # fmt: skip
+def test_a_card_is_led_by_what_to_do_what_it_brings_and_how_safe_that_is(status, safety, text):
+    line = Line(status, "good", 0.31, 0.62, 0.5, [("debt", 5, 3)], "", safety=safety)
+    assert ENGLISH.summary(line) == text
+    if status == "valid" and safety == 0.6:
+        german = Speaker.of(Schema((Numeric("x", 0, 1),)), "de")
+        assert german.summary(line) == "Die Entscheidung wäre „good“, aber nur knapp, wenn debt 3 statt 5 wäre."
+
+
+# ---- the finding
+
+
+def finding_of(text: str) -> dict[str, object]:
+    summary = text.split('<section id="summary"')[1].split('<section id="people"')[0]
+    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", summary.split("</h2>")[1].split('<div class="findings">')[0]))
+    step = r"<b>(.*?)</b> <span>(.*?)</span>.*?class=\"num\">(.*?)<"
+    return {
+        "headline": re.search(r'class="finding">(.*?)</h2>', summary)[1],
+        "details": plain.strip(),
+        "steps": re.findall(step, summary),
+        "left": re.findall(r'data-find="(.*?)">.*?</a> <span>(.*?)</span>', summary),
+    }
+
+
+def test_the_first_screen_says_who_has_a_way_the_first_steps_and_who_is_left_without(tmp_path):
+    found = finding_of(page_of(written(), tmp_path))  # Ada has a way, Bo and Dan have none, Cyd needs none
+    assert found == {
+        "headline": "1 of 3 people have a way to “good”.",
+        "details": "Features changed on average: 1. 2 people are left without. Accepted already: 1.",
+        "steps": [("Net income", "up by 1,500 (median of 1)", "1")],
+        "left": [("Person Bo &amp; Co", "not reached"), ("Person Dan", "nothing may change")],
+    }
+
+
+def test_the_first_screen_says_how_many_ways_are_safe(lent, tmp_path):
+    answer = lent.explain(lending.refused(lent, 12))
+    valid = answer.explanation.status[:, 0] == "valid"
+    safety = np.where(np.arange(12) < 5, 0.5, 0.9)[:, None]
+    found = finding_of(page_of(replace(answer, explanation=replace(answer.explanation, safety=safety)), tmp_path))
+    assert found["details"].startswith(f"Safely for {valid[5:].sum()}, barely for {valid[:5].sum()}.")
+    assert sum(int(people) for *_, people in found["steps"]) <= valid.sum()
+    first = [lines[0].reasons[0][0] for lines in answer.lines if lines[0].reasons]
+    steps = {label.lower(): int(people) for label, _, people in found["steps"]}
+    assert steps == {name: first.count(name) for name in set(first)}
+
+
+def test_log_odds_hashes_and_versions_are_in_the_appendix_only(lent, tmp_path):
+    text = page_of(lent.explain(lending.refused(lent, 3)), tmp_path)
+    before, appendix = text.split('<section id="appendix"')
+    shown = before.split("</style>")[1]
+    for word in ("Log odds", "SHA-256", "Versions", "torch"):
+        assert word not in shown
+        assert word in appendix
+
+
+# ---- what people are called
+
+
+def named(answer: Answer, names: list) -> Answer:
+    return replace(answer, rows=answer.rows.assign(customer=names), written=answer.written)
+
+
+def test_people_are_called_by_their_id_and_it_is_no_group(tmp_path):
+    answer = named(written(), ["A-1", "B-2", "A-1 b", 7])
+    text = page_of(answer, tmp_path, id="customer")
+    assert data_of(text)["people"]["label"] == ["A-1", "B-2", "A-1 b", "7"]
+    assert [label for label, _ in finding_of(text)["left"]] == ["B-2", "7"]
+    assert ">customer<" not in text
+    indexed = replace(answer, rows=answer.rows.rename_axis("who"))
+    assert data_of(page_of(indexed, tmp_path, id="who"))["people"]["label"] == ["Ada", "Bo & Co", "Cyd", "Dan"]
+
+
+@pytest.mark.parametrize(
+    ("id", "words"),
+    [("custom", "id is 'custom', but the rows have no such column; did you mean 'customer'"),
+     ("housing", "id is 'housing', a feature of the model; name a column that is passed through"),
+     ("customer", "'customer' is empty in row 'Cyd'")],
+)  # fmt: skip
+def test_an_id_that_does_not_name_everybody_is_refused(id, words, tmp_path):
+    with pytest.raises(tdce.InputError, match=words):
+        named(written(), ["A", "B", None, "D"]).to_html(tmp_path / "page.html", id=id)
+    assert not list(tmp_path.iterdir())
+
+
+# ---- a page for each applicant
+
+
+def test_an_applicants_page_has_nobody_elses_data_no_hash_and_no_version(tmp_path):
+    made = tdce.Explainer(hidden=8, steps=5, progress="silent")
+    made.fit(lending.table(80), label="decision", favourable="yes").save(tmp_path / "secret-name.tdce")
+    rows = lending.refused(made, 12).head(6).assign(customer=[f"customer-{i}-end" for i in range(6)], branch="Nowhere")
+    rows["income"] = [111_011 + i for i in range(6)]  # values that only they have
+    rows.index = [f"index-{i}-end" for i in range(6)]
+    answer = made.explain(rows, n=2)
+    pages = applicant_pages(answer, tmp_path / "pages", id="customer")
+    assert list(pages) == [f"customer-{i}-end.html" for i in range(6)]
+    for i, page in enumerate(pages.values()):
+        assert f"customer-{i}-end" in page
+        people = data_of(page)["people"]
+        assert len(people["label"]) == 1
+        seen = page + json.dumps(data_of(page), ensure_ascii=False)
+        for other in set(range(6)) - {i}:
+            income = 111_011 + other
+            for text in (f"customer-{other}-end", f"index-{other}-end", f"{income:,}", str(income)):
+                assert text not in seen
+        shown = seen.split("</style>")[1]
+        assert not re.search(r"\b[0-9a-f]{32,}\b", shown)  # a digest
+        for word in (
+            "secret-name",
+            "Nowhere",
+            "SHA",
+            "torch",
+            "tdce 0",
+            tdce.__version__,
+            made.report["fitted"],
+            "seed",
+        ):
+            assert word not in shown, word
+        digests = {
+            made.provenance.artefact,
+            made.provenance.schema,
+            *(each["digest"] for each in made.provenance.models),
+        }
+        assert not any(digest and digest in seen for digest in digests)
+
+
+def test_a_zip_holds_the_same_pages_as_a_folder_and_is_the_same_to_the_byte(tmp_path):
+    answer = written()
+    pages = applicant_pages(answer, tmp_path / "pages")
+    for name in ("one.zip", "two.zip"):
+        answer.to_html(tmp_path / name, audience="applicant")
+    with zipfile.ZipFile(tmp_path / "one.zip") as packed:
+        assert {name: packed.read(name).decode() for name in packed.namelist()} == pages
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["one.zip", "pages", "two.zip"]  # no draft is left
+
+
+def test_one_applicant_may_have_a_file_of_any_name_and_several_may_not(lent, tmp_path):
+    people = lending.refused(lent, 2)
+    lent.explain(people.head(1)).to_html(tmp_path / "page.html", audience="applicant")
+    assert "What would change the decision" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    with pytest.raises(tdce.InputError, match="would be the page of one applicant, but there are 2"):
+        lent.explain(people).to_html(tmp_path / "two.html", audience="applicant")
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.txt").write_text("mine")
+    with pytest.raises(tdce.InputError, match="full exists already; name a new folder"):
+        lent.explain(people).to_html(tmp_path / "full", audience="applicant")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "page.html"]
+
+
+def test_file_names_are_safe_and_differ():
+    names = ["../a/b", "A", "a", "", "con", "x" * 300, "Ü é", "...", "a"]
+    assert file_names(names, ".html") == [
+        "_a_b.html", "A.html", "a-2.html", "person.html", "_con.html", f"{'x' * 80}.html", "Ü é.html", "person-2.html",
+        "a-3.html",
+    ]  # fmt: skip
 
 
 # ---- over all people
@@ -430,10 +604,9 @@ def test_what_may_not_be_named_is_nowhere_in_a_page(tmp_path):
     for word in ("housing", "Wohnlage", "Eigenheim", "with parents"):
         assert word not in analyst
     assert "Schulden" in analyst
-    applicant = page_of(answer, tmp_path, audience="applicant")
-    assert "Schulden" not in applicant
-    assert "debt" not in applicant
-    assert sum(data_of(applicant)["people"]["unnamed"]) > 0
+    applicants = applicant_pages(answer, tmp_path / "pages")
+    assert not any(word in page for page in applicants.values() for word in ("Schulden", "debt", "housing", "Wohnlage"))
+    assert sum(sum(data_of(page)["people"]["unnamed"]) for page in applicants.values()) > 0
 
 
 def test_nothing_that_the_table_says_is_markup(tmp_path):
@@ -456,7 +629,7 @@ def test_nothing_that_the_table_says_is_markup(tmp_path):
     assert "<img" not in text
     assert "alert(1)" in text
     people = data_of(text)["people"]
-    assert people["label"][0] == f"row{bad}0"
+    assert people["label"][0] == f"Person row{bad}0"
     assert people["features"][1]["label"] == f"w{bad}"
     assert f"u{bad}" in people["features"][1]["texts"]
 
@@ -479,9 +652,12 @@ def test_analysts_see_what_each_change_is_worth(lent, tmp_path):
     for line, shown in zip((line for options in answer.lines for line in options), people["loss"], strict=True):
         assert shown == [round(loss, 2) for _, loss in line.reasons[:4]]  # changes are in the order of the reasons
     assert any(people["loss"])
-    assert data_of(page_of(answer, tmp_path, audience="applicant"))["people"]["loss"] == []
+    applicant = data_of(applicant_pages(answer, tmp_path / "pages").popitem()[1])["people"]
+    assert applicant["loss"] == []
+    assert applicant["reasons"] == {}
     budget = lent.explain(lending.refused(lent, 1), max_model_rows=3)
-    assert {loss for line in data_of(page_of(budget, tmp_path))["people"]["loss"] for loss in line} <= {None}
+    (shown,), ((line,),) = data_of(page_of(budget, tmp_path))["people"]["loss"], budget.lines
+    assert len(line.changes) == 1 or set(shown) <= {None}  # of a single change it is known without a query
 
 
 def test_a_page_is_written_in_german(tmp_path):

@@ -21,7 +21,7 @@ STUDIO = files("tdce.serving")
 SCRIPTS = {path.name: path.read_text("utf-8") for path in STUDIO.joinpath("static").iterdir() if path.suffix == ".js"}
 SAME = {  # in both languages
     "studio_name", "studio_person", "studio_page_person", "studio_person_number", "studio_target_example",
-    "studio_position", "report_status",
+    "studio_position", "report_status", "report_row", "report_worth_person",
 }  # fmt: skip
 OURS = ("studio_", "report_", "metric_", "good_")
 

@@ -30,7 +30,8 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     explainer.fit(data.part("train"), label=data.label, favourable=data.favourable, schema=data.schema)
     explainer.save(model)
     report = explainer.report
-    say(f"Learned from {report['rows']} of them in {report['seconds']:.0f} s. The classifier is right on "
+    learned = report["rows"] - report["test_rows"]
+    say(f"Learned from {learned} of them in {report['seconds']:.0f} s. The classifier is right on "
         f"{100 * report['accuracy']:.0f} % of {report['test_rows']} unseen ones "
         f"(always giving the most common answer: {100 * report['commonest_class']:.0f} %).")  # fmt: skip
 
@@ -45,12 +46,12 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     never = [speaker.title(name) for name in explainer.schema.immutable if speaker.may_name(name)]
     say(f"Never changed: {', '.join(never)}.")
     for label, (line,) in zip(refused.index, answer.lines, strict=True):
-        say(f"\nApplicant {label}: {speaker.headline(line)}", style="bold")
+        say(f"\n{speaker.text('report_row', label=label)}: {speaker.headline(line)}", style="bold")
         for change in speaker.changes(line):
             say(f"  - {speaker.bullet(*change)}")
 
     first = answer.lines[0][0]
-    say(f"\nTo applicant {refused.index[0]}: {speaker.sentence(first)}")
+    say(f"\nTo person {refused.index[0]}: {speaker.sentence(first)}")
     say(f"In German: {answer.speaker('de').sentence(first)}")
     say(speaker.text("promise"))
 
@@ -62,7 +63,7 @@ def run(out: Path, console: Console, progress: Mode) -> None:
     write_table(rows, answer.to_frame())
     everybody.to_html(
         page,
-        title=f"{len(everybody.rows)} refused applicants: what would change the answer",
+        title=f"{len(everybody.rows)} refused people: what would change the answer",
         metrics=measured,
         population=explainer.population(data.part("train")),
     )

@@ -22,6 +22,10 @@ EPSILON = 1e-6  # in a denominator that may be 0
 NEAREST_ROWS = 5  # held-out rows with which a counterfactual is compared
 TWO_SAMPLE_FOLDS = 5
 MIN_TWO_SAMPLE_ROWS = 20  # on each side
+DENSITY_NEIGHBOURS = 20  # rows in whose midst a counterfactual should be
+MOST_DENSITY_ROWS = 2_000  # training rows that outliers and densities are measured against
+DENSITY_SHARE = 0.95  # of held-out rows that are in a dense enough place
+LARGEST_FACTOR = 1.5  # local outlier factor from which on a row is an outlier
 EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"  # the same bits on any number of threads
 
 MEANING = {
@@ -32,6 +36,7 @@ MEANING = {
     "im1": ("low", "error of the target class's autoencoder over that of the original class's (mean; heavy tail)"),
     "im2": ("low", "gap between the autoencoders of the target class and of the whole data"),
     "validity": ("high", "share of rows that the model then puts in the target class"),
+    "l2_per_feature": ("low", "l2 divided by the number of numeric features"),
     "im1_median": ("low", "im1 of the median row"),
     "im2_median": ("low", "im2 of the median row"),
     "sparsity": ("low", "number of features changed"),
@@ -40,6 +45,8 @@ MEANING = {
     "held_out_distance": ("low", "mean distance to the 5 nearest held-out rows of the target class"),
     "coherence": ("low", "how differently two features go together than in held-out rows of the target class"),
     "two_sample": ("0.5", "how well a classifier tells them from held-out rows of the target class: its AUC"),
+    "lof_outliers": ("low", "share that are outliers of the target class: local outlier factor above 1.5"),
+    "low_density": ("low", "share in a less dense place than 95 % of the held-out rows of the target class"),
     "copies": ("low", "share of counterfactuals that are identical to a training row"),
     "plausibility": ("high", "share of real people of the target class who are less typical by the diffusion model"),
     "violations": ("low", "share of rows that break a limit, a law or a rule"),
@@ -52,6 +59,12 @@ MEANING = {
 def l2(x: Tensor, x_cf: Tensor) -> float:
     """How far the numbers moved: mean |x - x_cf|^2. Lower is better."""
     return _mean((x - x_cf).square().sum(dim=1))
+
+
+def l2_per_feature(x: Tensor, x_cf: Tensor) -> float:
+    """The squared distance as a mean over numeric features: mean (x - x_cf)^2. Lower is better. The paper's figures are
+    probably of this kind (docs/metrics.md)."""
+    return l2(x, x_cf) / max(1, x.shape[1])
 
 
 def diversity(x_cf: Tensor) -> float:
@@ -230,6 +243,27 @@ def two_sample(x_cf: Tensor, held: Tensor, seed: int = 0) -> float:
         return float(cross_val_score(classifier, x, y, scoring="roc_auc", cv=folds).mean())
 
 
+def lof_outliers(x_cf: Tensor, target_rows: Tensor, seed: int = 0) -> float:
+    """The share of counterfactuals that are outliers of the target class: their local outlier factor (Breunig et al.
+    2000) beside 20 neighbours among the training rows of the class, at most 2,000 of them, is above 1.5. Lower is
+    better; an isolated real row is one, too."""
+    require_extra("lof_outliers", "paper", "sklearn")
+    from sklearn.neighbors import LocalOutlierFactor  # type: ignore[import-untyped]
+
+    rows = _sample(target_rows, seed)
+    judge = LocalOutlierFactor(n_neighbors=min(DENSITY_NEIGHBOURS, len(rows) - 1), novelty=True).fit(rows.numpy())
+    return float((-judge.score_samples(x_cf.double().numpy()) > LARGEST_FACTOR).mean())
+
+
+def low_density(x_cf: Tensor, target_rows: Tensor, held: Tensor, seed: int = 0) -> float:
+    """The share of counterfactuals in a place of low density: the distance to their 20th nearest training row of the
+    target class (of at most 2,000) is larger than that of 95 % of the held-out rows of the class. Lower is better;
+    new real rows have about 0.05."""
+    rows = _sample(target_rows, seed)
+    real, own = (nearest_rows(each.double(), rows, DENSITY_NEIGHBOURS)[0][:, -1] for each in (held, x_cf))
+    return _mean((own > real.quantile(DENSITY_SHARE)).double())
+
+
 def copies(raw_cf: Floats, raw_rows: Floats) -> float:
     """The share of counterfactuals that are identical to a training row. Lower is better, for privacy."""
     known = {row.tobytes() for row in np.nan_to_num(raw_rows, nan=-np.inf) + 0.0}
@@ -242,6 +276,12 @@ def nearest_rows(points: Tensor, rows: Tensor, k: int = 1) -> tuple[Tensor, Tens
     parts = torch.split(points, 256)
     nearest = [torch.cdist(part, rows, compute_mode=EXACT_DISTANCES).topk(k, largest=False) for part in parts]
     return torch.cat([d for d, _ in nearest]), torch.cat([i for _, i in nearest])
+
+
+def _sample(rows: Tensor, seed: int) -> Tensor:
+    """At most 2,000 of the rows, drawn by the seed, in their order."""
+    chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_DENSITY_ROWS])
+    return rows.double()[torch.from_numpy(chosen)]
 
 
 def _is_constant(values: Floats) -> bool:

@@ -1,5 +1,8 @@
 """A report as people meet it, in Chromium: by keyboard, on a phone, on paper, in the dark, with ten thousand people."""
 
+import re
+import zlib
+
 import lending
 import pandas as pd
 import pytest
@@ -65,6 +68,81 @@ def test_people_are_found_filtered_sorted_and_turned_over(page, report):
     assert titles(page) == []
 
 
+def test_the_first_screen_holds_the_finding_and_names_who_is_left_without(page, tmp_path):
+    written().to_html(tmp_path / "page.html")
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.locator("h2").first.inner_text() == "1 of 3 people have a way to “good”."
+    for part in (".steps li", ".without li"):
+        box = page.locator(part).first.bounding_box()
+        assert box["y"] + box["height"] < 900
+    page.get_by_role("link", name="Person Dan").click()
+    expect(page.locator("#cards h3")).to_have_text(["Person Dan"])
+
+
+def test_a_card_is_led_by_the_person_and_one_sentence(page, report):
+    page.goto(report)
+    for card in page.locator(".card").all():
+        name, sentence = card.locator("h3").bounding_box(), card.locator(".sentence").first.bounding_box()
+        chart = card.locator(".change").first.bounding_box()
+        assert name["y"] < sentence["y"] < chart["y"]
+        text = card.locator(".sentence").first.inner_text()
+        assert text.startswith("The decision would be “yes”, ")
+        assert text.endswith(".")
+        assert text.count(". ") == 0
+
+
+def test_every_change_has_one_chart_with_people_out_of_ten(page, report):
+    page.goto(report)
+    page.locator("#size").select_option("50")
+    changes = page.locator(".change")
+    assert changes.count() > 35
+    for change in changes.all()[:60]:
+        tallies, plots = change.locator(".tally").count(), change.locator(".plot").count()
+        assert (tallies > 0) != (plots > 0)  # of a category, or of a number
+        said = change.locator(".tally, .beside").all_inner_texts()
+        assert all(any(word in each for word in ("in 10", "in 100", "Nearly all", "nearly all")) for each in said)
+        assert all("“yes”" in each or "“no”" in each for each in said)
+        if plots:
+            assert change.locator(".plot").get_attribute("aria-label")
+    dots = page.locator(".tally").first
+    number = dots.locator(".has").count()
+    assert dots.locator("i").count() == 10
+    assert dots.inner_text().startswith((f"{number} in 10", "nearly all", "fewer")) or "in 100" in dots.inner_text()
+    assert page.locator("#cards").get_by_text("log odds").count() == 0
+
+
+def test_the_appendix_says_what_each_change_is_worth_of_the_people_shown(page, report):
+    page.goto(report)
+    assert page.locator("#worth-rows tr").count() == 10
+    assert page.locator("#worth thead th").all_inner_texts() == ["Person", "the way", "just passing", "all applicants"]
+    assert page.locator("#worth-rows th").all_inner_texts() == titles(page)
+    page.locator("#next").click()
+    assert page.locator("#worth-rows th").all_inner_texts() == titles(page)
+    assert page.locator("table.agreement tbody tr").count() == 3
+
+
+def test_an_applicants_page_has_one_card_no_controls_and_no_sideways_scrolling(browser, lent, tmp_path):
+    rows = lending.refused(lent, 3).assign(customer=["A 1", "B 2", "C 3"])
+    lent.explain(rows, n=2).to_html(tmp_path / "pages", id="customer", audience="applicant", language="de")
+    for width, script in ((1280, True), (390, True), (390, False)):
+        context = browser.new_context(viewport={"width": width, "height": 844}, java_script_enabled=script)
+        opened, wrong = context.new_page(), list[str]()
+        opened.on("pageerror", lambda error, wrong=wrong: wrong.append(str(error)))
+        opened.goto((tmp_path / "pages" / "B 2.html").as_uri())
+        assert opened.locator("h1").inner_text() == "Was die Entscheidung ändern würde"
+        assert opened.locator(".card").count() == script
+        assert opened.locator("input, select, button").count() == 0
+        assert opened.evaluate("document.documentElement.scrollWidth") <= width
+        sentence = opened.locator(".sentence" if script else ".unscripted p").first
+        assert sentence.inner_text().startswith("Die Entscheidung wäre „yes“")
+        assert sentence.is_visible()
+        if script:
+            assert titles(opened) == ["B 2"]
+            assert opened.locator(".change").count() > 0
+        context.close()
+        assert wrong == []
+
+
 def test_sorting_puts_the_lowest_score_first(page, report):
     page.goto(report)
     page.locator("#size").select_option("50")
@@ -79,12 +157,12 @@ def test_sorting_puts_the_lowest_score_first(page, report):
 def test_a_search_for_a_label_and_for_a_value(page, tmp_path):
     written().to_html(tmp_path / "page.html")
     page.goto((tmp_path / "page.html").as_uri())
-    assert titles(page) == ["Row Ada", "Row Bo & Co", "Row Cyd", "Row Dan"]
+    assert titles(page) == ["Person Ada", "Person Bo & Co", "Person Cyd", "Person Dan"]
     page.locator("#search").fill("bo &")
     expect(page.locator("#count")).to_have_text("1 of 4 people")
-    assert titles(page) == ["Row Bo & Co"]
+    assert titles(page) == ["Person Bo & Co"]
     page.locator("#search").fill("5,000")
-    expect(page.locator("#cards h3")).to_have_text(["Row Cyd"])
+    expect(page.locator("#cards h3")).to_have_text(["Person Cyd"])
 
 
 def test_ten_thousand_people_are_searched_and_sorted_without_a_long_task(page, crowded):
@@ -97,7 +175,7 @@ def test_ten_thousand_people_are_searched_and_sorted_without_a_long_task(page, c
     )
     page.locator("#search").fill("person 09876")
     expect(page.locator("#count")).to_have_text("1 of 10,000 people")
-    assert titles(page) == ["Row person 09876"]
+    assert titles(page) == ["Person person 09876"]
     page.locator("#search").fill("")
     expect(page.locator("#count")).to_have_text("10,000 of 10,000 people")
     for key in ("effort", "typical", "few", "after"):
@@ -215,7 +293,7 @@ def test_a_hostile_name_is_shown_and_not_run(page, tmp_path):
     page.wait_for_timeout(300)
     assert page.title() == f"title {HOSTILE}"  # as written, not as a script would have set it
     assert page.locator("main script, main img, h1 img").count() == 0
-    assert titles(page)[0] == f"Row row{HOSTILE}0"
+    assert titles(page)[0] == f"Person row{HOSTILE}0"
     assert page.get_by_text(f"u{HOSTILE}").first.is_visible()
 
 
@@ -237,9 +315,34 @@ def test_paper_has_every_card_whole_and_no_controls(page, report):
         "[...new Set([...document.querySelectorAll('main *')].map(e => getComputedStyle(e).color))]"
     )
     assert all(len(set(colour.strip("rgb()").split(", "))) == 1 for colour in colours), colours  # grey or black
-    pdf = page.pdf(format="A4")
-    assert pdf.startswith(b"%PDF")
-    assert pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page ") + pdf.count(b"/Type /Page/") >= 4
+
+
+def test_a_person_takes_a_page_or_less_and_no_page_is_nearly_blank(browser, report):
+    context = browser.new_context(viewport={"width": 695, "height": 1010})  # A4 within its margins
+    page = context.new_page()
+    page.goto(report)
+    page.evaluate("window.print = () => {}")
+    page.locator("#print").click()
+    page.emulate_media(media="print")
+    heights = [card.bounding_box()["height"] for card in page.locator(".card").all()]
+    assert len(heights) == 35
+    assert max(heights) < 1010
+    drawn = glyphs(page.pdf(format="A4"))
+    context.close()
+    assert len(drawn) < 35  # less than a page each
+    assert min(drawn[:-1]) > 0.25 * max(drawn), drawn  # the last one ends where it ends
+
+
+def glyphs(pdf: bytes) -> list[int]:
+    """How many strings each page of a PDF of Chromium shows."""
+    objects = {int(number): body for number, body in re.findall(rb"(\d+) 0 obj\n(.*?)\nendobj", pdf, flags=re.DOTALL)}
+    pages = [body for body in objects.values() if re.search(rb"/Type ?/Page\b(?!s)", body)]
+    shown = []
+    for each in pages:
+        content = objects[int(re.search(rb"/Contents (\d+) 0 R", each)[1])]
+        stream = content.split(b"stream\n", 1)[1].rsplit(b"\nendstream", 1)[0]
+        shown.append(len(re.findall(rb"T[jJ]\b", zlib.decompress(stream) if b"FlateDecode" in content else stream)))
+    return shown
 
 
 def test_showing_all_for_printing_draws_all_that_were_found(page, report):

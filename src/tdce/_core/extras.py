@@ -6,7 +6,7 @@ from importlib.util import find_spec
 
 from tdce._core.errors import InputError
 
-PACKAGES = {"sklearn": "scikit-learn", "prometheus_client": "prometheus-client"}
+PACKAGES = {"sklearn": "scikit-learn", "prometheus_client": "prometheus-client", "docx": "python-docx"}
 """Modules whose package on PyPI has another name."""
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from tdce.audit.reading import Problem
 from tdce.explainer import machine
+from tdce.methods import Agreement
 
 MAX_PROBLEMS = 100_000  # that are kept
 CHAIN_FIELDS = ("", "hash", "previous", "number", "lines", "record")  # that link a line to the chain
@@ -27,6 +28,7 @@ class Findings:
     replayed: int | None = None  # answers that are the same to the bit when replayed; None: not replayed
     different_cells: int = 0  # in the other answers
     largest_difference: float = 0.0  # of two numbers among these
+    reasons: list[Agreement] = field(default_factory=list)  # how far methods of principal reasons agree, as recorded
     other_machines: list[dict[str, str]] = field(default_factory=list)  # that answered and differ from this one
     notes: list[str] = field(default_factory=list)  # what could not be checked, and why
     problems: list[Problem] = field(default_factory=list)
@@ -55,6 +57,10 @@ class Findings:
             ("decisions", _share(self.decisions, self.answers, "reproduced")),
             ("values", _share(self.replayed, self.answers, "reproduced to the bit") + self._differences()),
         ]
+        if self.reasons:
+            shares = (f"{each.one} and {each.other} {100 * each.first:.0f} %" for each in self.reasons)
+            people = max(each.people for each in self.reasons)
+            lines.append(("reasons", f"the first reason is the same, of up to {people:,} people: {', '.join(shares)}"))
         lines += [
             ("machine", f"answered on {_describe_machine(each)}; this is {_describe_machine(machine())}")
             for each in self.other_machines[:3]
@@ -68,7 +74,8 @@ class Findings:
 
     def to_json(self) -> dict[str, Any]:
         """Values for JSON, as `tdce verify --json` prints them."""
-        return {"holds": self.holds, **asdict(self), "problems": [each._asdict() for each in self.problems]}
+        return {"holds": self.holds, **asdict(self), "problems": [each._asdict() for each in self.problems],
+                "reasons": [each._asdict() for each in self.reasons]}  # fmt: skip
 
 
 def _share(part: int | None, whole: int, text: str) -> str:

@@ -28,7 +28,7 @@ from tdce._core import (
 from tdce.audit.chain import GENESIS_HASH, seal_line
 from tdce.audit.record import EVIDENCE_FORMAT, Record
 from tdce.explainer import canonical
-from tdce.methods import MOST_OPTIONS, MOST_REASONS, Status
+from tdce.methods import GROUPS, MOST_OPTIONS, MOST_REASONS, Status
 
 MAX_LINE_BYTES = 2**24
 MAX_COUNT = 2**53
@@ -106,7 +106,8 @@ RECORD_FIELDS: dict[str, dict[str, Any]] = {
         "number": COUNT, "row": VALUE, "asked": HASH, "option": json_integer(0, MOST_OPTIONS - 1), "target": TARGET,
         "wanted": VALUE, "status": STATUS, "score_before": SCORE, "score_after": SCORE, "plausibility": SHARE,
         "safety": SHARE,
-        "values": CELLS, "changes": CHANGES, "reasons": REASONS, "note": JSON_TEXT,
+        "values": CELLS, "changes": CHANGES, "reasons": REASONS,
+        **{f"reasons_{by}": json_or_null(REASONS) for by in GROUPS}, "note": JSON_TEXT,
     },
     "end": {"number": COUNT, "lines": COUNT, "signature": json_or_null(JSON_OBJECT)},
 }  # fmt: skip

@@ -10,12 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from tdce._core import InputError, plain, same, show
+from tdce._core import InputError, Name, plain, same, show
 from tdce.explainer import Cell, Provenance, canonical, digest, json_cells, json_label, row_hashes
-from tdce.methods import MOST_REASONS, Explanation, Line, Question
+from tdce.methods import GROUPS, MOST_REASONS, Explanation, Line, Question, ReasonMethod, Reasons
 from tdce.schema import Schema
 
-EVIDENCE_FORMAT = 3
+EVIDENCE_FORMAT = 4
 BLOCK_PREFIX = '{"about":'  # how the head line of a block begins
 AFTER_LABEL = ',"asked":'  # what follows the label in the line of an answer
 
@@ -37,6 +37,8 @@ class AnswerLike(Protocol):
     def provenance(self) -> Provenance | None: ...
     @property
     def lines(self) -> list[list[Line]]: ...
+    @property
+    def group_reasons(self) -> dict[ReasonMethod, list[Reasons]] | None: ...
 
 
 def block_lines(answer: AnswerLike, secret: bytes | None = None, budget: int | None = None) -> Iterator[str]:
@@ -98,7 +100,7 @@ def answer_records(answer: AnswerLike, secret: bytes | None = None) -> Iterator[
     after = json_cells(schema, explanation.raw.reshape(rows * options, features))
     names, changed = schema.names, ~same(explanation.raw, explanation.own[:, None])
     target = answer.question.to_json()["target"]
-    private = secret is not None
+    private, compared = secret is not None, answer.group_reasons
     for r, (lines, label) in enumerate(zip(answer.lines, answer.rows.index, strict=True)):
         for o, line in enumerate(lines):
             values = after[r * options + o]
@@ -116,7 +118,8 @@ def answer_records(answer: AnswerLike, secret: bytes | None = None) -> Iterator[
                 "safety": _number(line.safety),
                 "values": digest("values", values, secret) if private else values,
                 "changes": [name for name, *_ in changes] if private else changes,
-                "reasons": [[name, _number(loss)] for name, loss in line.reasons[:MOST_REASONS]],
+                "reasons": _principal(line.reasons),
+                **{f"reasons_{by}": None if compared is None else _principal(compared[by][r]) for by in GROUPS},
                 "note": digest("note", line.note, secret) if private and line.note else line.note,
             }
 
@@ -138,6 +141,10 @@ def differences(one: Sequence[Cell], other: Sequence[Cell]) -> tuple[int, float]
     pairs = [(a, b) for a, b in zip(one, other, strict=True) if (type(a), a) != (type(b), b)]  # 1 is not True
     gaps = [abs(a - b) for a, b in pairs if _is_number(a) and _is_number(b)]  # type: ignore[operator]
     return len(pairs), max(gaps, default=0.0)
+
+
+def _principal(reasons: Sequence[tuple[Name, float]]) -> list[list[Any]]:
+    return [[name, _number(loss)] for name, loss in reasons[:MOST_REASONS]]
 
 
 def _is_number(cell: Cell) -> bool:

@@ -15,7 +15,7 @@ from tdce.audit.reading import LineRead, Problem, read_lines
 from tdce.audit.record import Record
 from tdce.audit.replay import Lines, Replay, ReplayInputs
 from tdce.explainer import Explainer, machine
-from tdce.methods import MOST_OPTIONS
+from tdce.methods import GROUPS, MOST_OPTIONS, ReasonsTally
 
 REPLAY_LINES = 4096  # that are replayed at a time
 
@@ -66,7 +66,7 @@ def _check_lines(
 ) -> None:
     replay: Replay | None = None
     waiting: Lines = []  # answers that are not replayed yet
-    previous = ChainState()
+    previous, tally = ChainState(), ReasonsTally()
     for line, record, problems in lines:
         findings.lines = line
         findings.add(*problems)
@@ -91,11 +91,14 @@ def _check_lines(
                 waiting = []
             findings.answers += 1
             findings.rows += record["option"] == 0
+            if record["option"] == 0 and None not in (by_group := [record[f"reasons_{by}"] for by in GROUPS]):
+                tally.add({"way": record["reasons"], **dict(zip(GROUPS, by_group, strict=True))})
             waiting += [(line, record)] if replay is not None else []
         if kind == "end":
             findings.complete = True
             _check_signature(findings, line, record, previous, public_key)
         previous = ChainState(line, record["hash"])
+    findings.reasons = [each for each in tally.agreement() if each.people]
     if replay is not None:
         replay.check_block(waiting)
         replay.finish()

@@ -15,7 +15,21 @@ import typer
 from typer.core import TyperCommand
 
 from tdce._core import InputError
-from tdce.cli import check, data, demo, evaluate, evidence, explain, fit, report, reproduction, schema, segments, serve
+from tdce.cli import (
+    check,
+    data,
+    demo,
+    evaluate,
+    evidence,
+    explain,
+    fit,
+    letters,
+    report,
+    reproduction,
+    schema,
+    segments,
+    serve,
+)  # fmt: skip
 
 
 class Command(TyperCommand):
@@ -29,8 +43,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]}
 )
 COMMANDS = (
-    demo.demo, fit.fit, explain.explain, report.report, segments.segments, evaluate.evaluate, schema.schema,
-    serve.serve, evidence.verify, evidence.keys, data.data, check.check, reproduction.bench, reproduction.figures,
+    demo.demo, fit.fit, explain.explain, report.report, letters.letters, segments.segments, evaluate.evaluate,
+    schema.schema, serve.serve, evidence.verify, evidence.keys, data.data, check.check, reproduction.bench,
+    reproduction.figures,
 )  # fmt: skip
 for command in COMMANDS:
     app.command(cls=Command)(command)

@@ -72,7 +72,7 @@ def explain(
     table: TrainingTable = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Print how often the model was queried")] = False,
     language: Language = "en",
-    audience: AudienceOption = "applicant",
+    audience: AudienceOption = "analyst",
     evidence: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write evidence that `tdce verify` checks")
     ] = None,
@@ -102,7 +102,7 @@ def explain(
     """
     from tdce._core import Progress
     from tdce.batch import EvidenceOptions, RunOptions, explain_table
-    from tdce.datasets import Dialect
+    from tdce.datasets import Dialect, check_pages
     from tdce.report import load_catalogue
 
     page = out is not None and out.name.lower().endswith(PAGE)
@@ -140,6 +140,8 @@ def explain(
                 total = explain_parquet(run, rows, progress, ensemble)
             elif page:
                 chunks = _survey(source, explainer, dialect, progress)
+                if audience == "applicant":
+                    check_pages(target, chunks.rows)
                 answer = explainer.ask(_page_rows(chunks), question, ensemble)
                 answer.to_html(target, language=language, audience=audience)
                 if evidence is not None:

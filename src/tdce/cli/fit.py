@@ -31,6 +31,13 @@ from tdce.cli.streams import DASH, input_file
 if TYPE_CHECKING:
     from tdce.schema import Schema
 
+ACCURACY = {
+    "unseen": "The classifier is right on {share:.1f} % of {rows:,} unseen rows",
+    "learned": "The classifier is right on {share:.1f} % of the {rows:,} rows that it learned",
+    "given": "The model agrees with the label on {share:.1f} % of {rows:,} rows, which it may have learned",
+}
+"""By the rows that it was measured on."""
+
 
 def fit(
     table: TablePath,
@@ -88,11 +95,10 @@ def fit(
     report, accuracy = explainer.report, ""
     if report["accuracy"] is not None:
         accuracy = (
-            f" The {'classifier' if model is None else 'model'} is right on {100 * report['accuracy']:.1f} % of "
-            f"{report['test_rows']:,} {'unseen rows' if model is None else 'rows'} (always predicting the most common "
-            f"class: {100 * report['commonest_class']:.1f} %)."
+            f" {ACCURACY[report['accuracy_rows']].format(share=100 * report['accuracy'], rows=report['test_rows'])} "
+            f"(always predicting the most common class: {100 * report['commonest_class']:.1f} %)."
         )
-    say(f"{report['rows']:,} rows learned in {report['seconds']:.0f} s.{accuracy}"
+    say(f"Fitted to {report['rows']:,} rows in {report['seconds']:.0f} s.{accuracy}"
         f"{_laws_found(explainer.schema, out)} Written: {out}")  # fmt: skip
 
 

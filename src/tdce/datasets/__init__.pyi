@@ -17,9 +17,14 @@ from tdce.datasets.files import write_error as write_error
 from tdce.datasets.files import write_private as write_private
 from tdce.datasets.files import write_table as write_table
 from tdce.datasets.files import write_whole as write_whole
+from tdce.datasets.folders import check_new_folder as check_new_folder
+from tdce.datasets.folders import whole_folder as whole_folder
 from tdce.datasets.loading import Dataset as Dataset
 from tdce.datasets.loading import catalogue as catalogue
 from tdce.datasets.loading import load as load
+from tdce.datasets.page_files import check_pages as check_pages
+from tdce.datasets.page_files import write_pages as write_pages
 from tdce.datasets.source_file import SourceFile as SourceFile
 from tdce.datasets.source_file import changed_file as changed_file
 from tdce.datasets.tables import PUBLISHED_TABLES as PUBLISHED_TABLES
+from tdce.datasets.tables import PublishedTable as PublishedTable

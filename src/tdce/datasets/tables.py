@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from tdce.datasets.sampling import adult_paper, gmc_paper, law_paper, lcd_full, lcd_paper
-from tdce.datasets.wording import GERMAN_OUTCOMES, GERMAN_WORDS
+from tdce.datasets.wording.adult import ADULT_FLAG_WORDS, ADULT_OUTCOMES, ADULT_WORDS
+from tdce.datasets.wording.german import GERMAN_OUTCOMES, GERMAN_WORDS
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ ADULT_FEATURES = (
 )  # fmt: skip
 ADULT_FLAGS = ("married_flag", "white_flag", "male_flag", "us_native_flag")
 ADULT_PAPER_NUMBERS = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week", *ADULT_FLAGS)
+ADULT_PAPER_FEATURES = (*ADULT_PAPER_NUMBERS, "workclass", "occupation")
 
 ADULT_RULES = ('workclass not in ("Never-worked", "Without-pay")',)  # nobody is told to earn nothing
 
@@ -81,15 +83,19 @@ ADULT = PublishedTable(
             history=("capital_gain", "capital_loss"),  # of the year before
             passing=("age",),
             rules=("education_num >= was(education_num)", *ADULT_RULES),
+            words=ADULT_WORDS,
+            outcomes=ADULT_OUTCOMES,
             notes="All rows and all published features, unbalanced.",
         ),
         "paper": Preset(
-            features=(*ADULT_PAPER_NUMBERS, "workclass", "occupation"),
+            features=ADULT_PAPER_FEATURES,
             mask="male_flag",
             immutable=ADULT_FLAGS,
             history=("capital_gain", "capital_loss"),
             passing=("age",),
             rules=ADULT_RULES,
+            words=ADULT_FLAG_WORDS | {name: ADULT_WORDS[name] for name in ADULT_PAPER_FEATURES if name in ADULT_WORDS},
+            outcomes=ADULT_OUTCOMES,
             flags=ADULT_FLAGS,
             prepare=adult_paper,
             notes=(

@@ -5,44 +5,90 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date as Date
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
+import torch
 from numpy.typing import NDArray
 
-from tdce._core import InputError, Name, Positions, Value, check_optional, check_path, check_text, is_name, same, show
-from tdce.datasets import check_writable, write_whole
+from tdce._core import (
+    Floats,
+    InputError,
+    Name,
+    Positions,
+    Value,
+    check_choice,
+    check_flag,
+    check_optional,
+    check_path,
+    check_text,
+    is_name,
+    same,
+    show,
+)
+from tdce.datasets import check_new_folder, check_pages, check_writable, write_pages, write_whole
 from tdce.explainer.answer_views import Asked, answer_burden, answer_html, plot_line, plot_people
 from tdce.explainer.provenance import Provenance
-from tdce.methods import MOST_REASONS, Explanation, Line, Question, rank_reasons
+from tdce.explainer.reason_source import ReasonSource
+from tdce.methods import (
+    GROUPS,
+    MOST_REASONS,
+    Agreement,
+    Explanation,
+    Line,
+    Question,
+    ReasonMethod,
+    Reasons,
+    rank_reasons,
+    rank_shortfalls,
+    reasons_agreement,
+)
 from tdce.models import Goals, Model, Usage, describe_goal, score_kind, target_parts
 from tdce.report import (
+    MAX_COMPARED_PEOPLE,
     Audience,
     Burden,
     Context,
+    Drawings,
+    Form,
+    Letter,
     PlainNames,
     Population,
     Speaker,
+    Stationery,
+    Template,
     View,
+    check_date,
+    check_forms,
+    compose_letters,
+    file_names,
     load_catalogue,
     note_text,
+    person_labels,
+    render_applicant,
     render_page,
+    write_letter,
+    write_letters,
 )
 from tdce.schema import Encoder, FeasibleSet, Schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+REASON_METHODS = get_args(ReasonMethod)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """The answer to a question: one line per row and option, in the order of the rows, none ever missing.
 
-    It is a plain value, which can be pickled and copied. Of the explainer it holds only the model, for `plot`; what
-    was pickled does not.
+    It is a plain value, which can be pickled and copied. Of the explainer it holds the model, for `plot`, and whom to
+    ask for the reasons that compare people with others (`reasons`); what was pickled has these reasons instead.
 
     Examples
     --------
@@ -68,6 +114,7 @@ class Answer:
     context: Context | None = None  # what a report says about the explainer
     provenance: Provenance | None = None  # what it comes from
     asked: Asked | None = None  # the model, for `plot`; it is not pickled
+    reason_source: ReasonSource | None = None  # of reasons that compare people with others; no copy has it
 
     @classmethod
     def of(
@@ -82,6 +129,7 @@ class Answer:
         context: Context | None = None,
         provenance: Provenance | None = None,
         model: Model | None = None,
+        reason_source: ReasonSource | None = None,
     ) -> Self:
         schema, repeated = feasible.encoder.schema, np.repeat(np.arange(len(rows)), question.n)
         written = feasible.encoder.write(
@@ -93,11 +141,12 @@ class Answer:
         which = goals.which.numpy()
         return cls(
             rows.copy(), written, schema, question, goals, explanation, target[which], wanted[which], usage, context,
-            provenance, None if model is None else Asked(model, feasible.constraints),
+            provenance, None if model is None else Asked(model, feasible.constraints), reason_source,
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "asked": None}
+        """Without the model, and with the shortfalls of everybody in place of whom to ask for them."""
+        return {**vars(self), "asked": None, "shortfall": self.shortfall, "reason_source": None}
 
     def __copy__(self) -> Self:
         """In this process the model is at hand."""
@@ -220,21 +269,53 @@ class Answer:
             for r in range(len(self.rows))
         ]  # fmt: skip
 
-    def reasons(self) -> pd.DataFrame:
-        """Get the principal reasons: what each change of an answer is worth.
+    def reasons(self, method: ReasonMethod = "way", table: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Get the principal reasons against each person, at most four; never a feature that helped.
+
+        Parameters
+        ----------
+        method : {"way", "passing", "applicants"}, default "way"
+            "way": what each change of an answer is worth. The other two are named by the official commentary on
+            Regulation B, 12 CFR 1002.9(b)(2)-5: on which features a person falls furthest below those at or slightly
+            above the passing score, or below all applicants. They include features that cannot change.
+        table : pandas.DataFrame, optional
+            The applicants to compare with. Default: the synthetic rows of the explainer.
 
         Returns
         -------
         pandas.DataFrame
-            At most four per line: row, option, rank (from 1), feature, and loss, the margin to the goal, in log odds,
-            that reverting this change would cost (NaN: the query budget did not suffice). Features that the schema says
-            must not be named are left out.
+            Row, option, rank (from 1), feature, and loss. Of "way" for each option: the margin to the goal, in log
+            odds, that reverting this change would cost (NaN: the query budget did not suffice). Of the others for each
+            row, as option 0: the margin that this value costs beside the average number, or the most common category,
+            of the group. Features that the schema says must not be named are left out.
+
+        Raises
+        ------
+        InputError
+            If the people to compare with cannot be asked about any more: the query budget is used up, or this is a copy
+            of an answer and a table is given.
+
+        Examples
+        --------
+        >>> import tdce
+        >>> data = tdce.load("german")
+        >>> explainer = tdce.Explainer(hidden=32, steps=100).fit(data.frame, label=data.label, favourable="good")
+        >>> answer = explainer.explain(data.frame[explainer.predict(data.frame) == "bad"].head(2))
+        >>> bool((answer.reasons("passing")["loss"] > 0).all())
+        True
         """
-        cells = [
-            (r, o, rank, *each)
-            for (r, o), some in self._reasons.items()
-            for rank, each in enumerate(some[:MOST_REASONS], 1)
-        ]
+        if check_choice("method", method, REASON_METHODS) == "way":
+            cells = [
+                (r, o, rank, *each)
+                for (r, o), some in self._reasons.items()
+                for rank, each in enumerate(some[:MOST_REASONS], 1)
+            ]
+        else:
+            cells = [
+                (r, 0, rank, *each)
+                for r, some in enumerate(self._compared(table)[method])
+                for rank, each in enumerate(some[:MOST_REASONS], 1)
+            ]
         row, option, rank, feature, loss = zip(*cells, strict=True) if cells else ((),) * 5
         return pd.DataFrame(
             {
@@ -245,6 +326,38 @@ class Answer:
                 "loss": np.array(loss, dtype=np.float64),
             }
         )
+
+    def reasons_agreement(self, table: pd.DataFrame | None = None) -> pd.DataFrame:
+        """Measure how far the three methods of `reasons` agree.
+
+        Parameters
+        ----------
+        table : pandas.DataFrame, optional
+            The applicants to compare with. Default: the synthetic rows of the explainer.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line per pair of methods: one, other, people (for whom both give a reason), first (share of them whose
+            first reason is the same), contained (share for whom all reasons of the shorter list are in the longer one)
+            and overlap (mean share of the shorter list that is in the longer one). Of "way", by the first option.
+        """
+        return pd.DataFrame(self.compare_reasons(table), columns=list(Agreement._fields))
+
+    def compare_reasons(self, table: pd.DataFrame | None = None) -> list[Agreement]:
+        """`reasons_agreement` as plain values."""
+        way: list[Reasons] = [self._reasons.get((r, 0), []) for r in range(len(self.rows))]
+        return reasons_agreement({"way": way, **self._compared(table)})
+
+    @cached_property
+    def shortfall(self) -> Floats | None:
+        """(2, rows, features) `group_shortfalls` beside synthetic rows; None: the model cannot be asked for them."""
+        return None if self.reason_source is None else self.reason_source.shortfalls(self.explanation, self.goals)
+
+    @property
+    def group_reasons(self) -> dict[ReasonMethod, list[Reasons]] | None:
+        """By method: the reasons of each row that compare with a group, in full; None: they are not known."""
+        return None if self.shortfall is None else self._ranked(self.shortfall)
 
     def sentences(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
         """Write a sentence for each line of the answer.
@@ -264,23 +377,122 @@ class Answer:
         speaker = self.speaker(language, audience)
         return [speaker.sentence(line) for options in self.lines for line in options]
 
-    def letters(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
-        """Write a short text for each line of the answer, for a letter.
+    def letters(
+        self,
+        language: str = "en",
+        *,
+        form: Literal["txt", "html"] = "txt",
+        template: str | os.PathLike[str] | None = None,
+        date: Date | str | None = None,
+        sender: str = "",
+        contact: str = "",
+        subject: str = "",
+        name: Name | None = None,
+    ) -> list[str]:
+        """Write a letter to each person: the decision, the principal reasons, what would change it, and whom to ask.
 
         Parameters
         ----------
         language : str, default "en"
             "en" or "de", or with a region, "de-CH".
-        audience : {"applicant", "analyst"}, default "applicant"
-            An analyst may read what the schema keeps from applicants.
+        form : {"txt", "html"}, default "txt"
+            Plain text, or a page.
+        template : str or path, optional
+            A Jinja template in place of ours (docs/language.md).
+        date : date or str, optional
+            The date of the letters, such as "2026-01-31". Default: today.
+        sender : str, optional
+            Who writes: a name and perhaps an address, one line each.
+        contact : str, optional
+            Whom to ask: an office, an address or a number, as it is to stand in the letter.
+        subject : str, optional
+            The line above the salutation.
+        name : str, optional
+            The column with people's names, for the salutation.
 
         Returns
         -------
         list of str
-            In the order of `to_frame`.
+            One letter per row, in the order of the rows. It says that nothing is promised, and is for the person
+            concerned: it names nothing that the schema keeps from applicants.
         """
-        speaker = self.speaker(language, audience)
-        return [speaker.letter(line) for options in self.lines for line in options]
+        page, letters = self._letters(language, template, date, sender, contact, subject, name, None)
+        form = check_choice("form", form, ("txt", "html"))
+        return [write_letter(letter, page, form).decode() for letter in letters]
+
+    def to_letters(
+        self,
+        folder: str | os.PathLike[str],
+        language: str = "en",
+        *,
+        forms: Sequence[Form] = ("html",),
+        id: Name | None = None,
+        template: str | os.PathLike[str] | None = None,
+        date: Date | str | None = None,
+        sender: str = "",
+        contact: str = "",
+        subject: str = "",
+        name: Name | None = None,
+    ) -> list[Path]:
+        """Write the letters to a new folder, one file per person and form: all of them, or nothing.
+
+        Parameters
+        ----------
+        folder : str or path
+            It must not exist yet, or be empty.
+        language : str, default "en"
+            "en" or "de", or with a region, "de-CH".
+        forms : sequence of {"html", "txt", "docx"}, default ("html",)
+            Pages, plain texts, Word documents (`pip install 'tdce[letters]'`).
+        id : str, optional
+            The column that names the files. Default: the labels of the rows. Characters that a file's name must not
+            have are replaced, and a hash of the id is added.
+        template, date, sender, contact, subject, name
+            As in `letters`.
+
+        Returns
+        -------
+        list of path
+            The files, in the order of the rows.
+        """
+        where = check_path("folder", folder)
+        wanted = check_forms(forms)
+        check_new_folder(where)
+        page, letters = self._letters(language, template, date, sender, contact, subject, name, id)
+        return write_letters(where, letters, page, wanted)
+
+    def _letters(
+        self,
+        language: str,
+        template: str | os.PathLike[str] | None,
+        date: Date | str | None,
+        sender: str,
+        contact: str,
+        subject: str,
+        name: Name | None,
+        id: Name | None,
+    ) -> tuple[Template, list[Letter]]:
+        """The checked template, and what each letter says."""
+        page = Template.read(None if template is None else check_path("template", template))
+        speaker = self.speaker(language)
+        stationery = Stationery(
+            check_date(date), check_text("sender", sender), check_text("contact", contact),
+            check_text("subject", subject), name, id,
+        )  # fmt: skip
+        return page, compose_letters(self.rows, self.lines, self._named_reasons(speaker), speaker, stationery)
+
+    def _named_reasons(self, speaker: Speaker) -> list[list[Name]]:
+        """By row, the principal reasons of its first option that a reader may be told, in their order."""
+        schema = self.schema
+        for column in schema:
+            if not speaker.may_name(column.name):
+                schema = schema.change(column.name, words={**column.words.entry(), "named": False})
+        numbered = replace(self, rows=self.rows.reset_index(drop=True), schema=schema)  # labels may repeat
+        reasons: list[list[Name]] = [[] for _ in range(len(self.rows))]
+        for row, option, feature in numbered.reasons()[["row", "option", "feature"]].itertuples(index=False):
+            if option == 0:
+                reasons[row].append(feature)
+        return reasons
 
     def speaker(self, language: str = "en", audience: Audience = "applicant") -> Speaker:
         """Get the object that puts lines into words.
@@ -303,19 +515,25 @@ class Answer:
         self,
         path: str | os.PathLike[str],
         *,
+        id: Name | None = None,
         title: str | None = None,
         language: str = "en",
         audience: Audience = "analyst",
         metrics: Mapping[str, float] | None = None,
         population: Population | None = None,
         burden: Name | None = None,
+        reasons: bool | None = None,
     ) -> None:
-        """Write a report: one self-contained page with a summary, a card for each person, and what changes over all.
+        """Write a report: for an analyst one self-contained page about everybody, for applicants a page for each.
 
         Parameters
         ----------
         path : str or path
-            The file, FILE.html.
+            The file, FILE.html. For applicants a folder that does not exist yet, or FILE.zip, with one file per person,
+            which holds nobody else's data, no settings, hashes or versions; for a single person FILE.html will do.
+        id : column name, optional
+            What people are called: a column of the rows that the model does not see, or the name of the index. Default:
+            their index labels.
         title : str, optional
             The headline.
         language : str, default "en"
@@ -329,21 +547,42 @@ class Answer:
             the explainer keeps them, else its synthetic rows.
         burden : column name, optional
             A column of the rows: the report then has a section with the burden of its groups. For analysts.
+        reasons : bool, optional
+            Whether to compare the principal reasons of three methods (`reasons_agreement`), for which the model is
+            queried. Default: for up to 1,000 people.
+
+        Raises
+        ------
+        InputError
+            If a setting is not usable, or the page of an applicant is to hold several people.
         """
         where, speaker = check_path("path", path), self.speaker(language, audience)
         headline = check_optional("title", title, check_text)
-        check_writable(where, endings=None)
+        compare = check_optional("reasons", reasons, check_flag)
         if not isinstance(population, Population | None):
             raise InputError(f"population is {show(population)}; give what Explainer.population(table) returned")
+        labels = person_labels(self.rows, id, self.features)
+        names = labels if id is not None else [speaker.text("report_row", label=label) for label in labels]
         beside = self.context.population if population is None and self.context is not None else population
         barred = frozenset(name for name in self.features if not speaker.may_name(name))
         if burden is not None and (speaker.audience == "applicant" or (is_name(burden) and burden in barred)):
             raise InputError(f"burden by {show(burden)} is not for this audience; leave it out, or name another column")
         groups = None if burden is None else answer_burden(self, burden, speaker)
-        view = View(
-            self.rows, self.written, self.schema, self.question, self.goals, self.explanation, self.context, beside,
-            barred, self.model_calls, self.model_rows,
-        )  # fmt: skip
+        if speaker.audience == "applicant":
+            check_pages(where, len(self.rows))
+            drawings = Drawings()
+            pages = (
+                render_applicant(
+                    one._view(speaker, [name], id, beside), one.lines, speaker, drawings, headline
+                ).encode()
+                for one, name in zip(map(self._person, range(len(self.rows))), names, strict=True)
+            )
+            write_pages(where, zip(file_names(labels, ".html"), pages, strict=True))
+            return
+        check_writable(where, endings=None)
+        view = self._view(speaker, names, id, beside)
+        if compare or (compare is None and len(self.rows) <= MAX_COMPARED_PEOPLE and self.shortfall is not None):
+            view = replace(view, group_reasons=self._compared(None), agreement=self.compare_reasons())
         write_whole(where, render_page(view, self.lines, speaker, headline, metrics, groups).encode())
 
     def burden(self, by: Name) -> Burden:
@@ -437,6 +676,22 @@ class Answer:
         )
         write_evidence(where, [self], signer, hidden)
 
+    def _view(self, speaker: Speaker, names: list[str], id: Name | None, beside: Population | None) -> View:
+        hidden = frozenset(name for name in self.features if not speaker.may_name(name))
+        return View(
+            self.rows, self.written, self.schema, self.question, self.goals, self.explanation, self.context, beside,
+            hidden, self.model_calls, self.model_rows, names, id,
+        )  # fmt: skip
+
+    def _person(self, row: int) -> Self:
+        """The part of one row, to be shown and not to be asked about."""
+        at, n = np.array([row]), self.options
+        return replace(
+            self, rows=self.rows.iloc[at], written=self.written.iloc[row * n : (row + 1) * n],
+            goals=self.goals.take(torch.from_numpy(at)), explanation=self.explanation.take(at),
+            target=self.target[at], wanted=self.wanted[at], reason_source=None,
+        )  # fmt: skip
+
     @cached_property
     def _notes(self) -> NDArray[np.object_]:
         """(rows, options) for scripts."""
@@ -449,6 +704,32 @@ class Answer:
             if notes:
                 texts[at] = note_text(notes, english, namer)
         return texts
+
+    def _compared(self, table: pd.DataFrame | None) -> dict[ReasonMethod, list[Reasons]]:
+        """`group_reasons` beside a table, or an error that says why they are not known."""
+        shortfall = self.shortfall
+        if table is not None:
+            if self.reason_source is None:
+                raise InputError(
+                    "this is a copy of an answer, which has nobody to ask about the table; "
+                    "ask the answer that explain returned, or leave table out"
+                )
+            shortfall = self.reason_source.shortfalls(self.explanation, self.goals, table)
+        if shortfall is None:
+            way_out = (
+                "ask the answer that explain returned"
+                if self.question.max_model_rows is None
+                else f"raise max_model_rows, which is {self.question.max_model_rows:,}"
+            )
+            raise InputError(f"the model cannot be asked for these reasons; {way_out}, or use the method 'way'")
+        return self._ranked(shortfall)
+
+    def _ranked(self, shortfall: Floats) -> dict[ReasonMethod, list[Reasons]]:
+        hidden = [column.name for column in self.schema if not column.words.named]
+        return {
+            method: [rank_shortfalls(row, self.features, hidden) for row in each]
+            for method, each in zip(GROUPS, shortfall, strict=True)
+        }
 
     @cached_property
     def _reasons(self) -> dict[tuple[int, int], list[tuple[Name, float]]]:

@@ -53,6 +53,7 @@ from tdce.explainer.fitting import fit
 from tdce.explainer.plans import TrainingPlans, plan_for
 from tdce.explainer.precedents import add_precedents
 from tdce.explainer.provenance import Provenance, machine
+from tdce.explainer.reason_source import ReasonSource
 from tdce.explainer.segments import Segments, find_segments
 from tdce.methods import (
     METHODS,
@@ -80,7 +81,16 @@ from tdce.models import (
     retrain_ensemble,
     score_kind,
 )
-from tdce.report import OWN_MODEL, Context, Origin, Population, Speaker, outcome_names, score_thresholds
+from tdce.report import (
+    OWN_MODEL,
+    Context,
+    Origin,
+    Population,
+    Speaker,
+    accuracy_rows,
+    outcome_names,
+    score_thresholds,
+)
 from tdce.schema import FeasibleSet, Schema
 
 if TYPE_CHECKING:
@@ -764,10 +774,14 @@ class Explainer:
     def report(self) -> dict[str, Any]:
         """How good the model is: rows, accuracy beside that of the most common class, calibration error, versions.
 
-        After `fit` it has the seconds, too. `model_calls` and `model_rows` count how often `explain` queried the model.
+        `accuracy_rows` says what the accuracy was measured on: "unseen" rows, which took no part in training, "learned"
+        ones of a table too small to keep any, or, for a model that was "given", rows that it may have learned: then it
+        is its agreement with the label. After `fit` there are the seconds, too. `model_calls` and `model_rows` count
+        how often `explain` queried the model.
         """
         usage = getattr(self, "usage_", Usage())
-        return self.fitted.report | {"model_calls": usage.calls, "model_rows": usage.rows}
+        report = self.fitted.report | {"accuracy_rows": accuracy_rows(self.fitted.report)}
+        return report | {"model_calls": usage.calls, "model_rows": usage.rows}
 
     @property
     def provenance(self) -> Provenance:
@@ -846,7 +860,7 @@ class Explainer:
         )
         return (
             f"<Explainer by {self.method!r} of {about}({outputs}), "
-            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows learned>"
+            f"{len(fitted.encoder.schema)} features, {fitted.report['rows']:,} rows>"
         )
 
     def _repr_html_(self) -> str:
@@ -914,10 +928,11 @@ class Explainer:
             answers.append((asked, found))
         usage, earlier = task_of(ready).oracle.usage, getattr(self, "usage_", Usage())
         self.usage_ = Usage(earlier.calls + usage.calls, earlier.rows + usage.rows)
+        source = ReasonSource(fitted, task_of(ready).oracle.remaining)
         return [
             Answer.of(
                 rows, feasible, goals, asked, found, fitted.labels, usage, self._context(), self.provenance,
-                fitted.model,
+                fitted.model, source,
             )
             for asked, found in answers
         ]  # fmt: skip

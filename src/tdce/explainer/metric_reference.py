@@ -106,10 +106,15 @@ class MetricReference:
         return self.encoder.write(raw, pd.DataFrame(index=range(len(raw))))
 
     def measure(
-        self, feasible: FeasibleSet, explanation: Explanation, near: Floats, near_cf: Explanation
+        self,
+        feasible: FeasibleSet,
+        explanation: Explanation,
+        near: Floats,
+        near_cf: Explanation,
+        over_all: bool = False,
     ) -> dict[str, float]:
         """All metrics of the first option of each row that was not in the target class already: `validity` and
-        `violations` of all of them, the others of those that became valid."""
+        `violations` of all of them, the others of those that became valid or, with `over_all`, of all of them, too."""
         status = explanation.status[:, 0]
         searched, valid = status != Status.ALREADY, status == Status.VALID
         if not searched.any():
@@ -118,6 +123,7 @@ class MetricReference:
             "validity": metrics.validity(valid[searched]),
             "violations": float((~feasible.contains(explanation.raw[:, 0]))[searched].mean()),
         }
+        valid = searched if over_all else valid
         plausible = explanation.plausibility[valid, 0]
         if valid.any() and not np.isnan(plausible).any():
             values["plausibility"] = float(plausible.mean())
@@ -135,6 +141,7 @@ class MetricReference:
         im2 = metrics.im2(encoded, self.of_target, self.of_all)
         values = {
             "l2": metrics.l2(x, x_cf),
+            "l2_per_feature": metrics.l2_per_feature(x, x_cf),
             "diversity": metrics.diversity(x_cf),
             "instability": metrics.instability(x, x_near, x_cf, x_near_cf),
             "js": metrics.js(self.encoder.space, encoded, self.encoder.embed(self.raw[self.target])),
@@ -166,6 +173,10 @@ class MetricReference:
                 self.encoder.marks_as_missing(raw_cf), self.encoder.marks_as_missing(real), self.numeric
             ),
         }
+        learned, held = self.whole(self.raw[self.target]), self.whole(real)
+        values["low_density"] = metrics.low_density(whole, learned, held)
+        if len(learned) > 1:
+            values["lof_outliers"] = metrics.lof_outliers(whole, learned)
         if min(len(real), len(raw_cf)) >= metrics.MIN_TWO_SAMPLE_ROWS:
-            values["two_sample"] = metrics.two_sample(whole, self.whole(real))
+            values["two_sample"] = metrics.two_sample(whole, held)
         return values

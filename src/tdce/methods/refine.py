@@ -1,11 +1,13 @@
-"""Any method followed by the refinement of the default search: the same last resort, objective and steps."""
+"""Answers of any method, refined like those of the default search: the same last resort, objective and steps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar, Self
 
 import torch
+from torch import Tensor
 
 from tdce._core import Noise
 from tdce.methods.candidates import STANDARD_POSITION, Candidates
@@ -30,12 +32,33 @@ class Refined:
 
     @torch.no_grad()
     def search(self, query: Query, noise: Noise) -> Search:
-        task, default = task_of(self), DiffusionSearch().fit(task_of(self))
         x_cf = yield from self.method.search(query, noise)
-        closeness = default.closeness if query.closeness is None else query.closeness
-        objective = Objective(task, query, noise, query.goals.target_class(query.decision.score))
-        candidates = Candidates(task, query, objective)
-        yield from default.ask(query, candidates, x_cf, torch.arange(len(x_cf)))
-        yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
-        near = yield from default.refine(query, candidates, tuple({closeness, STANDARD_POSITION}))
-        return near.answer(closeness)
+        return (yield from best_refined(task_of(self), query, noise, x_cf[:, None]))
+
+
+def best_refined(
+    task: Task,
+    query: Query,
+    noise: Noise,
+    x_cf: Tensor,  # (n, k, width) k answers for each row
+) -> Search:
+    """The best of each row's answers by the objective, refined; where the model accepts none, the last resort. With
+    several options, further ones that change other features."""
+    default = DiffusionSearch().fit(task)
+    closeness = default.closeness if query.closeness is None else query.closeness
+    asked = query.along or (closeness,)
+    objective = Objective(task, query, noise, query.goals.target_class(query.decision.score))
+    candidates = Candidates(task, query, objective)
+    at = torch.arange(len(x_cf)).repeat_interleave(x_cf.shape[1])
+    yield from default.ask(query, candidates, x_cf.flatten(0, 1), at)
+    yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
+    near = yield from default.refine(query, candidates, tuple(sorted({STANDARD_POSITION, *asked})))
+    if query.along:
+        return torch.stack([near.answer(each) for each in asked], dim=1)
+    answer = near.answer(closeness)
+    if query.options == 1:
+        return answer
+    yield from default.settle(
+        query, near, partial(Candidates.diverse, count=3 * query.options, first=answer, closeness=closeness)
+    )
+    return near.answers(query.options, answer, closeness)

@@ -2,19 +2,20 @@
 
 from collections.abc import Callable
 
-from tdce.methods.algorithm1 import Guided, GuidedLiteral
+from tdce.methods.algorithm1 import GuidedLiteral
 from tdce.methods.baselines.cchvae import CCHVAE
 from tdce.methods.baselines.counternet import CounterNet
 from tdce.methods.baselines.face import FACE
 from tdce.methods.baselines.latent import Clue, Revise
 from tdce.methods.baselines.nice import NICE
 from tdce.methods.baselines.wachter import Wachter
+from tdce.methods.guided import GuidedSearch
 from tdce.methods.protocol import Method
 from tdce.methods.search import DiffusionSearch
 
 METHODS: dict[str, Callable[..., Method]] = {
     "search": DiffusionSearch,
-    "guided": Guided,
+    "guided": GuidedSearch,
     "guided_literal": GuidedLiteral,
     "wachter": Wachter,
     "cchvae": CCHVAE,

@@ -1,3 +1,4 @@
+from tdce.report.accuracy import accuracy_rows as accuracy_rows
 from tdce.report.burden import Burden as Burden
 from tdce.report.burden import measure_burden as measure_burden
 from tdce.report.context import OWN_MODEL as OWN_MODEL
@@ -23,6 +24,21 @@ from tdce.report.language.speaker import Audience as Audience
 from tdce.report.language.speaker import Speaker as Speaker
 from tdce.report.language.speaker import SpokenNames as SpokenNames
 from tdce.report.language.speaker import spoken_name as spoken_name
+from tdce.report.letters.content import Letter as Letter
+from tdce.report.letters.content import Stationery as Stationery
+from tdce.report.letters.content import check_date as check_date
+from tdce.report.letters.content import compose_letters as compose_letters
+from tdce.report.letters.content import person_ids as person_ids
+from tdce.report.letters.template import Template as Template
+from tdce.report.letters.writing import Form as Form
+from tdce.report.letters.writing import check_forms as check_forms
+from tdce.report.letters.writing import write_letter as write_letter
+from tdce.report.letters.writing import write_letters as write_letters
+from tdce.report.page import MAX_COMPARED_PEOPLE as MAX_COMPARED_PEOPLE
+from tdce.report.page import Drawings as Drawings
+from tdce.report.page import render_applicant as render_applicant
 from tdce.report.page import render_page as render_page
+from tdce.report.people import file_names as file_names
+from tdce.report.people import person_labels as person_labels
 from tdce.report.thresholds import score_thresholds as score_thresholds
 from tdce.report.view import View as View

@@ -11,7 +11,7 @@ import pandas as pd
 from tdce._core import Floats
 from tdce.methods import MOST_REASONS, Line, Status
 from tdce.report.histograms import Histogram
-from tdce.report.language.speaker import Speaker
+from tdce.report.language.speaker import Speaker, capitalise
 from tdce.report.thresholds import score_thresholds
 from tdce.report.view import View
 from tdce.schema import Column, Numeric
@@ -32,7 +32,7 @@ def person_cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) 
     scale = _scale(view, number)
     return {
         "options": view.question.n,
-        "label": [label if isinstance(label, str) else _row_label(label) for label in view.rows.index],
+        "label": list(view.labels),
         "features": features,
         "status": "".join(str(STATUSES.index(status)) for status in explanation.status.reshape(-1).tolist()),
         "before": _scores(explanation.score_before, number, scale, speaker),
@@ -41,16 +41,28 @@ def person_cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) 
             _marks(score_thresholds(goal, _classes(view)), number, scale, speaker) for goal in view.goals.kinds
         ],
         "goal": _number_texts([speaker.target(options[0]) for options in lines]) | {"kind": view.goals.which.tolist()},
-        "headline": _number_texts([_capitalise(speaker.headline(line)) for line in flat]),
-        "typical": _number_texts([_capitalise(speaker.standing(line)) for line in flat]),
+        "lead": _number_texts([speaker.summary(line) for line in flat]),
+        "follows": _number_texts([speaker.consequences(line) for line in flat]),
+        "typical": _number_texts([capitalise(speaker.standing(line)) for line in flat]),
         "plausibility": [
             None if np.isnan(p) else round(1000 * p) for p in explanation.plausibility.reshape(-1).tolist()
         ],
         "effort": [round(effort, 2) for effort in view.effort.reshape(-1).tolist()],
         "note": _number_texts(["" if line.status == Status.INFEASIBLE else speaker.note(line) for line in flat]),
         "loss": _losses(flat, changes, view) if speaker.audience == "analyst" else [],
+        "reasons": _group_reasons(view) if speaker.audience == "analyst" else {},
         "changes": [[number for change in line_changes for number in change] for line_changes in changes],
         "unnamed": view.changed[:, :, hidden].sum(axis=2).reshape(-1).tolist() if hidden else [],
+    }
+
+
+def _group_reasons(view: View) -> dict[str, list[list[int]]]:
+    """By method and person, the positions of the principal reasons among the visible features."""
+    positions = {column.name: position for position, (_, column) in enumerate(view.visible)}
+    known = view.group_reasons or {}
+    return {
+        method: [[positions[name] for name, _ in some if name in positions][:MOST_REASONS] for some in everybody]
+        for method, everybody in known.items()
     }
 
 
@@ -105,12 +117,12 @@ def _feature(view: View, i: int, column: Column, speaker: Speaker) -> tuple[dict
 def _among_population(histogram: Histogram, column: Column, values: Floats, speaker: Speaker) -> dict[str, Any]:
     """Where values stand on the axis, and the share of each class below a number, or with the same category."""
     values = np.where(np.isin(values, column.marks), np.nan, values)
-    positions, shares = histogram.position(values), histogram.shares(values)
-    return {
-        "at": [None if np.isnan(position) else round(100 * position, 1) for position in positions.tolist()],
-        "share": [[None if np.isnan(share) else round(100 * share) for share in row] for row in shares.tolist()],
-        "ends": _axis_ends(histogram, column, speaker) if isinstance(column, Numeric) else ["", ""],
-    }
+    shares = histogram.shares(values)
+    among = {"share": [[None if np.isnan(share) else round(100 * share) for share in row] for row in shares.tolist()]}
+    if not isinstance(column, Numeric):
+        return among  # categories have no axis: each is counted
+    at = [None if np.isnan(position) else round(100 * position, 1) for position in histogram.position(values).tolist()]
+    return {**among, "at": at, "ends": _axis_ends(histogram, column, speaker)}
 
 
 def _axis_ends(histogram: Histogram, column: Numeric, speaker: Speaker) -> list[str]:
@@ -154,15 +166,6 @@ def _number_texts(texts: list[str]) -> dict[str, Any]:
     """The different texts, and the number of each one's text among them."""
     codes, known = pd.factorize(np.array(texts, dtype=object))
     return {"texts": list(known), "codes": codes.tolist()}
-
-
-def _row_label(label: Any) -> str:
-    return " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-
-
-def _capitalise(text: str) -> str:
-    """As the start of a sentence; the other letters stay as they are."""
-    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _plain(value: float) -> float | int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,12 +11,14 @@ import numpy as np
 import pandas as pd
 
 from tdce._core import Flags, Name, as_numbers, is_blank
-from tdce.methods import Status
+from tdce.methods import LOW_SAFETY, Line, Status
 from tdce.report.language.formats import write_number
-from tdce.report.language.speaker import Speaker, spoken_name
+from tdce.report.language.speaker import Speaker, capitalise, spoken_name
 from tdce.report.view import View
 from tdce.schema import Column
 
+MAX_FIRST_STEPS = 5  # in the finding
+MAX_LEFT_WITHOUT = 12  # people named in the finding
 MAX_PAIRED_FEATURES = 12  # in the table of pairs
 MAX_GROUPS = 12  # of a column; the remaining values form one group
 MIN_GROUP_PEOPLE = 20  # smaller groups are marked: their figures may be due to chance
@@ -25,6 +28,58 @@ MIN_VALUES_FOR_QUARTERS = 8  # distinct numbers; with fewer, each number is a gr
 def totals(view: View) -> dict[str, Any]:
     """The measures of all rows, by their first option."""
     return _measures(view, np.ones(len(view.rows), dtype=bool))
+
+
+def finding(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> dict[str, Any]:
+    """What the whole report finds: how many people have a way and how safe it is, the commonest first steps, and who is
+    left without."""
+    total, targets = totals(view), {speaker.target(options[0]) for options in lines}
+    target = targets.pop() if len(targets) == 1 else speaker.text("report_their_target")
+    counts = {"valid": _count(speaker, total["valid"]), "people": _count(speaker, total["open"])}
+    headline = speaker.text("report_finding", count=total["open"], target=target, **counts)
+    safety = view.explanation.safety[view.valid, 0]
+    details = []
+    if len(safety) and not np.isnan(safety).any():
+        safe = int((safety >= LOW_SAFETY).sum())
+        shares = {"safe": _count(speaker, safe), "barely": _count(speaker, len(safety) - safe)}
+        details.append(speaker.text("report_all_safe" if safe == len(safety) else "report_how_safe", **shares))
+    if total["changes"] is not None:
+        mean = write_number(speaker.messages, round(total["changes"], 1))
+        details.append(speaker.text("report_mean_changes", changes=mean))
+    left = np.flatnonzero(view.needs_change & ~view.valid).tolist()
+    if left:
+        details.append(speaker.text("report_without_count", count=len(left), people=_count(speaker, len(left))))
+    if total["already"] and total["open"]:
+        details.append(speaker.text("report_already", people=_count(speaker, total["already"])))
+    return {
+        "headline": headline if total["open"] else speaker.text("report_nobody_open"),
+        "details": " ".join(details),
+        "steps": first_steps(view, lines, speaker),
+        "left": [(view.labels[i], speaker.status(lines[i][0].status)) for i in left[:MAX_LEFT_WITHOUT]],
+        "more": _count(speaker, len(left) - MAX_LEFT_WITHOUT) if len(left) > MAX_LEFT_WITHOUT else "",
+    }
+
+
+def first_steps(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> list[dict[str, Any]]:
+    """The features whose change counts most in the first options of those who have a way, the commonest first: for how
+    many people, and by how much."""
+    names = list(view.schema.names)
+    first = np.full(len(lines), -1)
+    for i in np.flatnonzero(view.valid).tolist():
+        named = [name for name, _ in lines[i][0].reasons if speaker.may_name(name)]
+        named += [name for name, *_ in speaker.decisions(lines[i][0])]  # without reasons, the first change
+        first[i] = names.index(named[0]) if named else -1
+    features, people = np.unique(first[first >= 0], return_counts=True)
+    order = np.argsort(-people, kind="stable")[:MAX_FIRST_STEPS]
+    return [
+        {
+            "label": capitalise(speaker.title(names[i])),
+            "people": count,
+            "share": count / int(view.valid.sum()),
+            "how": _usual_change(view, i, view.schema.features[i], first == i, speaker),
+        }
+        for i, count in zip(features[order].tolist(), people[order].tolist(), strict=True)
+    ]
 
 
 def feature_changes(view: View, speaker: Speaker) -> list[dict[str, Any]]:
@@ -60,7 +115,7 @@ def group_measures(view: View, speaker: Speaker) -> list[dict[str, Any]]:
     """For every column of the input that forms groups: the measures of each group."""
     columns = []
     for name in view.rows.columns:
-        if name in view.hidden:
+        if name in view.hidden or name == view.id:
             continue
         groups = _groups(view, name, speaker)
         if len(groups) < 2:

@@ -1,4 +1,5 @@
-// The cards of a report: search, filters, sorting, pages. Texts from the table are set as text, never as markup.
+// The cards of a report: search, filters, sorting, pages; the page of one applicant has a card and none of these.
+// Texts from the table are set as text, never as markup.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -18,13 +19,19 @@ async function readData() {
 
 function start({ people, words }) {
   const count = people.label.length;
+  const listed = $("find") !== null; // or it is the page of one applicant
   const wholeNumbers = new Intl.NumberFormat(document.documentElement.lang);
   const twoDecimals = new Intl.NumberFormat(document.documentElement.lang, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
   let matches = []; // the people that the search and the filters leave, in order
   let page = 0;
 
   document.documentElement.classList.add("scripted");
-  for (const id of ["find", "above", "legend", "group-choice"]) if ($(id)) $(id).hidden = false;
+  if (!listed) {
+    $("cards").append(card(0));
+    return;
+  }
+  for (const id of ["find", "above", "group-choice"]) if ($(id)) $(id).hidden = false;
+  $("worth").hidden = people.loss.length === 0;
   people.features.forEach((feature, i) => {
     if (feature.changed) $("feature").append(new Option(feature.label, i));
   });
@@ -54,7 +61,6 @@ function start({ people, words }) {
     show();
   }
 
-  const first = (i) => i * people.options; // the line of a person's first option
   const missingLast = (value) => (value === null ? Infinity : value);
   const SORT_KEYS = {
     before: (i) => people.before.at[people.before.codes[i]],
@@ -64,6 +70,11 @@ function start({ people, words }) {
     effort: (i) => -people.effort[first(i)],
     typical: (i) => missingLast(people.plausibility[first(i)]),
   };
+
+  // The line of a person's first option.
+  function first(i) {
+    return i * people.options;
+  }
 
   function options(i) {
     return Array.from({ length: people.options }, (_, o) => first(i) + o);
@@ -80,7 +91,7 @@ function start({ people, words }) {
     const size = Number($("size").value);
     const pages = Math.max(1, Math.ceil(matches.length / size));
     page = Math.min(Math.max(page, 0), pages - 1);
-    $("cards").replaceChildren(...matches.slice(page * size, (page + 1) * size).map(card));
+    draw(matches.slice(page * size, (page + 1) * size));
     $("count").textContent = fillIn(matches.length === 1 ? words.one : words.count, {
       found: wholeNumbers.format(matches.length), all: wholeNumbers.format(count),
     });
@@ -90,6 +101,11 @@ function start({ people, words }) {
     $("of").textContent = fillIn(words.of, { pages: wholeNumbers.format(pages) });
     $("previous").disabled = page === 0;
     $("next").disabled = page === pages - 1;
+  }
+
+  function draw(shown) {
+    $("cards").replaceChildren(...shown.map(card));
+    $("worth-rows").replaceChildren(...shown.map(worth));
   }
 
   function turnTo(next) {
@@ -103,17 +119,26 @@ function start({ people, words }) {
 
   function card(i) {
     const lines = options(i);
-    const title = element("h3", {}, fillIn(words.row, { label: people.label[i] }));
+    const title = element("h3", {}, people.label[i]);
     title.tabIndex = -1;
     const header = element("header", {}, title);
     const article = element("article", { class: "card" }, header);
     const same = lines.every((line) => people.changes[line].length === 0);
     const shown = same ? lines.slice(0, 1) : lines;
     if (shown.length === 1) header.append(chip(lines[0]));
+    article.append(element("p", { class: "sentence" }, textOf(people.lead, lines[0])));
     const grid = element("div", { class: shown.length > 1 ? "options" : "options one" });
     shown.forEach((line, o) => grid.append(option(i, line, o, shown.length > 1)));
-    article.append(grid, allValues(i, shown));
+    if (shown.some((line) => people.changes[line].length) && people.classes.length) article.append(legend());
+    article.append(grid);
+    if (listed) article.append(allValues(i, shown));
     return article;
+  }
+
+  function legend() {
+    const parts = people.classes.map((name, k) => element("span", { class: "key" }, element("i", { class: `swatch class-${k}` }), name));
+    const dots = [["now", words.now], ["then", words.then]].map(([kind, text]) => element("span", { class: "key" }, element("i", { class: `dot ${kind}` }), text));
+    return element("p", { class: "legend" }, ...parts, ...dots);
   }
 
   function chip(line) {
@@ -124,16 +149,17 @@ function start({ people, words }) {
   function option(i, line, o, several) {
     const part = element("section", { class: "option" });
     if (several) part.append(element("h4", {}, fillIn(words.option, { number: o + 1 }), chip(line)));
-    if (!several || STATUSES[people.status[line]] !== "valid") {
-      part.append(element("p", { class: "headline" }, `${textOf(people.headline, line)}.`));
-    }
+    if (several && o > 0) part.append(element("p", { class: "sentence other" }, textOf(people.lead, line)));
     const changes = changesOf(line);
-    const scales = element("div", { class: changes.length ? "" : "still" }, scoreScale(i, line, changes.length > 0), plausibilityScale(line));
-    const body = element("div", { class: "body" }, scales);
-    if (changes.length) body.append(element("div", {}, ...changes.map(([f, code], k) => change(i, f, code, people.loss.length ? people.loss[line][k] : null))));
+    const body = element("div", { class: "body" }, scoreScale(i, line, changes.length > 0));
+    if (changes.length) body.append(element("div", { class: "list" }, ...changes.map(([f, code]) => change(i, f, code))));
     part.append(body);
+    const follows = textOf(people.follows, line);
+    if (follows) part.append(element("p", { class: "note" }, follows));
     const unnamed = people.unnamed.length ? people.unnamed[line] : 0;
     if (unnamed) part.append(element("p", { class: "note" }, fillIn(words.unnamed, { number: unnamed })));
+    const typical = textOf(people.typical, line);
+    if (changes.length && typical) part.append(element("p", { class: "note" }, `${typical}.`));
     const note = textOf(people.note, line);
     if (note) part.append(element("p", { class: "note" }, fillIn(words.note, { note })));
     return part;
@@ -156,19 +182,11 @@ function start({ people, words }) {
     if (moved) track.append(step(people.before.at[before], people.after.at[after]));
     track.append(mark("dot now", people.before.at[before]));
     if (moved) track.append(mark("dot then", people.after.at[after]));
-    const name = element("div", { class: "name" }, element("b", {}, fillIn(words.score, { goal: textOf(people.goal, i) })), text);
+    const name = element("div", { class: "name" }, element("b", {}, fillIn(people.score, { goal: textOf(people.goal, i) })), text);
     return element("div", { class: "scale" }, name, track, ends);
   }
 
-  function plausibilityScale(line) {
-    const share = people.plausibility[line];
-    if (share === null) return "";
-    const track = element("div", { class: "track", "aria-hidden": "true" }, step(0, share / 10), mark("dot then", share / 10));
-    const name = element("div", { class: "name" }, element("b", {}, words.plausibility));
-    return element("div", { class: "scale" }, name, track, element("p", { class: "beside" }, `${textOf(people.typical, line)}.`));
-  }
-
-  function change(i, f, code, loss) {
+  function change(i, f, code) {
     const feature = people.features[f];
     const now = feature.now[i];
     const arrow = element("span", { "aria-hidden": "true" }, " → ");
@@ -176,33 +194,67 @@ function start({ people, words }) {
       element("span", { class: "sr" }, `${words.now}: `), element("span", { class: "old" }, feature.texts[now]), arrow,
       element("span", { class: "sr" }, `, ${words.then}: `), element("span", { class: "new" }, feature.texts[code]));
     const part = element("div", { class: "change" }, element("div", { class: "name" }, element("b", {}, feature.label), text));
-    if (feature.at) part.append(...amongPopulation(feature, now, code, f));
-    if (loss !== null && loss !== undefined) part.append(element("p", { class: "beside loss" }, fillIn(words.loss, { loss: twoDecimals.format(loss) })));
+    if (feature.at) part.append(...distribution(feature, now, code, f));
+    else if (feature.share) part.append(...[[code, "then"], [now, "now"]].map(([at, when]) => tally(feature, at, when)));
     return part;
   }
 
-  // Where the old and the new value stand in the population.
-  function amongPopulation(feature, now, code, f) {
+  // ---- charts: how many other people have a value
+
+  // A number: where the old and the new value lie among people of both classes.
+  function distribution(feature, now, code, f) {
     const drawing = document.createElementNS(SVG, "svg");
     const use = document.createElementNS(SVG, "use");
     use.setAttribute("href", `#plot-${f}`);
     drawing.setAttribute("preserveAspectRatio", "none");
     drawing.setAttribute("viewBox", "0 0 240 60");
     drawing.append(use);
-    const plot = element("div", { class: "plot", "aria-hidden": "true" }, drawing);
+    const label = fillIn(words.chart_number, { feature: feature.label, outcome: people.classes[0], now: feature.texts[now], then: feature.texts[code] });
+    const plot = element("div", { class: "plot", role: "img", "aria-label": label }, drawing);
     const [from, to] = [feature.at[now], feature.at[code]];
     if (from !== null && to !== null) plot.append(step(from, to));
     if (from !== null) plot.append(mark("dot now", from));
     if (to !== null) plot.append(mark("dot then", to));
     const ends = element("div", { class: "ends", "aria-hidden": "true" }, element("span", {}, feature.ends[0]), element("span", {}, feature.ends[1]));
-    const shares = people.classes.map((name, k) => {
-      const [a, b] = [feature.share[k][now], feature.share[k][code]];
-      return fillIn(words.shares, { name, now: a === null ? "–" : percent(a), then: b === null ? "–" : percent(b) });
+    const shares = [code, now].filter((at) => feature.share[0][at] !== null).map((at, k) => fillIn(k ? words.less_too : words.less, {
+      frequency: frequency(feature.share[0][at]), outcome: people.classes[0], value: feature.texts[at],
+    }));
+    return [plot, ends, element("p", { class: "beside" }, shares.length ? `${capitalise(shares.join("; "))}.` : "")];
+  }
+
+  // A category: ten people of each class, as many filled as have it.
+  function tally(feature, at, when) {
+    const rows = people.classes.map((name, k) => {
+      const share = feature.share[k][at];
+      if (share === null) return "";
+      const filled = Math.round(share / 10);
+      const dots = element("span", { class: `ten class-${k}`, "aria-hidden": "true" });
+      for (let d = 0; d < 10; d++) dots.append(element("i", d < filled ? { class: "has" } : {}));
+      return element("span", { class: "tally" }, dots, element("span", {}, fillIn(words.with_outcome, { frequency: frequency(share), outcome: name })));
     });
-    const summary = fillIn(feature.number ? words.below : words.alike, { shares: shares.join("; ") });
-    const parts = [plot, element("p", { class: "beside" }, summary)];
-    if (feature.number) parts.splice(1, 0, ends);
-    return parts;
+    return element("div", { class: `having ${when}` }, element("span", { class: "what" }, `${words[when]}: ${feature.texts[at]}`), ...rows);
+  }
+
+  // A share in percent as people out of ten or a hundred.
+  function frequency(share) {
+    if (share < 1) return words.hardly;
+    if (share > 95) return words.nearly_all;
+    return share < 10 ? fillIn(words.in_hundred, { number: share }) : fillIn(words.in_ten, { number: Math.round(share / 10) });
+  }
+
+  // ---- the appendix
+
+  // A person's reasons by each method; with each change of the first option, what it is worth.
+  function worth(i) {
+    const line = first(i);
+    const changes = changesOf(line);
+    const own = (people.loss[line] || []).map((loss, k) => [people.features[changes[k][0]].label, loss]).filter(([, loss]) => loss !== null);
+    const row = element("tr", {}, element("th", { scope: "row" }, people.label[i]));
+    row.append(element("td", {}, own.map(([feature, loss]) => fillIn(words.worth_change, { feature, loss: twoDecimals.format(loss) })).join("; ") || "–"));
+    for (const everybody of Object.values(people.reasons)) {
+      row.append(element("td", {}, everybody[i].map((f) => people.features[f].label).join("; ") || "–"));
+    }
+    return row;
   }
 
   function allValues(i, lines) {
@@ -229,8 +281,9 @@ function start({ people, words }) {
     return region;
   }
 
-  const textOf = (column, i) => column.texts[column.codes[i]];
-  const percent = (share) => fillIn(words.percent, { share });
+  function textOf(column, i) {
+    return column.texts[column.codes[i]];
+  }
 
   // ---- controls
 
@@ -251,13 +304,19 @@ function start({ people, words }) {
     for (const region of document.querySelectorAll("#cards .all")) region.hidden = !open;
   });
   $("print").addEventListener("click", () => {
-    $("cards").replaceChildren(...matches.slice(0, MAX_PRINTED).map(card));
+    draw(matches.slice(0, MAX_PRINTED));
     $("count").textContent = fillIn(words.printed, {
       shown: wholeNumbers.format(Math.min(matches.length, MAX_PRINTED)), found: wholeNumbers.format(matches.length), all: wholeNumbers.format(count),
     });
     addEventListener("afterprint", show, { once: true });
     print();
   });
+  for (const link of document.querySelectorAll("[data-find]")) {
+    link.addEventListener("click", () => {
+      $("search").value = link.dataset.find;
+      search();
+    });
+  }
   if ($("group")) {
     const groups = [...document.querySelectorAll(".group")];
     $("group").addEventListener("change", () => {
@@ -288,6 +347,10 @@ function step(from, to) {
   const made = mark("step", Math.min(from, to));
   made.style.width = `${Math.abs(to - from)}%`;
   return made;
+}
+
+function capitalise(text) {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 function fillIn(message, values) {

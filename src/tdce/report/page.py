@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -20,24 +21,28 @@ from tdce.methods import Line
 from tdce.metrics import MEANING
 from tdce.models import Class, Not
 from tdce.report import overview, plots
+from tdce.report.accuracy import accuracy_rows
 from tdce.report.burden import Burden
 from tdce.report.burden_section import burden_section
 from tdce.report.cards import STATUSES, person_cards
 from tdce.report.context import OWN_MODEL
+from tdce.report.histograms import Population
 from tdce.report.language.formats import write_number
 from tdce.report.language.speaker import Speaker
 from tdce.report.view import View
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
+    from jinja2 import Template
 
 MAX_CLASSES = 4  # that a drawing can tell apart
 PLAIN_BYTES = 1 << 19  # of the data of the cards; more than this and the next together are compressed
 PLAIN_BYTES_PER_ROW = 900
+MAX_COMPARED_PEOPLE = 1_000  # whose reasons are compared unless somebody asks for it: the model is queried for them
 SORT_KEYS = ("row", "before", "after", "few", "many", "effort", "typical")
 SCRIPT_MESSAGES = (  # of the report, filled in by its script
-    "one", "count", "printed", "row", "option", "threshold", "band", "highest", "plausibility", "below", "alike",
-    "shares", "unnamed", "note", "caption", "percent", "now", "then", "to", "of",
+    "one", "count", "printed", "option", "threshold", "band", "highest", "unnamed", "note", "caption", "now", "then",
+    "to", "of", "in_ten", "in_hundred", "hardly", "nearly_all", "with_outcome", "less", "less_too", "chart_number",
+    "worth_change",
 )  # fmt: skip
 
 
@@ -49,45 +54,22 @@ def render_page(
     metrics: Mapping[str, float] | None = None,
     burden: Burden | None = None,
 ) -> str:
-    """The page as HTML: a summary, a card for each person, what changes over all of them, groups and metrics."""
-    from jinja2 import Environment, StrictUndefined  # slow to import, and only a page needs it
-    from markupsafe import Markup
-
+    """The page as HTML: what was found, a card for each person, what changes over all of them, groups, an appendix."""
     metrics = check_metrics(metrics)
     numbers, population, classes = NumberFormat(speaker), view.population, _drawn_classes(view)
-    cards = _cards(view, lines, speaker, classes)
-    words = _script_words(lines, speaker)
-    data, data_type = _data_block({"people": cards, "words": words}, len(view.rows))
-
-    def drawing(name: Name) -> Markup:
-        assert population is not None
-        return Markup(plots.draw_histogram(population[name], classes))
-
-    script, style = _read_file("page.js"), _read_file("page.css")
-    changes, totals = overview.feature_changes(view, speaker), overview.totals(view)
+    predicted = any(line.number for options in lines for line in options)
+    changes = overview.feature_changes(view, speaker)
     names, together = overview.paired_changes(view, speaker)
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return environment.from_string(_read_file("page.html")).render(
+    return _template("page.html").render(
+        **_common(view, lines, speaker, classes, Drawings()),
         title=title or speaker.text("report_title"),
-        language=speaker.language,
-        t=speaker.text,
         people=numbers.count(int(view.changed[:, 0].any(axis=1).sum())),
         version=version("tdce"),
-        style=Markup(style),
-        script=Markup(script),
-        script_hash=f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
-        data=Markup(data),
-        data_type=data_type,
-        tiles=_tiles(totals, speaker, numbers),
+        finding=overview.finding(view, lines, speaker),
         facts=_facts(view, lines, speaker, numbers),
         statuses=[(i, speaker.status(status)) for i, status in enumerate(STATUSES)],
         sorts=[(key, speaker.text(f"report_sort_{key}")) for key in SORT_KEYS],
-        population=population and _legend(view, classes, speaker, numbers),
-        plots=[
-            (place, drawing(column.name))
-            for place, (_, column) in enumerate(view.visible)
-            if "at" in cards["features"][place]
-        ],
+        population=population and _legend(view, speaker, numbers),
         changes=changes,
         pairs=(names, together),
         pairs_most=max((n for row in together for n in row), default=1),
@@ -102,9 +84,71 @@ def render_page(
             for name in ("people", "already", "valid", "best_effort", "infeasible", "changes", "effort", "plausibility")
         ],
         burden=burden_section(burden, speaker),
+        agreement=_agreement(view, speaker, numbers),
+        no_reasons=speaker.text("report_no_reasons", most=numbers.count(MAX_COMPARED_PEOPLE)),
+        worth_note=speaker.text("report_worth_number" if predicted else "report_worth_log"),
         metrics=[(name, numbers.precise(value), *_metric_guide(name, speaker)) for name, value in metrics.items()],
         **_effort_map(view, speaker, numbers),
     )
+
+
+def render_applicant(
+    view: View, lines: Sequence[Sequence[Line]], speaker: Speaker, drawings: Drawings, title: str | None = None
+) -> str:
+    """The page of one applicant: their card, without anybody else's data, settings, hashes and versions."""
+    classes = _drawn_classes(view)
+    return _template("applicant.html").render(
+        **_common(view, lines, speaker, classes, drawings),
+        title=title or speaker.text("report_applicant_title"),
+        sentences=list(dict.fromkeys(speaker.summary(line) for line in lines[0])),
+        population=view.population and _legend(view, speaker, NumberFormat(speaker)),
+    )
+
+
+class Drawings:
+    """The histograms of a population, each drawn once."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[tuple[Name, tuple[int, ...]], str] = {}
+
+    def __call__(self, population: Population, name: Name, classes: Sequence[int]) -> str:
+        key = name, tuple(classes)
+        if key not in self._drawn:
+            self._drawn[key] = plots.draw_histogram(population[name], classes)
+        return self._drawn[key]
+
+
+def _common(
+    view: View, lines: Sequence[Sequence[Line]], speaker: Speaker, classes: list[int], drawings: Drawings
+) -> dict[str, Any]:
+    """What every page has: its language, style and script, and the data of its cards with their drawings."""
+    from markupsafe import Markup
+
+    cards, population = _cards(view, lines, speaker, classes), view.population
+    data, data_type = _data_block({"people": cards, "words": _script_words(speaker)}, len(view.rows))
+    script = _read_file("page.js")
+    return {
+        "language": speaker.language,
+        "t": speaker.text,
+        "style": Markup(_read_file("page.css")),
+        "script": Markup(script),
+        "script_hash": f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}",
+        "data": Markup(data),
+        "data_type": data_type,
+        "plots": [
+            (place, Markup(drawings(population, column.name, classes)))
+            for place, (_, column) in enumerate(view.visible)
+            if population is not None and "at" in cards["features"][place]
+        ],
+    }
+
+
+@cache
+def _template(name: str) -> Template:
+    from jinja2 import Environment, StrictUndefined  # slow to import, and only a page needs it
+
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(_read_file(name))
 
 
 def check_metrics(metrics: Any) -> dict[str, float]:
@@ -125,19 +169,36 @@ def _cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker, classe
         if "share" in feature:
             feature["share"] = [feature["share"][k] for k in classes[:2]]
     cards["classes"] = [] if population is None else [speaker.outcome(population.classes[k]) for k in classes[:2]]
+    predicted = any(line.number for options in lines for line in options)
+    cards["score"] = speaker.messages.messages["report_score_number" if predicted else "report_score"]
     return cards
 
 
-def _script_words(lines: Sequence[Sequence[Line]], speaker: Speaker) -> dict[str, Any]:
+def _script_words(speaker: Speaker) -> dict[str, Any]:
     """The messages whose placeholders the script fills in."""
     messages = speaker.messages.messages
     words: dict[str, Any] = {name: messages[f"report_{name}"] for name in SCRIPT_MESSAGES}
-    predicted = any(line.number for options in lines for line in options)
-    words["score"] = messages["report_score_number" if predicted else "report_score"]
-    words["loss"] = messages["report_loss_number" if predicted else "report_loss"]
     words["feature"] = speaker.text("report_feature_name")
     words["statuses"] = {status: speaker.status(status) for status in STATUSES}
     return words
+
+
+def _agreement(view: View, speaker: Speaker, numbers: NumberFormat) -> list[tuple[str, list[str]]]:
+    """How far the methods of principal reasons agree: a name for each pair, and its cells."""
+    return [
+        (
+            speaker.text(
+                "report_reasons_pair",
+                one=speaker.text(f"report_method_{each.one}"),
+                other=speaker.text(f"report_method_{each.other}"),
+            ),
+            [
+                numbers.count(each.people),
+                *("–" if np.isnan(share) else numbers.percent(share) for share in each[3:]),
+            ],
+        )
+        for each in view.agreement
+    ]
 
 
 def _metric_guide(metric: str, speaker: Speaker) -> tuple[str, str]:
@@ -187,24 +248,10 @@ def _drawn_classes(view: View) -> list[int]:
     return order[:MAX_CLASSES]
 
 
-def _legend(view: View, classes: list[int], speaker: Speaker, numbers: NumberFormat) -> dict[str, Any]:
+def _legend(view: View, speaker: Speaker, numbers: NumberFormat) -> dict[str, str]:
     assert view.population is not None
-    names = [speaker.text("report_class", name=speaker.outcome(view.population.classes[k])) for k in classes]
     key = "report_real" if view.population.real else "report_synthetic"
-    return {"legend": names, "source": speaker.text(key, people=numbers.count(view.population.rows))}
-
-
-def _tiles(totals: dict[str, Any], speaker: Speaker, numbers: NumberFormat) -> list[dict[str, str]]:
-    tiles = [(numbers.count(totals["people"]), speaker.text("report_tile_people"))]
-    if totals["validity"] is not None:
-        text = speaker.text("report_tile_valid", open=numbers.count(totals["open"]))
-        tiles.append((numbers.percent(totals["validity"]), text))
-    for key in ("changes", "effort"):
-        if totals[key] is not None:
-            tiles.append((numbers.decimal(totals[key]), speaker.text(f"report_tile_{key}")))
-    if totals["plausibility"] is not None:
-        tiles.append((numbers.percent(totals["plausibility"]), speaker.text("report_tile_plausibility")))
-    return [{"value": value, "text": text} for value, text in tiles]
+    return {"source": speaker.text(key, people=numbers.count(view.population.rows))}
 
 
 def _facts(
@@ -224,7 +271,9 @@ def _facts(
         fact("label", context.label)
     if fit.get("accuracy") is not None:
         shares = {"share": numbers.percent(fit["accuracy"]), "commonest": numbers.percent(fit["commonest_class"])}
-        fact("accuracy", speaker.text("report_accuracy", rows=numbers.count(fit["test_rows"]), **shares))
+        rows = accuracy_rows(fit)
+        said = speaker.text(f"report_accuracy_{rows}", rows=numbers.count(fit["test_rows"]), **shares)
+        fact("agreement" if rows == "given" else "accuracy", said)
     if fit:
         fact("learned", speaker.text("report_learned", rows=numbers.count(fit["rows"]), seed=fit["seed"]))
     size = {"rows": numbers.count(len(view.rows)), "columns": view.rows.shape[1], "options": question.n}

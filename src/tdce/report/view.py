@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tdce._core import Flags, Floats, Name, same
-from tdce.methods import Explanation, Question, Status
+from tdce.methods import Agreement, Explanation, Question, ReasonMethod, Reasons, Status
 from tdce.models import Goals
 from tdce.report.context import Context
 from tdce.report.histograms import Population
@@ -32,6 +33,10 @@ class View:
     hidden: frozenset[Name]  # features that this reader may not see
     model_calls: int
     model_rows: int
+    labels: Sequence[str]  # (rows,) what each person is called, as a heading
+    id: Name | None = None  # the column that says so; None: the index does
+    group_reasons: Mapping[ReasonMethod, Sequence[Reasons]] | None = None  # beside others; None: not known
+    agreement: Sequence[Agreement] = ()  # of these with each other and with those of the way
 
     @property
     def visible(self) -> list[tuple[int, Column]]:

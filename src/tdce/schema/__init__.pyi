@@ -7,9 +7,11 @@ from tdce.schema.columns.pooling import pool_quantile as pool_quantile
 from tdce.schema.columns.pooling import pool_sorted as pool_sorted
 from tdce.schema.columns.scale import LARGEST_SCORE as LARGEST_SCORE
 from tdce.schema.columns.wording import NO_WORDING as NO_WORDING
+from tdce.schema.columns.wording import Forms as Forms
 from tdce.schema.columns.wording import Phrase as Phrase
 from tdce.schema.columns.wording import Wording as Wording
 from tdce.schema.columns.wording import json_key as json_key
+from tdce.schema.columns.wording import value_form as value_form
 from tdce.schema.constraints.base import Constraint as Constraint
 from tdce.schema.constraints.repair import ConstraintSet as ConstraintSet
 from tdce.schema.encoder import Encoder as Encoder

@@ -32,7 +32,7 @@ from tdce.schema.columns import change_column, column_from_entry, infer_column
 from tdce.schema.columns.base import Column
 from tdce.schema.columns.categorical import Categorical
 from tdce.schema.columns.numeric import Numeric
-from tdce.schema.columns.wording import NO_WORDING, Phrase, check_outcomes, json_key
+from tdce.schema.columns.wording import NO_WORDING, Forms, Phrase, check_outcomes, json_key
 from tdce.schema.constraints.causes import check_causes, learn_causes
 from tdce.schema.constraints.chosen import Chosen
 from tdce.schema.constraints.discovery import discover_laws
@@ -52,7 +52,7 @@ class Schema:
     laws: tuple[Law, ...] = ()  # discovered in the table
     rules: tuple[str, ...] = ()  # written by the user
     costs: Mapping[Name, float] = field(default_factory=dict, hash=False)  # of changing a feature; 1 if not given
-    outcomes: Mapping[str, Phrase] = field(default_factory=dict, hash=False)  # words for the model's decisions
+    outcomes: Mapping[str, Phrase | Forms] = field(default_factory=dict, hash=False)  # words for the model's decisions
     causes: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict, hash=False)  # of a feature, by the user
 
     def __post_init__(self) -> None:
@@ -229,7 +229,7 @@ class Schema:
             return self
         return replace(self, laws=learn_causes(self.laws, self.causes, self.features, raw))
 
-    def with_outcomes(self, outcomes: Mapping[str, Phrase]) -> Self:
+    def with_outcomes(self, outcomes: Mapping[str, Phrase | Forms]) -> Self:
         """A copy with words for the model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
         return replace(self, outcomes=outcomes)
 

@@ -262,7 +262,7 @@ def _describe_schema(explainer: Explainer, speaker: Speaker) -> dict[str, Any]:
         "described": {str(column.name): describe_column(column, speaker) for column in columns},
         "spoken": {str(column.name): column_wording(column, speaker) for column in columns},
         "usual": default_person(fitted.synthetic, columns),
-        "said": {key: speaker.translate(text) for key, text in explainer.schema.outcomes.items()},
+        "said": {key: speaker.outcome_name(key) for key in explainer.schema.outcomes},
     }  # fmt: skip
 
 

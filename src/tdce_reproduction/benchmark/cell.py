@@ -22,7 +22,8 @@ from tdce.methods import Explanation, Method, Question, Status, Task, explain
 from tdce.models import Class, Goals, Oracle
 from tdce.schema import ConstraintSet, FeasibleSet
 from tdce_reproduction.benchmark.fingerprint import fit_fingerprint
-from tdce_reproduction.benchmark.settings import PRESETS, plain_schema, tuned_method
+from tdce_reproduction.benchmark.settings import PRESETS, plain_schema, table_name, tuned_method
+from tdce_reproduction.benchmark.unchanged import Unchanged
 
 
 class Cell(NamedTuple):
@@ -55,7 +56,7 @@ class Bench:
 
     @cached_property
     def data(self) -> Dataset:
-        return load(self.name, PRESETS.get(self.name, "full"), self.seed)
+        return load(table_name(self.name), PRESETS.get(self.name, "full"), self.seed)
 
     @cached_property
     def fitted(self) -> Fitted:
@@ -151,7 +152,8 @@ class Bench:
         explanation, feasible = self.explanation(fitted_method, cell.masked, self.queries)
         seconds = time.perf_counter() - began
         of_neighbours, near = self.explanation(fitted_method, cell.masked, self.neighbours)
-        values = self.reference.measure(feasible, explanation, near.own, of_neighbours)
+        over_all = isinstance(fitted_method, Unchanged)
+        values = self.reference.measure(feasible, explanation, near.own, of_neighbours, over_all)
         values |= {
             "rows": len(self.queries),
             "seconds": seconds,

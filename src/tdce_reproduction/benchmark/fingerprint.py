@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 
-from tdce.datasets import PUBLISHED_TABLES
 from tdce.explainer import Explainer, evaluation, fitting
-from tdce_reproduction.benchmark.settings import PRESETS, plain_schema, tuned_method
+from tdce_reproduction.benchmark.settings import PRESETS, plain_schema, published_table, tuned_method
 
 
 def fit_fingerprint(data: str, explainer: Explainer) -> str:
     """The fingerprint of a fitted explainer: the table, its preset and schema, the settings, the edition of `fit`."""
     settings = (explainer.hidden, explainer.tau, explainer.steps, explainer.seed)
     schema = plain_schema(data).without_words().to_json()
-    return _digest(PUBLISHED_TABLES[data].sha256, PRESETS.get(data, "full"), schema, settings, fitting.EDITION)
+    return _digest(published_table(data).sha256, PRESETS.get(data, "full"), schema, settings, fitting.EDITION)
 
 
 def cell_fingerprint(data: str, method: str, rows: int, explainer: Explainer) -> str:

@@ -1,24 +1,31 @@
 """Which data sets and methods the benchmark runs, and the baselines' settings on each data set.
 
-The baselines were tuned on validation rows (docs/baselines.md). `search` has its defaults on all data sets; it is run
-at several values of `closeness`.
+A plain name is a method as it was published, and nothing else; with a `+` its answers are refined like those of
+`search`. So `guided` is one walk of Algorithm 1, and `guided+` what `Explainer(method="guided")` gives. The baselines
+were tuned on validation rows (docs/baselines.md), and so was `guided`: with one setting for all data sets, its default,
+and as `guided_tuned` with one for each, as in the paper (docs/paper.md). `search` has its defaults on all data sets; it
+is run at several values of `closeness`. `unchanged` gives back the rows as they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from tdce._core import InputError, listing, suggest
-from tdce.datasets import load
-from tdce.methods import METHODS, Method, Refined
+from tdce.datasets import PUBLISHED_TABLES, PublishedTable, load
+from tdce.methods import METHODS, Guided, Method, Refined
 from tdce.schema import Schema
+from tdce_reproduction.benchmark.unchanged import Unchanged
 
 PAPER_DATA = ("lcd", "gmc", "adult", "law")
 """The paper's data sets, in the order of its tables."""
 
-DATA = (*PAPER_DATA, "german")
-PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "law": "paper", "german": "full"}
+DATA = (*PAPER_DATA, "adult_9_2", "german")
+PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "adult_9_2": "paper", "law": "paper", "german": "full"}
+SECOND_PRESETS = {"adult_9_2": "adult"}
+"""Data sets that are another preset of a table: Adult with the paper's 9 numbers and 2 categories beside its 6 + 8."""
 
 OURS = "search"
 SEARCH_VARIANTS = tuple(f"{OURS}@{closeness:g}" for closeness in (0, 0.25, 0.5, 1))  # the default is 0.75
@@ -27,8 +34,15 @@ SEARCH_VARIANTS = tuple(f"{OURS}@{closeness:g}" for closeness in (0, 0.25, 0.5, 
 BASELINES = ("wachter", "cchvae", "revise", "clue", "face", "counternet")
 """The paper's baselines."""
 
-REFINED_BASELINES = tuple(f"{method}+" for method in BASELINES)
-"""The baselines followed by the fallback and the refinement of `search`."""
+REFINED_METHODS = tuple(f"{method}+" for method in (*BASELINES, "guided"))
+"""The baselines and Algorithm 1 followed by the fallback and the refinement of `search`."""
+
+AS_PUBLISHED: dict[str, Callable[..., Method]] = METHODS | {
+    "guided": Guided,
+    "guided_tuned": Guided,
+    "unchanged": Unchanged,
+}
+"""The methods by the names that the benchmark has for them without a `+`."""
 
 TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "wachter": {
@@ -58,35 +72,51 @@ TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "adult": {"k": 100},
         "law": {"confidence": 0.75},
     },
+    "guided_tuned": {
+        "lcd": {"guidance": 1.0, "tau": (5.0, 5.0)},
+        "gmc": {"cat_gradient": "through", "cat_guidance": 1.5, "start": 0.5, "tau": (5.0, 5.0)},
+        "law": {"tau": (0.3, 0.3)},
+    },
     "counternet": {
         "gmc": {"sees_row": False},
         "adult": {"lambda_3": 0.3},
         "law": {"sees_row": False},
     },
 }
-"""By method, then by data set; what is not listed has the method's defaults."""
+"""By method, then by data set; what is not listed has the defaults of the method. A second preset of a table has what
+the first has."""
+
+
+def table_name(data: str) -> str:
+    """The name of the published table of a data set."""
+    return SECOND_PRESETS.get(data, data)
+
+
+def published_table(data: str) -> PublishedTable:
+    return PUBLISHED_TABLES[table_name(data)]
 
 
 @lru_cache
 def plain_schema(data: str) -> Schema:
     """The schema of a data set as in the paper: no laws, no restrictions on values, and no immutable feature (the mask
     is a property of the cell)."""
-    return Schema(tuple(column.unrestricted() for column in load(data, PRESETS.get(data, "full")).schema))
+    schema = load(table_name(data), PRESETS.get(data, "full")).schema
+    return Schema(tuple(column.unrestricted() for column in schema))
 
 
 def tuned_method(method: str, data: str) -> Method:
     """A method by name with its settings for a data set; `search@0.25` sets the closeness, `wachter+` refines."""
     if method.endswith("+"):
-        return Refined(tuned_method(method[:-1], data))
+        return METHODS["guided"]() if method == "guided+" else Refined(tuned_method(method[:-1], data))
     name, at, closeness = method.partition("@")
-    if name not in METHODS:
-        raise InputError(f"there is no method {method!r}; {suggest(name, METHODS)}known: {listing(METHODS)}")
-    settings = TUNED_SETTINGS.get(name, {}).get(data, {})
-    return METHODS[name](**settings, **_closeness(name, closeness)) if at else METHODS[name](**settings)
+    if name not in AS_PUBLISHED:
+        raise InputError(f"there is no method {method!r}; {suggest(name, AS_PUBLISHED)}known: {listing(AS_PUBLISHED)}")
+    settings = TUNED_SETTINGS.get(name, {}).get(table_name(data), {})
+    return AS_PUBLISHED[name](**settings, **(_closeness(name, closeness) if at else {}))
 
 
 def _closeness(name: str, text: str) -> dict[str, float]:
-    if not METHODS[name]().has_tradeoff:
+    if not AS_PUBLISHED[name]().has_tradeoff:
         raise InputError(f"{name} has no closeness to set; leave out @{text}")
     try:
         return {"closeness": float(text)}

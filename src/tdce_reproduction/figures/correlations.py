@@ -12,12 +12,11 @@ import torch
 from matplotlib.figure import Figure, SubFigure
 
 from tdce._core import Floats, InputError, same
-from tdce.datasets import PUBLISHED_TABLES
 from tdce.methods import METHODS
 from tdce.report import spoken_name
 from tdce.schema import Categorical, Numeric, Schema
 from tdce_reproduction.benchmark.cell import Bench
-from tdce_reproduction.benchmark.settings import PRESETS, tuned_method
+from tdce_reproduction.benchmark.settings import PRESETS, published_table, tuned_method
 from tdce_reproduction.benchmark.summary import ORDER
 from tdce_reproduction.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, new
 from tdce_reproduction.figures.workspace import Workspace
@@ -132,7 +131,7 @@ def draw(table: pd.DataFrame) -> Figure:
     _matrices(top, gaps[gaps["masked"] == "no"], most, "Nothing masked")
     _bars(middle, means[means["kind"] == "share"])
     data = str(table["data"].iloc[0])
-    mask = PUBLISHED_TABLES[data].presets[PRESETS[data]].mask
+    mask = published_table(data).presets[PRESETS[data]].mask
     _matrices(bottom, gaps[gaps["masked"] == "yes"], most, f"{spoken_name(mask).capitalize()} masked")
     return figure
 

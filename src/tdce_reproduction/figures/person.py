@@ -21,9 +21,9 @@ from tdce_reproduction.figures.workspace import Workspace
 
 METHODS = {
     "guided": "Algorithm 1, our reading (guided)",
-    "guided_literal": "Algorithm 1, as printed (guided_literal)",
+    "guided_literal": "Algorithm 1, as printed, in 50 strides (guided_literal)",
 }
-KINDS = {"guided": Guided, "guided_literal": GuidedLiteral}
+KINDS = {"guided": Guided(), "guided_literal": GuidedLiteral(steps=50)}
 RETURNED = -1  # the time of the answer, after the last step
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 STYLES = ("-", "--", "-.", ":")
@@ -51,7 +51,7 @@ def measure(workspace: Workspace) -> pd.DataFrame:
 
 def trajectory(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
     """The steps of a method's walk to the answer for one row, and the answer."""
-    method = KINDS[name]()
+    method = KINDS[name]
     explainer = Explainer(method, progress="silent")
     explainer.fitted_ = fitted
     answer = explainer.explain(person)
@@ -59,7 +59,8 @@ def trajectory(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
     x = fitted.encoder.encode(person).float()
     whole = pad_rows(torch.zeros(1, dtype=torch.long))  # rows come in blocks, as when they are explained
     rows, goals = FeasibleSet.of(fitted.encoder, person).x[whole], answer.goals.take(whole)
-    walk = method.fit(fitted.task(answer.immutable)).walk(rows, goals, Noise(rows, answer.question.seed), method.start)
+    noise = Noise(rows, answer.question.seed, length=method.noise_length)
+    walk = method.fit(fitted.task(answer.immutable)).walk(rows, goals, noise, method.start)
     seen = [(t, x_0[:1]) for t, _, x_0 in walk]
     seen.append((RETURNED, fitted.encoder.encode(answer.to_frame()).float()))
     target = fitted.classes.index(answer.lines[0][0].target)

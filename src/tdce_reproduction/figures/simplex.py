@@ -16,7 +16,7 @@ from torch import Tensor
 from tdce._core import Noise, Progress, TrainingPlan
 from tdce.datasets import write_whole
 from tdce.diffusion import TabularDiffusion
-from tdce.methods import Guided, Task
+from tdce.methods import INDEPENDENT, Guided, Task
 from tdce.models import Class, Goals, NetworkModel, Oracle
 from tdce.schema import Encoder
 from tdce_reproduction.figures.style import BLUE, GREY, VERMILION, hide_axes, new
@@ -37,7 +37,9 @@ def measure(workspace: Workspace) -> pd.DataFrame:
     x, goals = torch.eye(3)[torch.arange(POINTS) % 3], Goals.all(Class(1), POINTS)
     lines: list[pd.DataFrame] = []
     for guided in TITLES:
-        method = Guided(start=1.0, steps=STRIDES, guidance=guided, proximity=0.0, cat_scale="lambda").fit(task)
+        reading = Guided(start=1.0, steps=STRIDES, guidance=guided, cat_guidance=1.0, proximity=0.0, tau=None,
+                         cat_scale="lambda", cat_gradient="denoised", noise_length=INDEPENDENT)  # fmt: skip
+        method = reading.fit(task)
         noise = Noise(torch.arange(POINTS)[:, None].float(), SEED)
         for t, x_t, _ in method.walk(x, goals, noise, method.start):
             at = pd.DataFrame(x_t.double().numpy().round(4), columns=["a", "b", "c"])

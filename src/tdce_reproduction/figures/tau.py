@@ -63,7 +63,9 @@ def measure_jobs(bench: Bench, taus: list[float]) -> Iterator[list[dict[str, Any
         task = replace(bench.task("no"), diffusion=bench.diffusion(tau))
         lines = []
         for method in METHODS:
-            tuned = Guided(soft_posterior=True) if method == "guided_soft" else tuned_method(method, bench.name)
+            tuned = tuned_method(method.removesuffix("_soft"), bench.name)
+            if isinstance(tuned, Guided):  # samples at the temperature that the diffusion model was trained at
+                tuned = replace(tuned, tau=None, soft_posterior=method == "guided_soft")
             values = bench.measure(Cell(bench.name, method, "no", bench.seed), tuned, task).metrics
             key = {"seed": bench.seed, "tau": tau, "method": method}
             lines += [key | {"metric": metric, "value": values[metric]} for metric in METRICS if metric in values]

@@ -18,9 +18,10 @@ from tdce.models import TargetPart
 from tdce.report.language.catalogue import Catalogue, load_catalogue
 from tdce.report.language.formats import write_date, write_money, write_number, write_percent, write_year
 from tdce.report.language.note_text import Namer, mentions, note_text
-from tdce.schema import NO_WORDING, Phrase, Schema, Wording, json_key
+from tdce.schema import NO_WORDING, Forms, Phrase, Schema, Wording, json_key, value_form
 
 Audience = Literal["applicant", "analyst"]
+GAP = "\0"  # in place of a part of a sentence; no schema has it in its words
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +30,7 @@ class Speaker:
 
     messages: Catalogue
     words: dict[Name, Wording]
-    outcomes: dict[str, Phrase]
+    outcomes: dict[str, Phrase | Forms]
     audience: Audience
     followers: frozenset[Name] = frozenset()  # features that follow others: a change of theirs is a consequence
 
@@ -66,8 +67,7 @@ class Speaker:
 
     def title(self, feature: Name) -> str:
         """The name of a feature in a table, without an article."""
-        first, _, rest = self.label(feature).partition(" ")
-        return rest if rest and first.lower() in self.text("articles").split() else self.label(feature)
+        return self.translate(self._words(feature).title) or without_article(self.messages, self.label(feature))
 
     def value(self, feature: Name, cell: Any) -> str:
         """A cell as people write it: `3,200 €`, `24 months`, `owned`."""
@@ -80,7 +80,11 @@ class Speaker:
 
     def outcome(self, of: Any) -> str:
         """What the model says, in quotation marks: in the words of the schema, or as it is."""
-        return self.text("quoted", text=self.translate(self.outcomes.get(json_key(of), "")) or of)
+        return self.text("quoted", text=self.outcome_name(of))
+
+    def outcome_name(self, of: Any) -> str:
+        """The same without quotation marks."""
+        return self.translate(value_form(self.outcomes.get(json_key(of), ""), "name") or "") or str(of)
 
     def score(self, number: float, predicted: bool) -> str:
         """A probability in percent, or a predicted number."""
@@ -144,48 +148,67 @@ class Speaker:
 
     def sentence(self, line: Line) -> str:
         """`The decision would be “good” if the loan ran 24 months instead of 36 and the amount were 3,200 € …`."""
-        clauses, hidden = [self._clause(*change) for change in self.decisions(line)], self.unnamed(line)
-        if hidden:
-            clauses.append(self.text("unnamed_too" if clauses else "unnamed_alone", count=hidden))
-        values = {
-            "subject": self._subject(line),
-            "target": self.target(line),
-            "clauses": self.messages.join(clauses),
-        }
-        if (outcome := self._outcome(line)) and line.status == Status.VALID:
-            text = _capitalise(self.text("sentence_outcome", outcome=outcome, **values))
-        else:
-            text = _capitalise(self._by_status("sentence", line, values))
+        text = self._sentence(line, self.messages.join(self.clauses(line)))
         return " ".join(filter(None, [text, self.consequences(line)]))
 
-    def letter(self, line: Line) -> str:
-        """A paragraph for a letter: the most important changes, in short, and that nothing is promised."""
-        if line.status in (Status.ALREADY, Status.INFEASIBLE) or not line.changes:
-            return f"{self.sentence(line)} {self.text('promise')}"
+    def summary(self, line: Line) -> str:
+        """One sentence: what to do, what it brings, how safe that is: `Approved, safely, if the loan ran …`."""
+        known = line.status == Status.VALID and not isnan(line.safety)
+        how = self.text("how_barely" if line.safety < LOW_SAFETY else "how_safely") if known else ""
+        return self._sentence(line, self.messages.join(self.clauses(line)), how)
+
+    def lead(self, line: Line) -> tuple[str, str]:
+        """What stands before and after the conditions of a line's sentence: `Approved if` and `.`."""
+        before, _, after = self._sentence(line, GAP).partition(GAP)
+        return before.strip(), after.strip()
+
+    def _sentence(self, line: Line, clauses: str, how: str = "") -> str:
+        """What would change the decision; `how` follows the outcome."""
+        values = {"subject": self._subject(line), "target": f"{self.target(line)}{how}", "clauses": clauses}
+        if line.status == Status.VALID and (outcome := self.outcome_form(line, "clause")):
+            text = self.text("sentence_clause", outcome=f"{outcome}{how}", **values)
+        elif line.status == Status.VALID and (outcome := self.outcome_form(line, "name")):
+            text = self.text("sentence_outcome", outcome=f"{outcome}{how}", **values)
+        else:
+            text = self._by_status("sentence", line, values)
+        return capitalise(text)
+
+    def clauses(self, line: Line) -> list[str]:
+        """The conditions of a line's sentence, the most important one first, and how many more are not named."""
         ranks = {feature: rank for rank, (feature, _) in enumerate(line.reasons)}
         named = sorted(self.decisions(line), key=lambda change: ranks.get(change[0], len(ranks)))
-        points = [
-            self.text("point", label=self.title(name), change=self._change(name, before, after))
-            for name, before, after in named[:MOST_REASONS]
-        ]
-        if len(named) > MOST_REASONS:
-            points.append(self.text("points_more", count=len(named) - MOST_REASONS))
+        clauses = [self.clause(*change) for change in named]
         if hidden := self.unnamed(line):
-            points.append(self.text("points_too" if points else "points_alone", count=hidden))
-        values = {"target": self.target(line), "points": "; ".join(points)}
-        if (outcome := self._outcome(line)) and line.status == Status.VALID:
-            text = self.text("letter_outcome", outcome=outcome, **values)
-        else:
-            text = self.text(f"letter_{line.status}", **values)
-        return " ".join(filter(None, [_capitalise(text), self.consequences(line), self.text("promise")]))
+            clauses.append(self.text("unnamed_too" if clauses else "unnamed_alone", count=hidden))
+        return clauses
+
+    def letter(self, line: Line) -> str:
+        """A paragraph for a letter: the sentence, and that nothing is promised."""
+        return f"{self.sentence(line)} {self.text('promise')}"
+
+    def fact(self, feature: Name, cell: Any) -> str:
+        """A person's own value as a sentence, `You rent your home.`; without words for it, `Home: rented`."""
+        words = self._words(feature)
+        fact = self._form(words, cell, "fact")
+        if not fact and not _is_missing(cell) and (template := self.translate(words.fact)):
+            fact = template.format(label=self.label(feature), value=self.value(feature, cell))
+        if fact:
+            return f"{capitalise(fact)}."
+        return self.text("reason", label=capitalise(self.title(feature)), value=self.value(feature, cell))
+
+    def outcome_form(self, line: Line, form: str) -> str:
+        """One form of the schema's words for the target, if it is a single class that has them."""
+        wanted = line.wanted or (TargetPart("class", line.target),)
+        if len(wanted) > 1 or wanted[0].kind != "class":
+            return ""
+        return self.translate(value_form(self.outcomes.get(json_key(wanted[0].of), ""), form) or "")
 
     def reasons(self, line: Line) -> list[str]:
         """The principal reasons against the target, at most four: each feature with its present value."""
         own = {feature: before for feature, before, _ in line.changes}
         named = [feature for feature, _ in line.reasons if self.may_name(feature)][:MOST_REASONS]
         return [
-            self.text("reason", label=_capitalise(self.title(name)), value=self.value(name, own[name]))
-            for name in named
+            self.text("reason", label=capitalise(self.title(name)), value=self.value(name, own[name])) for name in named
         ]
 
     def note(self, line: Line) -> str:
@@ -199,7 +222,10 @@ class Speaker:
         """A phrase of the schema in this language; failing that in English, or in any other."""
         if isinstance(phrase, str):
             return phrase
-        return phrase.get(self.messages.base_language) or phrase.get("en") or next(iter(phrase.values()))
+        for language in (self.messages.base_language, "en"):
+            if language in phrase:
+                return phrase[language]
+        return next(iter(phrase.values()))
 
     # Parts of them
 
@@ -217,13 +243,59 @@ class Speaker:
             key = "nothing"
         return self.text(f"{form}_{key}", **values)
 
-    def _clause(self, feature: Name, before: Any, after: Any) -> str:
+    def clause(self, feature: Name, before: Any, after: Any) -> str:
         """A change as a condition of a sentence: `the amount were 3,200 € instead of 4,800 €`."""
-        verb, change = self.translate(self._words(feature).verb), self._change(feature, before, after)
-        values = {"label": self.label(feature), "change": change}
+        words, change = self._words(feature), self._change(feature, before, after)
+        if clause := self._form(words, after, "clause"):
+            return " ".join(clause.format(instead=self._instead(feature, before)).split())
+        verb, label = self.translate(words.verb), self.label(feature)
         if "{" in verb:
-            return verb.format(before=self.value(feature, before), after=self.value(feature, after), **values)
-        return self.text(f"clause_do{self._open(verb)}" if verb else "clause", verb=verb, **values)
+            old, new = self.value(feature, before), self.value(feature, after)
+            return verb.format(label=label, change=change, before=old, after=new)
+        if verb:
+            return self.text(f"clause_do{self._open(verb)}", verb=verb, label=label, change=change)
+        return self._plain_clause(feature, before, after)
+
+    def _plain_clause(self, feature: Name, before: Any, after: Any) -> str:
+        """The same for a column without a verb: sentences that are right whatever the column is called."""
+        kind = self._kind_of_clause(feature, before, after)
+        in_quotes = self._in_quotes if kind in ("answer", "entry") else self.value
+        is_new = _is_missing(before) and kind not in ("amount", "number")
+        return self.text(
+            f"clause_{kind}_new" if is_new else f"clause_{kind}",
+            label=self.label(feature),
+            title=self.text("quoted", text=self.title(feature)),
+            before=in_quotes(feature, before),
+            after=in_quotes(feature, after),
+            change=self._change(feature, before, after),
+        )
+
+    def _kind_of_clause(self, feature: Name, before: Any, after: Any) -> str:
+        """`amount`: a number whose label leaves no doubt that it is one thing; `number`: any other number."""
+        words, cell = self._words(feature), plain(after)
+        if (words.format == "date" or hasattr(after, "isoformat")) and write_date(self.messages, after) is not None:
+            return "date"
+        if isinstance(cell, bool):
+            return "answer"
+        has_words = any(self._form(words, each, "name") is not None for each in (before, after))
+        if not is_number(cell) or words.format == "year" or has_words:
+            return "entry"
+        article = self.label(feature).partition(" ")[0].lower()
+        return "amount" if article in self.text("singular_articles").split() else "number"
+
+    def _instead(self, feature: Name, before: Any) -> str:
+        """How the clause of a new value mentions the old one: `instead of renting it`."""
+        if _is_missing(before):
+            return ""
+        instead = self._form(self._words(feature), before, "instead")
+        old = " ".join(filter(None, self._quoted(feature, before)))
+        return self.text("instead_of", before=old) if instead is None else instead
+
+    def _form(self, words: Wording, cell: Any, form: str) -> str | None:
+        """One form of the words for a value, if it has them."""
+        known = None if _is_missing(cell) else words.values.get(json_key(plain(cell)))
+        phrase = None if known is None else value_form(known, form)
+        return None if phrase is None else self.translate(phrase)
 
     def _open(self, verb: str) -> str:
         """The ending of the keys of messages for verbs such as `wait until`, which take no `to` after the label."""
@@ -245,8 +317,8 @@ class Speaker:
         words = self._words(feature)
         if _is_missing(cell):
             return self.text("not_known"), ""
-        if (phrase := words.values.get(json_key(plain(cell)))) is not None:
-            return self.translate(phrase), ""
+        if (name := self._form(words, cell, "name")) is not None:
+            return name, ""
         if (words.format == "date" or hasattr(cell, "isoformat")) and (
             day := write_date(self.messages, cell)
         ) is not None:
@@ -283,6 +355,13 @@ class Speaker:
             return self.text("quoted", text=text), unit
         return text, unit
 
+    def _in_quotes(self, feature: Name, cell: Any) -> str:
+        """A cell with its unit; in quotation marks unless it is a number."""
+        text, unit = self._written(feature, cell)
+        if is_number(plain(cell)) and self._form(self._words(feature), cell, "name") is None:
+            return f"{text} {unit}" if unit else text
+        return self.text("quoted", text=text)
+
     def _target_part(self, part: TargetPart) -> str:
         if part.kind in ("class", "not", "between"):
             of = self.outcome(part.of)
@@ -291,13 +370,6 @@ class Speaker:
         low, high = (None if end is None else write_number(self.messages, end) for end in (part.low, part.high))
         wanted = self.text(f"wanted_{part.kind}", low=low, high=high)
         return self.text("wanted_named", name=spoken_name(part.of), wanted=wanted) if part.of else wanted
-
-    def _outcome(self, line: Line) -> str:
-        """The schema's words for the target, if it is a single class."""
-        wanted = line.wanted or (TargetPart("class", line.target),)
-        if len(wanted) > 1 or wanted[0].kind != "class":
-            return ""
-        return self.translate(self.outcomes.get(json_key(wanted[0].of), ""))
 
     def _names_hidden(self, text: str) -> bool:
         hidden = (name for name in self.words if not self.may_name(name))
@@ -344,5 +416,28 @@ def _is_missing(cell: Any) -> bool:
     return is_blank(cell) or bool(pd.api.types.is_scalar(cell) and pd.isna(cell))
 
 
-def _capitalise(text: str) -> str:
+def capitalise(text: str) -> str:
+    """As the beginning of a sentence."""
     return text[:1].upper() + text[1:]
+
+
+def without_article(messages: Catalogue, label: str) -> str:
+    """A label as the title of a table: `the amount` is `amount`, `der wertvollste Besitz` is `wertvollster Besitz`."""
+    article, _, rest = label.partition(" ")
+    articles = messages.text("articles").split()
+    if not rest or article.lower() not in articles:
+        return label
+    endings = messages.text("adjective_endings").split()
+    return _strong(rest, endings[articles.index(article.lower())]) if endings else rest
+
+
+def _strong(phrase: str, ending: str) -> str:
+    """A phrase whose first words are adjectives after an article, as they are without it; nouns have capitals."""
+    words = phrase.split(" ")
+    first_noun = next((i for i, word in enumerate(words) if not word[:1].islower()), 0)
+    for i, word in enumerate(words[:first_noun]):
+        if word.endswith("e"):
+            words[i] = word[:-1] + ending
+        elif word.endswith("en") and ending == "e":  # the plural
+            words[i] = word[:-1]
+    return " ".join(words)

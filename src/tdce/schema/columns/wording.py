@@ -11,10 +11,24 @@ from tdce._core import InputError, Name, Value, is_number, is_value, listing, sh
 Phrase = str | Mapping[str, str]
 """A text, or one for each language: `{"en": "your age", "de": "Ihr Alter"}`."""
 
+Forms = Mapping[str, Phrase]
+"""Several forms of what a value is called, each a phrase: its `name` in a table, and how sentences put it."""
+
 FORMATS = ("plain", "money", "percent", "date", "year")
 AUDIENCES = ("everyone", "analyst")
-PLACEHOLDERS = ("label", "before", "after", "change")
+VERB_PLACES = ("label", "before", "after", "change")
 """What a verb may have in braces."""
+
+FACT_PLACES = ("label", "value")
+"""What the fact of a column may have in braces."""
+
+VALUE_FORMS = {"name": (), "clause": ("instead",), "instead": (), "fact": ()}
+"""The forms of a column's value, and what each may have in braces: `own` has the name "owned"; the fact "You own your
+home"; as the new value the clause "you owned your home {instead}"; as the old one "instead of owning it"."""
+
+OUTCOME_FORMS = {"name": (), "fact": (), "refusal": (), "clause": ()}
+"""The same for a model's decision: "Approved", "your application was approved", "your application was not approved",
+"your application would be approved"."""
 
 MAX_TEXT_LENGTH = 1_000
 
@@ -27,10 +41,12 @@ class Wording:
     label: Phrase = field(default="", hash=False)  # "the amount"; by default the column's name as words
     unit: Phrase = field(default="", hash=False)  # "kg", "month|months" (singular, plural), a currency: "EUR"
     format: str = "plain"  # or money, percent (of shares), date, year, or a pattern: "#,##0.00"
-    values: Mapping[str, Phrase] = field(default_factory=dict, hash=False)  # by category, or by number
+    values: Mapping[str, Phrase | Forms] = field(default_factory=dict, hash=False)  # by category, or by number
     verb: Phrase = field(default="", hash=False)  # "lower", or a clause with placeholders: "{label} ran {change}"
     seen_by: str = "everyone"  # or "analyst": not shown to the people a decision is about
     named: bool = True  # False: never named in words, to anybody
+    title: Phrase = field(default="", hash=False)  # its name in a table; by default the label without its article
+    fact: Phrase = field(default="", hash=False)  # a sentence about a person's own value: "The loan runs {value}"
 
     @classmethod
     def of(cls, column: Name, given: Any) -> Self:
@@ -46,11 +62,11 @@ class Wording:
             if key not in known:
                 raise InputError(f"{column!r}: words have an unknown key {show(key)}; known: {listing(known)}")
         settings = dict(given)
-        for key in ("label", "unit", "verb"):
+        for key in ("label", "title", "unit", "verb", "fact"):
             if key in settings:
                 settings[key] = _check_phrase(column, key, settings[key])
         if "values" in settings:
-            settings["values"] = _check_phrases(column, settings["values"])
+            settings["values"] = _check_values(column, settings["values"], VALUE_FORMS)
         words = cls(**settings)
         words._check(column)
         object.__setattr__(words, "checked", True)
@@ -68,8 +84,9 @@ class Wording:
 
     def texts(self) -> Iterator[str]:
         """The words for its label and its values, in every language."""
-        for phrase in (self.label, *self.values.values()):
-            yield from filter(None, [phrase] if isinstance(phrase, str) else phrase.values())
+        values = [phrase for words in self.values.values() for phrase in _phrases(words)]
+        for phrase in (self.label, self.title, *values):
+            yield from filter(None, _texts(phrase))
 
     def _check(self, column: Name) -> None:
         if not isinstance(self.named, bool):
@@ -80,8 +97,12 @@ class Wording:
             _check_pattern(column, self.format)
         if self.format == "money":
             _check_currency(column, self.unit)
-        for verb in [self.verb] if isinstance(self.verb, str) else self.verb.values():
+        for verb in _texts(self.verb):
             _check_verb(column, verb)
+        for fact in _texts(self.fact):
+            if fact and "<value>" not in (_filled(fact, FACT_PLACES) or ""):
+                raise InputError(f"{column!r}: fact {show(fact)} must be a sentence with {{value}} in it (and perhaps "
+                                 "{label})")  # fmt: skip
 
 
 NO_WORDING = Wording()
@@ -96,15 +117,25 @@ def json_key(value: Any) -> str:
     return str(value)
 
 
-def check_outcomes(given: Any) -> dict[str, Phrase]:
+def value_form(words: Phrase | Forms, form: str) -> Phrase | None:
+    """One form of the words for a value or a decision; None: it has none. A plain phrase is its name."""
+    if _is_forms(words):
+        return cast(Forms, words).get(form)
+    return cast(Phrase, words) if form == "name" else None
+
+
+def check_outcomes(given: Any) -> dict[str, Phrase | Forms]:
     """Words for a model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
-    return _check_phrases("outcomes", given)
+    return _check_values("outcomes", given, OUTCOME_FORMS)
 
 
-def _check_phrase(column: Name, key: str, given: Any) -> Phrase:
+def _check_phrase(column: Name, key: str, given: Any, may_be_empty: bool = False) -> Phrase:
     if given == "" or _is_text(given):
         return cast(str, given)
-    if isinstance(given, Mapping) and given and all(_is_text(part) for pair in given.items() for part in pair):
+    texts = (
+        [*given, *(text for text in given.values() if text or not may_be_empty)] if isinstance(given, Mapping) else []
+    )
+    if texts and all(map(_is_text, texts)):
         return dict(given)
     raise InputError(f"{column!r}: {key} {show(given)} must be a text of one line, or a text for each language: "
                      '{"en": "…", "de": "…"}')  # fmt: skip
@@ -114,10 +145,47 @@ def _is_text(given: Any) -> bool:
     return isinstance(given, str) and 0 < len(given) <= MAX_TEXT_LENGTH and given.isprintable() and is_value(given)
 
 
-def _check_phrases(column: Name, given: Any) -> dict[str, Phrase]:
+def _check_values(column: Name, given: Any, forms: Mapping[str, tuple[str, ...]]) -> dict[str, Phrase | Forms]:
     if not isinstance(given, Mapping):
         raise InputError(f"{column!r}: values {show(given)} must be a mapping from values to texts")
-    return {json_key(value): _check_phrase(column, f"the words of {show(value)}", p) for value, p in given.items()}
+    return {json_key(value): _check_value(column, value, words, forms) for value, words in given.items()}
+
+
+def _check_value(column: Name, value: Any, words: Any, forms: Mapping[str, tuple[str, ...]]) -> Phrase | Forms:
+    """The words for one value: a phrase, or a phrase for each form, with nothing else in braces than it may have."""
+    if not _is_forms(words):
+        return _check_phrase(column, f"the words of {show(value)}", words)
+    checked = {}
+    for form, phrase in words.items():
+        if form not in forms:
+            raise InputError(f"{column!r}: the words of {show(value)} have an unknown form {show(form)}; known: "
+                             f"{listing(forms)}")  # fmt: skip
+        unsaid = form == "instead"  # in one language, perhaps
+        checked[form] = _check_phrase(column, f"the {form} of {show(value)}", phrase, unsaid)
+        for text in _texts(checked[form]):
+            if form != "name" and _filled(text, forms[form]) is None:
+                places = listing([f"{{{place}}}" for place in forms[form]]) or "nothing"
+                raise InputError(f"{column!r}: the {form} of {show(value)} is {show(text)}; it may have {places} in "
+                                 "braces")  # fmt: skip
+    return checked
+
+
+def _is_forms(words: Any) -> bool:
+    """Whether words are several forms, not one phrase; the names of forms are longer than those of languages."""
+    return isinstance(words, Mapping) and any(key in VALUE_FORMS or key in OUTCOME_FORMS for key in words)
+
+
+def _phrases(words: Phrase | Forms) -> Iterator[Phrase]:
+    """All forms of the words for a value."""
+    if _is_forms(words):
+        yield from cast(Forms, words).values()
+    else:
+        yield cast(Phrase, words)
+
+
+def _texts(phrase: Phrase) -> list[str]:
+    """A phrase in all its languages."""
+    return [phrase] if isinstance(phrase, str) else list(phrase.values())
 
 
 def check_values(column: Name, words: Wording, known: tuple[Value, ...] | None) -> None:
@@ -162,10 +230,15 @@ def _check_verb(column: Name, verb: str) -> None:
     """Check that it is a verb, or a clause whose placeholders can be filled in."""
     if not set("{}") & set(verb):
         return
-    try:
-        clause = verb.format(**{place: f"<{place}>" for place in PLACEHOLDERS})
-    except (ValueError, KeyError, IndexError, AttributeError):
-        clause = ""
+    clause = _filled(verb, VERB_PLACES) or ""
     if "<after>" not in clause and "<change>" not in clause:
         raise InputError(f"{column!r}: verb {show(verb)} must be a verb, or a clause with {{change}} or {{after}} in "
                          "it (and perhaps {label} and {before})")  # fmt: skip
+
+
+def _filled(text: str, places: tuple[str, ...]) -> str | None:
+    """The text with marks in its placeholders; None if it has others than these."""
+    try:
+        return text.format(**{place: f"<{place}>" for place in places})
+    except (ValueError, KeyError, IndexError, AttributeError):
+        return None

@@ -21,7 +21,7 @@ function tiles(report) {
   return h("ul", { class: "tiles" },
     tile(whole(report.rows), t("tile_rows")),
     tile(whole(visible().length + hiddenCount()), t("tile_columns")),
-    report.accuracy == null ? null : tile(percent(report.accuracy), t("tile_accuracy", { rows: report.test_rows })),
+    report.accuracy == null ? null : tile(percent(report.accuracy), t(`tile_accuracy_${report.accuracy_rows}`, { rows: report.test_rows })),
     report.commonest_class == null ? null : tile(percent(report.commonest_class), t("tile_commonest")),
     report.calibration_error == null ? null : tile(percent(report.calibration_error), t("tile_calibration")));
 }
