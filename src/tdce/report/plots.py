@@ -72,11 +72,11 @@ def draw_burden(table: pd.DataFrame, titles: Mapping[str, str]) -> str:
     """The measures of groups with their intervals, as an svg element; one panel for each of the titles."""
     from tdce.report.figures import draw_measure  # it imports matplotlib
 
-    width, height = 720, 56 + 26 * len(table)
+    width, height = 940, 56 + 26 * len(table)
     fig = _figure(width, height)
     left, room = 0.2, 0.78 / len(titles)
     for i, (measure, title) in enumerate(titles.items()):
-        axes = fig.add_axes((left + i * room, 26 / height, 0.84 * room, 26 * len(table) / height))
+        axes = fig.add_axes((left + i * room, 26 / height, 0.8 * room, 26 * len(table) / height))
         draw_measure(axes, table, measure, CLASS_INKS[0])
         axes.set_title(title, loc="left", fontsize=11, color=INK)
         axes.set_ylim(len(table) - 0.5, -0.5)
@@ -89,7 +89,7 @@ def draw_burden(table: pd.DataFrame, titles: Mapping[str, str]) -> str:
 
 def shorten_label(text: str) -> str:
     """A label of a bounded length, in which no dollar starts a formula."""
-    return (text if len(text) <= 22 else f"{text[:21]}…").replace("$", r"\$")
+    return (text if len(text) <= 28 else f"{text[:27]}…").replace("$", r"\$")
 
 
 def _figure(width: int, height: int) -> Figure:
