@@ -1,10 +1,10 @@
 """Rows per second and memory of `tdce explain` from 10^3 to 10^6 rows: one and two workers, Ray, Spark.
 
-    python benchmarks/scale.py [--sizes 1000,10000] [--ways local-1,local-2,ray-2,spark-2] [--kinds search,amortised]
+    python benchmarks/scale.py [--sizes 1000,10000] [--ways local-1,local-2,ray-2,spark-2] [--kinds search]
                                [--cells results/scale.csv] [--work scale] [--page docs/scale.md]
 
 Cells that are in the file are not measured again. The table is adult, repeated; the model refuses four fifths of its
-rows. `search`: the default. `amortised`: `Explainer(fast=True)`. `nothing to do`: rows that are already accepted, with
+rows. `search`: the default. `nothing to do`: rows that are already accepted, with
 narrow networks; this measures only reading, writing and memory. Each cell is a process of its own, measured from its
 start to its end; memory is the largest sum over it and its child processes (proportional set size). --page puts the
 table into a Markdown page, between its marks.
@@ -40,7 +40,7 @@ from tdce.models import Oracle
 from tdce.schema import FeasibleSet
 
 DATA = "adult"
-KINDS = {"search": ("search.tdce", False), "amortised": ("fast.tdce", False), "nothing to do": ("narrow.tdce", True)}
+KINDS = {"search": ("search.tdce", False), "nothing to do": ("narrow.tdce", True)}
 WAYS = ("local-1", "local-2", "ray-2", "spark-2")
 FIELDS = ("kind", "way", "rows", "seconds", "rows_per_second", "peak_mb")
 SPARK = """
@@ -132,14 +132,10 @@ def seconds(work: Callable[[], object]) -> float:
 
 def prepare(out: Path) -> None:
     data = tdce.load(DATA)
-    for name, settings in {"fast.tdce": {"fast": True}, "narrow.tdce": {"hidden": 16, "steps": 100}}.items():
+    for name, settings in {"search.tdce": {}, "narrow.tdce": {"hidden": 16, "steps": 100}}.items():
         if not (out / name).exists():
             explainer = tdce.Explainer(progress="silent", **settings)
             explainer.fit(data.frame, label=data.label, favourable=data.favourable).save(out / name)
-    if not (out / "search.tdce").exists():
-        explainer = tdce.Explainer.load(out / "fast.tdce", progress="silent")
-        explainer.fast = False
-        explainer.save(out / "search.tdce")
 
 
 def rows_file(out: Path, kind: str, rows: int) -> Path:

@@ -17,6 +17,7 @@ from tdce import InputError
 from tdce.explainer.sealed_file import FORMAT, OLDEST, seal
 from tdce.methods.algorithm1 import Guided, GuidedLiteral
 from tdce.methods.baselines.wachter import Wachter
+from tdce.methods.guided import GuidedSearch
 from tdce.methods.registry import METHODS
 from tdce.methods.search import DiffusionSearch
 
@@ -79,7 +80,9 @@ def test_the_report_keeps_all_but_the_clock(explainer, whole, tmp_path):
     assert loaded(whole, tmp_path).fitted.report == kept
 
 
-@pytest.mark.parametrize("method", [*METHODS, Wachter(distance="l2", steps=7), Guided(tau=(0.3, 0.1), steps=None)])
+@pytest.mark.parametrize(
+    "method", [*METHODS, Wachter(distance="l2", steps=7), GuidedSearch(tau=(0.3, 0.1), steps=None)]
+)
 def test_every_method_comes_back_with_all_its_settings(explainer, method, tmp_path):
     made = tdce.Explainer(method, progress="silent")
     made.fitted_ = explainer.fitted_

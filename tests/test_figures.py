@@ -289,7 +289,7 @@ def test_a_persons_way_ends_at_the_answer():
     for name in person.METHODS:
         table = person.trajectory(explainer.fitted_, row, name)
         chance = table[table["kind"] == "probability"]
-        asked = tdce.Explainer(name, progress="silent")
+        asked = tdce.Explainer(person.KINDS[name], progress="silent")
         asked.fitted_ = explainer.fitted_
         answer = asked.explain(row)
         assert chance["value"].iloc[-1] == pytest.approx(answer.to_frame()["score_after"].iloc[0], abs=1e-6)

@@ -89,7 +89,7 @@ def test_every_target_that_a_workflow_makes_is_there(workflow):
 
 
 def test_the_workflow_runs_all_kinds_of_tests():
-    assert made("tests") == {"test", "test-lowest", "test-browser", "test-engines", "site"}
+    assert made("tests") == {"test", "test-lowest", "test-browser", "test-engines", "test-mlflow", "site"}
 
 
 def test_the_workflow_tests_every_python_from_the_lowest_that_is_admitted():

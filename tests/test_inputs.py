@@ -28,6 +28,7 @@ from tdce.datasets.files import Dialect, read_table, write_table
 from tdce.explainer.autoencoder import Autoencoder
 from tdce.explainer.evaluation import MetricReference
 from tdce.methods.algorithm1 import Guided
+from tdce.methods.guided import GuidedSearch
 from tdce.methods.registry import METHODS
 from tdce.methods.search import DiffusionSearch
 from tdce.methods.selection import MOST_OPTIONS, choose_options, count_distinct
@@ -514,7 +515,7 @@ def test_a_setting_of_two_values_takes_no_more_and_no_fewer(tau):
 
 def test_numpys_scalars_are_settings_and_can_be_saved(explainer, tmp_path):
     made = tdce.Explainer(
-        Guided(start=np.float32(0.5), steps=np.int64(4), tau=[np.float64(0.5), np.float32(0.25)]),
+        GuidedSearch(start=np.float32(0.5), steps=np.int64(4), tau=[np.float64(0.5), np.float32(0.25)]),
         hidden=np.int64(8), seed=np.uint8(3), progress="silent",
     )  # fmt: skip
     assert (type(made.method.start), type(made.method.steps), made.method.tau) == (float, int, (0.5, 0.25))

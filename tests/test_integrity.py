@@ -125,6 +125,7 @@ CHANGES: dict[str, dict[str, Any]] = {  # by parameter: other words of the comma
     "sep": {"ROWS": "few-semicolons.csv", "--sep": ";"},
     "decimal": {"ROWS": "few-semicolons.csv", "--sep": ";", "--decimal": ","},
     "part_rows": {"--part-rows": 16},
+    "excel_safe": {"--excel-safe": True},
 }
 SAME = {  # parameters that change nothing of what is kept in a checkpoint
     "verbose": {"--verbose": True},
@@ -186,6 +187,7 @@ FIELDS: dict[str, Any] = {  # another value of each option
     "resumable": False,
     "dialect.sep": ";",
     "dialect.decimal": ",",
+    "dialect.excel_safe": True,
     "evidence.path": Path("other.jsonl"),
     "evidence.sign": "k2.key",
     "evidence.secret": "k2.secret",

@@ -44,7 +44,7 @@ def test_the_examples_of_the_rules_run(tmp_path, monkeypatch, capsys):
 
 
 def test_the_examples_of_the_words_run(tmp_path, monkeypatch, capsys):
-    names = run(README.parent / "docs" / "language.md", 1, tmp_path, monkeypatch)
+    names = run(README.parent / "docs" / "language.md", 2, tmp_path, monkeypatch)
     german = names["answer"].sentences("de")
     assert all(text.startswith("Die Entscheidung ") for text in german)
     assert 'lang="de"' in (tmp_path / "bericht.html").read_text(encoding="utf-8")

@@ -256,7 +256,10 @@ def test_a_card_is_led_by_what_to_do_what_it_brings_and_how_safe_that_is(status,
     assert ENGLISH.summary(line) == text
     if status == "valid" and safety == 0.6:
         german = Speaker.of(Schema((Numeric("x", 0, 1),)), "de")
-        assert german.summary(line) == "Die Entscheidung wäre „good“, aber nur knapp, wenn debt 3 statt 5 wäre."
+        assert (
+            german.summary(line)
+            == "Die Entscheidung wäre „good“, aber nur knapp, wenn der Wert „debt“ 3 statt 5 betrüge."
+        )
 
 
 # ---- the finding

@@ -856,7 +856,7 @@ def test_a_person_with_many_changes_has_four_reasons():
     explainer = kept("german in short", lambda: german(data))
     refused = data.frame[(explainer.predict(data.frame) != data.favourable).to_numpy()].drop(columns=data.label)
     with studio.connect(explainer) as client:
-        body = {"rows": json.loads(refused.head(3).to_json(orient="records")), "closeness": 0}
+        body = {"rows": json.loads(refused.head(20).to_json(orient="records")), "closeness": 0}
         lines = client.post("/explain", json=body).json()["lines"]
     assert max(len(line["changes"]) for line in lines) > 4
     assert {len(line["reasons"]) for line in lines if len(line["changes"]) > 4} == {4}

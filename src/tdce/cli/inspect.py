@@ -58,7 +58,7 @@ def _print_facts(content: dict[str, Any]) -> None:
         "says": "; ".join(_output(output) for output in content["outputs"]),
         "model": "; ".join(_model(model) for model in content["models"]),
         "accuracy": measured,
-        "method": content["method"]["name"] + (", amortised" if content["settings"]["fast"] else ""),
+        "method": content["method"]["name"],
         "holds": f"{kept}, {holds['synthetic_rows']:,} synthetic rows, {holds['precedents']:,} precedents",
         "made by": ", ".join(f"{name} {version}" for name, version in content["versions"].items()),
     }

@@ -62,7 +62,7 @@ def letters(
     sep: Sep = ",",
     decimal: Decimal = ".",
 ) -> None:
-    """Write a letter to each person: the decision, its reasons, and what would change it.
+    """Write a letter to each person, with reasons and what would help.
 
     The folder appears when all letters are written, and never replaces another. With the same --date, the same rows
     give the same files.

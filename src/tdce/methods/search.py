@@ -95,6 +95,9 @@ class DiffusionSearch:
         """Accepted candidates: few for rows with precedents that help, many for all others."""
         task, rows = task_of(self), torch.arange(len(query.x))
         new = partial(Candidates, task, query, objective)
+        if task.oracle.budget is not None:  # what every question pays for comes first
+            for goal, _ in query.goals.groups():
+                ExemplarPool.of(task, goal)
         precedents, whole, ends, points = new(), new(), new(), new()
         energy = yield from self.precedents(query, precedents, NEAREST_PRECEDENTS)
         helped = torch.bincount(precedents.at, minlength=len(rows)) >= FEWEST_PRECEDENTS
