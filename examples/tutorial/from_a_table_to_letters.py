@@ -160,7 +160,7 @@ print(letters[refused.index[0]])
 # %%
 # The same in German (:doc:`/language` has Word documents, templates and other languages):
 
-print(answer.letters("de", **signed)[0])
+print(answer.letters("de", **signed | {"contact": "Ihre Filiale"})[0])
 
 # %%
 # The report
