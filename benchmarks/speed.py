@@ -225,9 +225,8 @@ def quality_table(rows: pd.DataFrame) -> str:
         for version in ("before", "search"):
             values = each[each["what"].str.startswith(f"{version} ")].groupby("what")["value"]
             mean, deviation, seeds = values.mean(), values.std(), each["seed"].nunique()
-            cells = [
-                f"{mean[f'{version} {m}']:.{d}f} ± {deviation[f'{version} {m}']:.{d}f}" for m, d in QUALITY.items()
-            ]
+            pairs = [(mean[f"{version} {m}"], deviation[f"{version} {m}"], d) for m, d in QUALITY.items()]
+            cells = [f"{value:.{d}f}" + (f" ± {spread:.{d}f}" if seeds > 1 else "") for value, spread, d in pairs]
             lines.append(f"| {data} | {model} | {version} | {seeds} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -458,7 +458,7 @@ def test_a_page_of_too_many_rows_is_refused(folder, monkeypatch):
     assert "64 rows are too many for a page, which has at most 63" in said
     monkeypatch.setattr(cli.explain, "MAX_PAGE_ROWS", 64)
     explained(folder, "rows.csv", "--out", "page.html")
-    assert '"63"' in (folder / "page.html").read_text()
+    assert '"Person 63"' in (folder / "page.html").read_text()
 
 
 def one_worker_dies() -> None:

@@ -608,7 +608,7 @@ def test_a_predicted_number_is_shown_as_one(priced, tmp_path):
     sentence = next(s for s in answer.sentences() if "would be" in s)
     assert "The prediction would be between 620 and 680 if " in sentence
     answer.to_html(tmp_path / "page.html")
-    assert "between 620 and 680 (" in (tmp_path / "page.html").read_text()
+    assert "The prediction would be between 620 and 680, " in (tmp_path / "page.html").read_text()
 
 
 def test_the_model_is_counted_in_the_report(explained):

@@ -19,6 +19,7 @@ TABLES = [
     ("safety", "safety", "safety"),
     ("segments", "segments", "segments"),
     ("slow_models", "slow_models", "models"),
+    ("speed", "speed", "speed"),
     ("threads", "threads", "speed"),
     ("width", "width", "speed"),
 ]
