@@ -175,14 +175,14 @@ def _check_numbers(
     scores = scale.embed(scale.clip(numbers))
     unit = sqrt(1 / n + 1 / rows)
     mean, deviation = float(scores.mean()), float(scores.std())
-    middle = f"around {float(scale.unembed(np.zeros(1))[0]):,.6g}"
-    now = f"around {float(scale.unembed(np.array([mean]))[0]):,.6g}"
+    middle = f"around {float(scale.unembed(np.zeros(1))[0]):,.4g}"
+    now = f"around {float(scale.unembed(np.array([mean]))[0]):,.4g}"
     p = 2 * float(ndtr(-abs(mean) / unit))
     yield Finding("middle", name, middle, now, abs(mean), p, LEAST_SHIFT)
     learned = scale.embed(scale.clip(drawn)) if len(drawn) else scores
     noise = max(np.square(scores).std(), np.square(learned).std(), 1e-9) * unit  # few rows may have no rare value
     p = 2 * float(ndtr(-abs(deviation**2 - 1) / noise))
-    yield Finding("spread", name, "1.00", f"{deviation:.2f} times as wide", abs(deviation - 1), p, LEAST_SPREAD)
+    yield Finding("spread", name, "as learned", f"{deviation:.2f} times as wide", abs(deviation - 1), p, LEAST_SPREAD)
 
 
 def _check_shares(name: str, fitted: FittedCategorical, present: Floats, rows: int) -> Iterator[Finding]:
