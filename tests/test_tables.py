@@ -21,7 +21,6 @@ TABLES = [
     ("slow_models", "slow_models", "models"),
     ("speed", "speed", "speed"),
     ("threads", "threads", "speed"),
-    ("width", "width", "speed"),
 ]
 
 
