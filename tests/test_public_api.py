@@ -27,6 +27,7 @@ from tdce.methods import METHODS
 
 RETURNED = {  # nobody makes one by hand
     "Answer", "Dataset", "Findings", "Population", "Ensemble", "Method", "Status", "Segments", "Burden", "Studio",
+    "Drift",
 }  # fmt: skip
 ERRORS = {"InputError", "NotFittedError"}
 ARRAYS = (
@@ -208,7 +209,7 @@ def things() -> dict[str, Any]:
         "Explainer": explainer, "Answer": answer, "Schema": schema, "Dataset": data,
         "Question": tdce.Question(), "Numeric": schema["income"], "Categorical": schema["housing"],
         "Population": explainer.population(), "Ensemble": explainer.retrain(table, models=1),
-        "Segments": explainer.segments(answer), "Burden": answer.burden("housing"),
+        "Segments": explainer.segments(answer), "Burden": answer.burden("housing"), "Drift": explainer.monitor(table),
         "Findings": tdce.Findings(), "Change": tdce.Change(5), "Range": tdce.Range(1, 2), "rows": rows, "table": table,
     }  # fmt: skip
 
@@ -218,6 +219,7 @@ def good(call: str, name: str, folder: Path) -> Any:
     found = things()
     values: dict[str, Callable[[], Any]] = {
         "rows": lambda: found["rows"],
+        "model": lambda: lambda frame: frame["income"] / frame["income"].max(),
         "table": lambda: found["table"],
         "frame": lambda: found["table"],
         "question": lambda: found["Question"],

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from tdce._core import check_path
+from tdce._core import check_optional, check_path, check_text
 from tdce.datasets import check_writable, write_whole
 from tdce.report import render_drift
 
@@ -102,9 +102,9 @@ class Drift:
         title : str, optional
             The headline.
         """
-        where = check_path("path", path)
+        where, headline = check_path("path", path), check_optional("title", title, check_text)
         check_writable(where, endings=None)
-        write_whole(where, self._html(title).encode())
+        write_whole(where, self._html(headline).encode())
 
     def _repr_html_(self) -> str:
         """For notebooks: the checks as a table."""

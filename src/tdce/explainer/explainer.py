@@ -42,6 +42,7 @@ from tdce._core import (
     check_type,
     few_threads,
     html_card,
+    is_name,
     listing,
     open_frame,
     place_networks,
@@ -639,6 +640,8 @@ class Explainer:
         Drift
             `drift.changed`, and all checks.
         """
+        if label is not None and not is_name(label):
+            raise InputError(f"label is {show(label)}; it must be the name of a column")
         return monitor(self.fitted, table, label)
 
     def inspect(self) -> dict[str, Any]:
