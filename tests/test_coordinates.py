@@ -255,7 +255,7 @@ def test_all_feasible_rows_of_a_tiny_set_are_tried():
     everything = set(product(range(6), (0.0, 1.5, 2.0, 4.0), range(3)))
     assert tried == everything
     assert task.encoder.unembed(found.x).tolist() == [[4.0, 2.0, 2.0]]
-    assert len(_all_values(task, query, 0)) == 3
+    assert [len(values) for values in _all_values(task, query, torch.tensor([0]))] == [3]
 
 
 def test_what_cannot_change_is_not_tried_in_other_values():
@@ -275,12 +275,12 @@ def test_the_only_accepted_row_is_found_by_the_search_along_the_features():
 def test_a_number_without_a_grid_or_too_many_rows_are_not_enumerated():
     plain = toys.task(toys.encoder("a"), two_classes(lambda x: x[:, 0] - 99), torch.zeros(1, 1))
     x = torch.zeros(1, 1)
-    assert _all_values(plain, make_query(plain, x, class_goals(1, x)), 0) is None
+    assert _all_values(plain, make_query(plain, x, class_goals(1, x)), torch.tensor([0])) == [None]
     for sizes, points in (((16, 16, 16), MAX_POINTS), ((16, 16, 17), None)):
         encoder = toys.encoder("", **{f"c{i}": size for i, size in enumerate(sizes)})
         x = torch.cat([torch.eye(size)[:1] for size in sizes], dim=1)
         task = toys.task(encoder, two_classes(lambda x: -x[:, 0] - 1), x)
-        values = _all_values(task, make_query(task, x, class_goals(1, x)), 0)
+        (values,) = _all_values(task, make_query(task, x, class_goals(1, x)), torch.tensor([0]))
         assert (None if values is None else int(np.prod([len(each) for each in values]))) == points
 
 

@@ -155,10 +155,8 @@ class TabularDiffusion(nn.Module):
         steps: int | None = None,
         soft: bool = False,
         y: Tensor | None = None,  # (n,) class numbers
-        given: tuple[Tensor, Tensor] | None = None,  # (n, width) rows, and (width,) which columns to take from them
     ) -> Tensor:
-        """(n, width) synthetic rows, one per row of the noise: the reverse process from pure noise. Given columns are
-        blended in after every step, with the noise of that step's time."""
+        """(n, width) synthetic rows, one per row of the noise: the reverse process from pure noise."""
         space = self.space
         num, u = noise.normal(space.num), self.uniform.log()
         x_t = space.join(num, multinomial.gumbel_softmax(u, noise.gumbel(space.cat), self.tau[0], space))
@@ -167,8 +165,6 @@ class TabularDiffusion(nn.Module):
             num = mu + var**0.5 * noise.normal(space.num)
             cat = multinomial.gumbel_softmax(log_pi, noise.gumbel(space.cat), self.temperature(s), space)
             x_t = space.join(num, cat)
-            if given is not None:
-                x_t = torch.where(given[1], self.add_noise(given[0], s, noise), x_t)
         return space.join(space.split(x_t)[0], space.one_hot(space.split(x_t)[1]))
 
     def loss(self, x: Tensor, generator: Generator, y: Tensor | None = None) -> Tensor:

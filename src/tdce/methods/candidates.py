@@ -167,9 +167,16 @@ class Candidates:
         standard = lowest(self.total(STANDARD_POSITION), self.at, len(self.query.x))
         return torch.cat([self.shortfall, torch.zeros(1)])[standard]  # the last one for rows without any
 
-    def answer(self, closeness: float) -> Tensor:
-        """(n, width) the best candidate of each row; its nearest miss if there is none."""
+    def answer(self, closeness: float, nearest: Tensor | None = None) -> Tensor:
+        """(n, width) the best candidate of each row, but none that is nearer than `nearest` (n,), which is taken in its
+        place; the nearest miss if there is none.
+
+        Whoever asks at the standard position alone gets `nearest`, so at a lower one nobody may get what is nearer. It
+        has no needless change there either: a part of it that is worse at the standard position has more energy."""
         best = self.best(closeness)
+        if nearest is not None:
+            cost = torch.cat([self.cost, torch.zeros(1)])
+            best = torch.where(cost[best] < cost[nearest], nearest, best)
         return torch.where((best >= 0)[:, None], torch.cat([self.x, self.query.x[:1]])[best], self.nearest_miss)
 
     def answers(self, count: int, first: Tensor, closeness: float) -> Tensor:

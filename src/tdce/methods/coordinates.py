@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from tdce._core import Floats
+from tdce._core import Flags, Floats
 from tdce.methods.candidates import Candidates, round_numbers
 from tdce.methods.exemplars import ValueEffects
 from tdce.methods.objective import change_costs, feature_positions
@@ -243,17 +243,20 @@ def _nearer(x: Tensor, margin: Tensor, others: Tensor, other_margin: Tensor) -> 
 
 def enumerate_rows(
     task: Task, query: Query, rows: Tensor, candidates: Candidates, most: int = MAX_POINTS
-) -> Dialogue[None]:
-    """For rows (m,) of which at most this many others are feasible: try all of these."""
-    rows = rows[2.0 ** _choices(task, query)[rows].sum(dim=1) <= most]
+) -> Dialogue[Tensor]:
+    """For rows (m,) of which at most this many others are feasible: try all of these. (k,) the rows that are tried."""
+    rows, tried = rows[2.0 ** _choices(task, query)[rows].sum(dim=1) <= most], [torch.zeros(0, dtype=torch.long)]
     for part in torch.split(rows, max(1, POINTS_AT_A_TIME // most)):
-        each = [(row, values) for row in part.tolist() if (values := _all_values(task, query, row, most)) is not None]
+        each = [(row, values) for row, values in zip(part.tolist(), _all_values(task, query, part, most), strict=True)
+                if values is not None]  # fmt: skip
         meshes = [
             np.stack([axis.ravel() for axis in np.meshgrid(*values, indexing="ij")], axis=1) for _, values in each
         ]
         if meshes:
             at = torch.cat([torch.full((len(mesh),), row) for (row, _), mesh in zip(each, meshes, strict=True)])
             yield from _ask(task, query, candidates, task.encoder.embed(np.concatenate(meshes)).float(), at)
+            tried.append(torch.tensor([row for row, _ in each]))
+    return torch.cat(tried)
 
 
 def _choices(task: Task, query: Query) -> Tensor:
@@ -263,31 +266,39 @@ def _choices(task: Task, query: Query) -> Tensor:
     return (values > 1) & task.free
 
 
-def _all_values(task: Task, query: Query, row: int, most: int = MAX_POINTS) -> list[Floats] | None:
-    """What each feature of a row may be, itself included; None if there are more than `most` combinations."""
-    own = task.encoder.unembed(query.x[[row]])[0]
-    ends = []
-    for bound in (query.bounds.low, query.bounds.high):
-        x = query.x[[row]].clone()
-        x[:, : task.space.num] = bound[row]
-        ends.append(task.encoder.unembed(x)[0])
+def _all_values(task: Task, query: Query, rows: Tensor, most: int = MAX_POINTS) -> list[list[Floats] | None]:
+    """What each feature of some rows (m,) may be, itself included; None for rows with more than `most` combinations."""
+    x, num = query.x[rows], task.space.num
+    ends = (torch.cat([each[rows], x[:, num:]], dim=1) for each in (query.bounds.low, query.bounds.high))
+    own, low, high = (task.encoder.unembed(each) for each in (x, *ends))
+    allowed = query.bounds.allowed[rows].numpy()
+    return [_row_values(task, *each, most) for each in zip(own, low, high, allowed, strict=True)]
+
+
+def _row_values(
+    task: Task,
+    own: Floats,  # (features,)
+    low: Floats,  # (features,)
+    high: Floats,  # (features,)
+    allowed: Flags,  # (cat,)
+    most: int,
+) -> list[Floats] | None:
     values, points = list[Floats](), 1
     for i, (column, columns, free) in enumerate(
         zip(task.encoder.schema, task.space.places.values(), task.free.tolist(), strict=True)
     ):
         each = own[[i]]
         if free and isinstance(column, Numeric):
-            low, high = ends[0][i], ends[1][i]
             if column.levels is not None:
                 grid = np.array(column.levels)
-            elif column.step is not None and (high - low) / column.step <= most:
-                grid = column.round(np.arange(low, high + column.step / 2, column.step))
+            elif column.step is not None and (high[i] - low[i]) / column.step <= most:
+                grid = column.round(np.arange(low[i], high[i] + column.step / 2, column.step))
             else:
                 return None
-            each = np.union1d(each, grid[(grid >= low) & (grid <= high)])
+            each = np.union1d(each, grid[(grid >= low[i]) & (grid <= high[i])])
         elif free:
-            allowed = query.bounds.allowed[row, torch.tensor(columns) - task.space.num].numpy()
-            each = np.union1d(each, np.flatnonzero(allowed).astype(np.float64))
+            numbers = np.flatnonzero(allowed[np.array(columns) - task.space.num])
+            each = np.union1d(each, numbers.astype(np.float64))
         points *= len(each)
         if points > most:
             return None

@@ -51,7 +51,7 @@ def best_refined(
     candidates = Candidates(task, query, objective)
     at = torch.arange(len(x_cf)).repeat_interleave(x_cf.shape[1])
     yield from default.ask(query, candidates, x_cf.flatten(0, 1), at)
-    yield from default.last_resort(query, candidates.unsolved(), candidates, noise)
+    yield from default.last_resort(query, candidates.unsolved(), candidates)
     near = yield from default.refine(query, candidates, tuple(sorted({STANDARD_POSITION, *asked})))
     if query.along:
         return torch.stack([near.answer(each) for each in asked], dim=1)

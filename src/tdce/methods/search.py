@@ -40,8 +40,6 @@ FEWEST_PRECEDENTS = 4  # that must help; a row with fewer tries as much as one w
 NEAREST_EXEMPLARS = 256  # among which those are chosen whose parts should suffice at the lowest cost
 CHEAPEST_PARTS = 8  # accepted parts of exemplars that are refined
 LAST_RESORT_EXEMPLARS = 512  # tried as a whole for rows without a candidate
-LAST_RESORT_DRAWS = 64  # synthetic rows drawn for a row for which these fail, too
-LAST_RESORT_STEPS = 20  # of the reverse walk that draws them
 OPTIONS_FACTOR = 4  # times as many candidates are tried for further options
 MAX_SWEPT_NUMBERS = 4  # whose ends are tried for every row
 MAX_CHANGES_COMBINED = 10  # of which every subset is reverted; of more, every pair and every three
@@ -54,7 +52,7 @@ INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that s
 class DiffusionSearch:
     """Try what helped precedents, exemplars and parts of them, and refine the best that the model accepts."""
 
-    edition: ClassVar[int] = 10  # raised when its answers change
+    edition: ClassVar[int] = 11  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
     closeness: float = STANDARD_POSITION  # the trade-off: 0 is most plausible by the diffusion model, 1 closest
@@ -73,15 +71,16 @@ class DiffusionSearch:
         closeness = self.closeness if query.closeness is None else query.closeness
         asked = query.along or (closeness,)
         objective = Objective(task_of(self), query, noise, query.goals.target_class(query.decision.score))
-        near = yield from self.refine(query, (yield from self.propose(query, objective, noise)), UPPER)
+        near = yield from self.refine(query, (yield from self.propose(query, objective)), UPPER)
         near.fix_safety()
+        standard = near.best(STANDARD_POSITION)
         if min(asked) < STANDARD_POSITION:
             plausible = yield from self.propose_plausible(query, objective)
             near = yield from self.refine(query, near.union(plausible), LOWER)
         yield from self.settle(query, near, partial(front, positions=asked))
         if query.along:
             return torch.stack([near.answer(each) for each in asked], dim=1)
-        answer = near.answer(closeness)
+        answer = near.answer(closeness, standard if closeness < STANDARD_POSITION else None)
         if query.options == 1:
             return answer
         near = near.union((yield from self.propose_others(query, objective)))
@@ -91,7 +90,7 @@ class DiffusionSearch:
         yield from self.settle(query, near, diverse)
         return near.answers(query.options, answer, closeness)
 
-    def propose(self, query: Query, objective: Objective, noise: Noise) -> Dialogue[Candidates]:
+    def propose(self, query: Query, objective: Objective) -> Dialogue[Candidates]:
         """Accepted candidates: few for rows with precedents that help, many for all others."""
         task, rows = task_of(self), torch.arange(len(query.x))
         new = partial(Candidates, task, query, objective)
@@ -104,11 +103,12 @@ class DiffusionSearch:
         yield from self.whole_exemplars(query, whole, rows[helped], slice(WHOLE_EXEMPLARS))
         wide = yield from self.propose_widely(query, objective, rows[~helped])
         yield from try_ends(task, query, ends, self.effective_numbers(query))
+        left = torch.ones(len(rows), dtype=torch.bool)  # which rows have more feasible values than were tried
         if task.oracle.budget is None:
-            yield from enumerate_rows(task, query, rows, points, FEW_POINTS)
+            left[(yield from enumerate_rows(task, query, rows, points, FEW_POINTS))] = False
         best = [precedents.top(precedents.likely(energy, position), k) for position, k in BEST_PRECEDENTS]
         near = whole.union(wide, *best, ends.cheapest(1), points.cheapest(CHEAPEST_PARTS))
-        yield from self.last_resort(query, near.unsolved(), near, noise)
+        yield from self.last_resort(query, near.unsolved() & left, near)
         return near.distinct().with_misses()
 
     def propose_widely(self, query: Query, objective: Objective, rows: Tensor) -> Dialogue[Candidates]:
@@ -229,19 +229,10 @@ class DiffusionSearch:
                 x_cf = torch.where(task.mutable, pool.x[best.flatten()], query.x[each])
                 yield from self.ask(query, candidates, x_cf, each)
 
-    def last_resort(self, query: Query, unsolved: Tensor, candidates: Candidates, noise: Noise) -> Dialogue[None]:
-        """For rows without a candidate, try exemplars further away, then synthetic rows drawn with the row's own
-        immutable features."""
+    def last_resort(self, query: Query, unsolved: Tensor, candidates: Candidates) -> Dialogue[None]:
+        """For rows without a candidate (n,), try exemplars further away, then search along the features."""
         task, rows = task_of(self), torch.arange(len(query.x))
         yield from self.whole_exemplars(query, candidates, rows[unsolved], slice(LAST_RESORT_EXEMPLARS))
-        at = rows[unsolved & candidates.unsolved()]
-        if len(at):
-            each = at.repeat_interleave(LAST_RESORT_DRAWS)
-            number = torch.arange(LAST_RESORT_DRAWS).repeat(len(at))[:, None]
-            draws = Noise(torch.cat([query.x[each], number], dim=1), noise.seed, noise.part)
-            given = (query.x[each], ~task.mutable)
-            x_cf = task.diffusion.sample(draws, LAST_RESORT_STEPS, y=candidates.objective.y[each], given=given)
-            yield from self.ask(query, candidates, x_cf, each)
         yield from complete(task, query, rows[unsolved & candidates.unsolved()], candidates)
 
     def effective_numbers(self, query: Query) -> Tensor:
