@@ -22,6 +22,7 @@ from tdce.schema import Numeric
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from a number's lowest value to its highest that are tried
 ROUNDS = 4  # in which one feature of the best candidate so far is changed
 BISECTIONS = 4
+AHEAD = 2  # steps of a bisection in one round of queries, for few rows; divides the numbers of steps
 FIRST_BISECTIONS = 2  # of candidates of which few are the best in the end
 EXCHANGES = 8  # of a change for a cheaper one that are tried, those that should help most first
 EXCHANGED_AT_A_TIME = 512  # changes that are compared with all values
@@ -64,14 +65,21 @@ def bisect(
     x_cf, at, lacking = candidates.x[which], candidates.at[which], candidates.shortfall[which]
     own, best, margin = query.x[at], x_cf, torch.zeros(len(at), dtype=torch.double)
     low, high = torch.zeros(len(at), 1), torch.ones(len(at), 1)
-    for _ in range(times if len(at) else 0):
-        middle = (low + high) / 2
-        between = torch.where(columns, own + middle * (x_cf - own), x_cf)
-        reply = yield query.ask(round_numbers(task.space, own, between), at)
-        accepted = candidates.screen(reply, at, lacking)[:, None]
-        best = torch.where(accepted, reply.x[:, 0], best)
-        margin = torch.where(accepted[:, 0], reply.margin[:, 0], margin)
-        low, high = torch.where(accepted, low, middle), torch.where(accepted, middle, high)
+    ahead = AHEAD if query.few and task.oracle.budget is None else 1
+    points = 2**ahead - 1  # of each candidate that are asked about in a round: all that the next steps may need
+    first = torch.arange(len(at)) * points
+    for _ in range(times // ahead if len(at) else 0):
+        shares = low + (high - low) * torch.arange(1, points + 1) / (points + 1)  # exact: few binary digits
+        between = own[:, None] + shares[:, :, None] * (x_cf - own)[:, None]
+        between = round_numbers(task.space, own[:, None], torch.where(columns[:, None], between, x_cf[:, None]))
+        reply = yield query.ask(between.flatten(0, 1), at.repeat_interleave(points))
+        for _ in range(ahead):
+            middle = (low + high) / 2
+            part = reply.take(first + (shares == middle).int().argmax(dim=1))
+            accepted = candidates.screen(part, at, lacking)[:, None]
+            best = torch.where(accepted, part.x[:, 0], best)
+            margin = torch.where(accepted[:, 0], part.margin[:, 0], margin)
+            low, high = torch.where(accepted, low, middle), torch.where(accepted, middle, high)
     nearer = (best != x_cf).any(dim=1)
     candidates.add(best[nearer], at[nearer], margin[nearer], candidates.line[which[nearer]])
 

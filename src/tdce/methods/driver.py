@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,10 +25,11 @@ from tdce._core import (
 )
 from tdce.diffusion import rate_plausibility
 from tdce.methods.attribution import change_losses, shown_margin
+from tdce.methods.dialogues import Dialogues
 from tdce.methods.explanation import LOW_SAFETY, Explanation, Status
 from tdce.methods.objective import feature_costs, measure_distance
 from tdce.methods.padding import without_copies
-from tdce.methods.protocol import Dialogue, Method, Query, Reply, Request, Task, task_of
+from tdce.methods.protocol import Dialogue, Method, Query, Reply, Request, Result, Task, task_of
 from tdce.methods.question import DEFAULT_SAFETY, Question
 from tdce.methods.selection import choose_options, count_distinct, draws_for
 from tdce.models import Decision, Goal, Goals, Oracle, progress_key, score_kind
@@ -37,8 +38,6 @@ from tdce.schema import Constraint, FeasibleSet
 QUERY_ROWS = 1024  # in one query of a method
 QUERIES_AT_A_TIME = 4  # whose searches run side by side
 SNAPPED_AT_A_TIME = 16_384  # candidates
-
-Result = TypeVar("Result")
 
 
 def explain(
@@ -105,20 +104,9 @@ def explain(
 
 def drive(searches: Sequence[Dialogue[Result]], blocks: Sequence[Block], oracle: Oracle) -> list[Result]:
     """Run searches side by side: the requests that all of them make in a round are one call of the oracle."""
-    results: dict[int, Result] = {}
-    requests: dict[int, Request] = {}
-
-    def resume(i: int, reply: Reply | None) -> None:
-        try:
-            requests[i] = searches[i].send(reply)  # type: ignore[arg-type]  # None starts it
-        except StopIteration as end:
-            results[i] = end.value
-            requests.pop(i, None)
-
-    for i in range(len(searches)):
-        resume(i, None)
-    while requests:
-        everything = [(i, *blocks[i].without_padding(request)) for i, request in requests.items()]
+    several = Dialogues(searches)
+    while several.requests:
+        everything = [(i, *blocks[i].without_padding(request)) for i, request in several.requests.items()]
         this_round = [(i, request) for i, request, _ in everything]
         raws = [blocks[i].snap(request) for i, request in this_round]
         goals = [blocks[i].goals.take(request.at.repeat_interleave(request.x.shape[1])) for i, request in this_round]
@@ -132,8 +120,8 @@ def drive(searches: Sequence[Dialogue[Result]], blocks: Sequence[Block], oracle:
             m, k, _ = raw.shape
             embed = blocks[i].feasible.encoder.embed
             decisions = met.view(m, k)[place], margin.view(m, k)[place], score.view(m, k, -1)[place]
-            resume(i, Reply(raw, place, *decisions, embed))
-    return [results[i] for i in range(len(searches))]
+            several.resume(i, Reply(raw, place, *decisions, embed))
+    return [several.results[i] for i in range(len(searches))]
 
 
 class Block(NamedTuple):

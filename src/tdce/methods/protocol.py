@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce._core import Floats, InputError, Noise
+from tdce._core import Floats, InputError, Noise, unique_rows
 from tdce.diffusion import TabularDiffusion
 from tdce.methods.precedents import Precedents
 from tdce.models import Decision, Goals, Oracle, SecondOpinion
@@ -20,6 +20,7 @@ from tdce.schema import EncodedBounds, Encoder, Space
 Guide = Callable[[Tensor], Tensor]
 """The model as a differentiable function: encoded rows (n, width) -> logits (n, classes)."""
 
+FEW_ROWS = 4
 Result = TypeVar("Result")
 
 
@@ -117,6 +118,12 @@ class Reply:
         m, k, features = self.distinct.shape
         return self.embed(self.distinct.reshape(m * k, features)).float().view(m, k, -1)[self.place]
 
+    def take(self, which: Tensor) -> Reply:
+        """The part of it about these candidates (p,) of the first dimension."""
+        distinct, place = torch.unique(self.place[which], return_inverse=True)
+        part = self.met[which], self.margin[which], self.score[which]
+        return Reply(self.distinct[distinct.numpy()], place, *part, self.embed)
+
     def row(self, which: Tensor) -> Tensor:
         """(m, width) one candidate of each row, given by `which` (m,), encoded."""
         return self.embed(self.raw[range(len(which)), which.numpy()]).float()
@@ -135,6 +142,11 @@ class Query:
     safety: float = 0.0  # the least safety that is wanted
     costs: Tensor = field(default_factory=lambda: torch.ones(()))  # (features,) of changing each, or () of any
     along: tuple[float, ...] = ()  # several positions of the trade-off: one answer for each, instead of options
+
+    @cached_property
+    def few(self) -> bool:
+        """Whether these are so few rows that each round of queries costs more than the candidates in it."""
+        return len(unique_rows(self.x.numpy())[0]) <= FEW_ROWS
 
     def ask(self, x: Tensor, at: Tensor | None = None, on_grid_only: bool = False) -> Request:
         """The request for decisions on candidates (m, width) or (m, k, width) of all rows or of those at `at`."""

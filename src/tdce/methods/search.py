@@ -24,6 +24,7 @@ from torch.nn.functional import one_hot
 from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import STANDARD_POSITION, Candidates, round_numbers
 from tdce.methods.coordinates import FEW_POINTS, FIRST_BISECTIONS, bisect, complete, enumerate_rows, exchange, try_ends
+from tdce.methods.dialogues import together
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
 from tdce.methods.narrowing import MANY, narrow
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
@@ -98,11 +99,16 @@ class DiffusionSearch:
             for goal, _ in query.goals.groups():
                 ExemplarPool.of(task, goal)
         precedents, whole, ends, points = new(), new(), new(), new()
-        energy = yield from self.precedents(query, precedents, NEAREST_PRECEDENTS)
-        helped = torch.bincount(precedents.at, minlength=len(rows)) >= FEWEST_PRECEDENTS
-        yield from self.whole_exemplars(query, whole, rows[helped], slice(WHOLE_EXEMPLARS))
-        wide = yield from self.propose_widely(query, objective, rows[~helped])
-        yield from try_ends(task, query, ends, self.effective_numbers(query))
+
+        def with_precedents() -> Dialogue[tuple[Tensor, Candidates]]:
+            energy = yield from self.precedents(query, precedents, NEAREST_PRECEDENTS)
+            helped = torch.bincount(precedents.at, minlength=len(rows)) >= FEWEST_PRECEDENTS
+            of_helped = self.whole_exemplars(query, whole, rows[helped], slice(WHOLE_EXEMPLARS))
+            _, wide = yield from together(of_helped, self.propose_widely(query, objective, rows[~helped]))
+            return energy, wide
+
+        at_ends = try_ends(task, query, ends, self.effective_numbers(query))
+        (energy, wide), _ = yield from together(with_precedents(), at_ends)
         left = torch.ones(len(rows), dtype=torch.bool)  # which rows have more feasible values than were tried
         if task.oracle.budget is None:
             left[(yield from enumerate_rows(task, query, rows, points, FEW_POINTS))] = False
@@ -115,9 +121,8 @@ class DiffusionSearch:
         """The best single changes, parts of exemplars and whole exemplars for some rows (m,)."""
         new, ranks = partial(Candidates, task_of(self), query, objective), slice(self.exemplars)
         single, parts, whole = new(), new(), new()
-        yield from self.single(query, single, rows, ranks)
-        yield from self.parts(query, parts, rows, ranks)
-        yield from self.whole_exemplars(query, whole, rows, ranks)
+        of_whole = self.whole_exemplars(query, whole, rows, ranks)
+        yield from together(self.single(query, single, rows, ranks), self.parts(query, parts, rows, ranks), of_whole)
         return whole.union(single.cheapest(self.beam), parts.cheapest(CHEAPEST_PARTS))
 
     def propose_plausible(self, query: Query, objective: Objective) -> Dialogue[Candidates]:
@@ -134,9 +139,8 @@ class DiffusionSearch:
         """More of them for all rows, from which further options are chosen."""
         new, ranks = partial(Candidates, task_of(self), query, objective), slice(OPTIONS_FACTOR * self.exemplars)
         single, parts, whole, rows = new(), new(), new(), torch.arange(len(query.x))
-        yield from self.single(query, single, rows, ranks)
-        yield from self.parts(query, parts, rows, ranks)
-        yield from self.whole_exemplars(query, whole, rows, ranks)
+        of_whole = self.whole_exemplars(query, whole, rows, ranks)
+        yield from together(self.single(query, single, rows, ranks), self.parts(query, parts, rows, ranks), of_whole)
         count = OPTIONS_FACTOR * CHEAPEST_PARTS
         return whole.union(single.cheapest(count), parts.cheapest(count)).distinct()
 
