@@ -2,11 +2,16 @@
 
 import numpy as np
 import pytest
+import torch
+import toys
+from asking import class_goals, make_query
 from fits import SMALL, kept
 
 import tdce
 from tdce import InputError
 from tdce._core import same
+from tdce.methods.candidates import Candidates
+from tdce.methods.objective import Objective
 
 POSITIONS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -67,3 +72,17 @@ def test_no_option_contains_another_that_is_as_good(asked):
                         found.distance[r, i] < found.distance[r, j]
                         or found.plausibility[r, i] > found.plausibility[r, j]
                     )
+
+
+def test_below_the_default_nobody_gets_what_is_nearer_than_the_default_answer():
+    """Of three candidates the third, which the default position did not know of, is the best and the nearest."""
+    x = torch.tensor([[0.0]])
+    task = toys.task(toys.encoder("a"), lambda x: torch.zeros(len(x), 2), x)
+    near = Candidates(task, make_query(task, x, class_goals(1, x)), Objective)  # only its sum is needed
+    near.x, near.at, near.line = torch.tensor([[3.0], [4.0], [1.0]]), torch.zeros(3, dtype=torch.long), torch.arange(3)
+    near.shortfall, near._changes = torch.zeros(3), torch.ones(3)
+    near._cost, near._energy = torch.tensor([3.0, 4.0, 1.0]), torch.tensor([3.0, 1.0, 0.0])
+    default = torch.tensor([0])
+    assert near.answer(0.5).tolist() == [[1.0]]
+    assert near.answer(0.5, default).tolist() == [[3.0]]
+    assert near.answer(0.5, torch.tensor([-1])).tolist() == [[1.0]]  # there is no default answer
