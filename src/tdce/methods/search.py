@@ -25,7 +25,7 @@ from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import STANDARD_POSITION, Candidates, round_numbers
 from tdce.methods.coordinates import FEW_POINTS, FIRST_BISECTIONS, bisect, complete, enumerate_rows, exchange, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
-from tdce.methods.narrowing import MANY, narrow
+from tdce.methods.narrowing import MANY, is_wide, narrow
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
@@ -267,7 +267,8 @@ class DiffusionSearch:
         best = partial(front, positions=positions)
         yield from self.bisect(query, near, torch.arange(len(near.at)))
         yield from narrow(task_of(self), query, near, lines, positions[0])
-        yield from self.settle(query, near, lines, groups=False)
+        if not is_wide(task_of(self)):
+            yield from self.settle(query, near, lines, groups=False)
         yield from self.settle(query, near, best, groups=False)
         near = near.union((yield from exchange(task_of(self), query, near.take(best(near)))))
         yield from self.bisect_each(query, near, best(near))
