@@ -16,7 +16,7 @@ from tdce._core.noise import Noise
 from tdce.diffusion.model import TabularDiffusion
 from tdce.methods.candidates import Candidates
 from tdce.methods.exemplars import COMPARED_FEATURES, EFFECT_ROWS, EFFECT_SAMPLE, ExemplarPool, ValueEffects
-from tdce.methods.narrowing import HALVINGS, MANY, narrow
+from tdce.methods.narrowing import HALVINGS, MANY_FEATURES, narrow
 from tdce.methods.objective import Objective
 from tdce.methods.search import MAX_CHANGES_COMBINED_WIDE, DiffusionSearch, front, group_reverts
 from tdce.models.goals import Class
@@ -101,7 +101,7 @@ def test_of_many_changes_those_that_help_least_are_reverted_many_at_a_time():
     near = accepted_person(task, query)
     assert len(next(narrow(task, query, near, partial(front, positions=[1.0]), 1.0)).x) == 2 * HALVINGS
     best = narrowed(task, x, near, query, 1.0)
-    assert best.sum() == MANY
+    assert best.sum() == MANY_FEATURES
     assert best[0, 5:8].tolist() == [1, 1, 1]
     assert len(near.at) <= 1 + 2 * HALVINGS  # one round was enough
     assert set(near.line.tolist()) == {0}
@@ -118,7 +118,7 @@ def test_no_change_is_reverted_at_a_time_if_that_lowers_no_objective():
 
 def test_a_table_of_few_features_is_asked_nothing():
     task, x = wide_task(), torch.tensor([ROW])
-    task = replace(task, mutable=torch.arange(FEATURES) < MANY)
+    task = replace(task, mutable=torch.arange(FEATURES) < MANY_FEATURES)
     query = make_query(task, x, class_goals(1, x))
     assert list(narrow(task, query, accepted_person(task, query), partial(front, positions=[1.0]), 1.0)) == []
 
@@ -135,7 +135,7 @@ def test_in_a_wide_table_pairs_of_changes_are_reverted_and_what_a_law_ties():
     changed = torch.zeros(3, FEATURES, dtype=torch.bool)
     changed[0, :MAX_CHANGES_COMBINED_WIDE] = True
     changed[1, : MAX_CHANGES_COMBINED_WIDE + 1] = True
-    changed[2, : MANY + 1] = True
+    changed[2, : MANY_FEATURES + 1] = True
     which, reverted = group_reverts(changed, [(1, 2, 50), (1, 2, 50), (40, 50), (3,)])
     sets = [(i, tuple(some.nonzero().flatten().tolist())) for i, some in zip(which.tolist(), reverted, strict=True)]
     few, more = range(MAX_CHANGES_COMBINED_WIDE), range(MAX_CHANGES_COMBINED_WIDE + 1)

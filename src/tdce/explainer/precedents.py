@@ -10,16 +10,18 @@ import torch
 
 from tdce._core import Positions, Progress
 from tdce.explainer.fitted import Fitted, StoredPrecedents
-from tdce.methods import PRECEDENT_POSITIONS, DiffusionSearch, Question, Status, added_energy, explain
+from tdce.methods import MANY_FEATURES, PRECEDENT_POSITIONS, DiffusionSearch, Question, Status, added_energy, explain
 from tdce.models import Goals, Oracle
 from tdce.schema import FeasibleSet
 
 FIRST_PRECEDENTS = 256  # found without any; these serve the search for all others
+FEWEST = 64  # of a wide table: fewer would be nobody's like
 
 
 def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) -> Fitted:
     """With the answers of the default search to refused synthetic rows, at most this many; none if nothing is known to
     be favourable."""
+    count = affordable(count, len(fitted.encoder.columns))
     if fitted.goal is None or count == 0:
         return fitted
     began = time.monotonic()
@@ -35,6 +37,13 @@ def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) ->
         )  # fmt: skip
     seconds = round(fitted.report["seconds"] + time.monotonic() - began, 1)
     return replace(fitted, precedents=found, report=fitted.report | {"seconds": seconds})
+
+
+def affordable(count: int, features: int) -> int:
+    """How many of a table with so many features: in a wide one the work of each grows with the square of the width, and
+    that of all stays the same."""
+    within = count if features <= MANY_FEATURES else count * MANY_FEATURES**2 // features**2
+    return within if within >= min(count, FEWEST) else 0
 
 
 def answer_rows(fitted: Fitted, rows: Positions, seed: int, progress: Progress) -> StoredPrecedents:

@@ -1,7 +1,7 @@
 """Candidates of wide tables: what limits the work where a candidate could change hundreds of features.
 
 Of many changes, those that help least on average are reverted first, half of them at a time; what is then left is
-reverted one by one. A table of at most `MANY` features is searched without any of this.
+reverted one by one. A table of at most `MANY_FEATURES` features is searched without any of this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tdce.methods.exemplars import ValueEffects
 from tdce.methods.objective import DENOISE_BATCH_ROWS, Objective, change_costs, feature_positions
 from tdce.methods.protocol import Dialogue, Query, Task
 
-MANY = 24  # features: a table with more of them is wide
+MANY_FEATURES = 24  # a table with more of them is wide
 FEW = 1  # changes of a candidate of a wide table: if there are more, several are reverted at a time
 HALVINGS = 6  # of the number that is reverted together, in one round
 
@@ -54,7 +54,7 @@ def narrow(
 
 
 def is_wide(task: Task) -> bool:
-    return int(task.free.sum()) > MANY
+    return int(task.free.sum()) > MANY_FEATURES
 
 
 def average_gains(task: Task, query: Query, x_cf: Tensor, at: Tensor) -> Tensor:

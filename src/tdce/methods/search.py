@@ -25,7 +25,7 @@ from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import STANDARD_POSITION, Candidates, round_numbers
 from tdce.methods.coordinates import FEW_POINTS, FIRST_BISECTIONS, bisect, complete, enumerate_rows, exchange, try_ends
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
-from tdce.methods.narrowing import MANY, is_wide, narrow
+from tdce.methods.narrowing import MANY_FEATURES, is_wide, narrow
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
@@ -358,10 +358,10 @@ def group_reverts(changed: Tensor, bound: Sequence[Sequence[int]] = ()) -> tuple
     """The same for every set of two or more of a candidate's changes, but not for all of them; with many changes, for
     every pair and every three. In a wide table, with many changes for every pair, with very many for what a law ties
     together (`bound`, its features)."""
-    (features, count), wide = (changed.shape[1], changed.sum(dim=1)), changed.shape[1] > MANY
+    (features, count), wide = (changed.shape[1], changed.sum(dim=1)), changed.shape[1] > MANY_FEATURES
     all_sets, sizes = (MAX_CHANGES_COMBINED_WIDE, (2,)) if wide else (MAX_CHANGES_COMBINED, (2, 3))
     which, reverted = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, features, dtype=torch.bool)]
-    for k in sorted({int(c) for c in count.tolist() if 2 < c <= MANY}):
+    for k in sorted({int(c) for c in count.tolist() if 2 < c <= MANY_FEATURES}):
         at = (count == k).nonzero().squeeze(1)
         each_size = range(2, k) if k <= all_sets else sizes
         chosen = [some for size in each_size for some in combinations(range(k), size)]
