@@ -16,7 +16,7 @@ from tdce._core.noise import Noise
 from tdce.diffusion.model import TabularDiffusion
 from tdce.methods.candidates import Candidates
 from tdce.methods.exemplars import COMPARED_FEATURES, EFFECT_ROWS, EFFECT_SAMPLE, ExemplarPool, ValueEffects
-from tdce.methods.narrowing import HALVINGS, MANY_FEATURES, narrow
+from tdce.methods.narrowing import FEW, HALVINGS, MANY_FEATURES, narrow
 from tdce.methods.objective import Objective
 from tdce.methods.search import MAX_CHANGES_COMBINED_WIDE, DiffusionSearch, front, group_reverts
 from tdce.models.goals import Class
@@ -101,9 +101,9 @@ def test_of_many_changes_those_that_help_least_are_reverted_many_at_a_time():
     near = accepted_person(task, query)
     assert len(next(narrow(task, query, near, partial(front, positions=[1.0]), 1.0)).x) == 2 * HALVINGS
     best = narrowed(task, x, near, query, 1.0)
-    assert best.sum() == MANY_FEATURES
+    assert best.sum() == 3 > FEW  # no fewer suffice
     assert best[0, 5:8].tolist() == [1, 1, 1]
-    assert len(near.at) <= 1 + 2 * HALVINGS  # one round was enough
+    assert len(near.at) <= 1 + 4 * 2 * HALVINGS  # a few rounds were enough
     assert set(near.line.tolist()) == {0}
 
 

@@ -15,7 +15,6 @@ from tdce.models import Goals, Oracle
 from tdce.schema import FeasibleSet
 
 FIRST_PRECEDENTS = 256  # found without any; these serve the search for all others
-FEWEST = 64  # of a wide table: fewer would be nobody's like
 
 
 def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) -> Fitted:
@@ -40,10 +39,12 @@ def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) ->
 
 
 def affordable(count: int, features: int) -> int:
-    """How many of a table with so many features: in a wide one the work of each grows with the square of the width, and
-    that of all stays the same."""
-    within = count if features <= MANY_FEATURES else count * MANY_FEATURES**2 // features**2
-    return within if within >= min(count, FEWEST) else 0
+    """How many of this count for a table with so many features: in a wide one the work of each grows with the square of
+    the width, so fewer are answered, and none where they would be fewer than the first."""
+    if features <= MANY_FEATURES:
+        return count
+    within = count * MANY_FEATURES**2 // features**2
+    return within if within >= FIRST_PRECEDENTS else 0
 
 
 def answer_rows(fitted: Fitted, rows: Positions, seed: int, progress: Progress) -> StoredPrecedents:
