@@ -267,7 +267,7 @@ class DiffusionSearch:
         best = partial(front, positions=positions)
         yield from self.bisect(query, near, torch.arange(len(near.at)))
         yield from narrow(task_of(self), query, near, lines, positions[0])
-        if not is_wide(task_of(self)):
+        if not is_wide(task_of(self)):  # else these were narrowed
             yield from self.settle(query, near, lines, groups=False)
         yield from self.settle(query, near, best, groups=False)
         near = near.union((yield from exchange(task_of(self), query, near.take(best(near)))))
