@@ -23,9 +23,14 @@ HALVINGS = 6  # of the number that is reverted together, in one round
 
 
 def narrow(
-    task: Task, query: Query, near: Candidates, select: Callable[[Candidates], Tensor], closeness: float
+    task: Task,
+    query: Query,
+    near: Candidates,
+    select: Callable[[Candidates], Tensor],
+    closeness: float,
+    few: int = 1,  # changes that are left
 ) -> Dialogue[None]:
-    """Try the selected candidates of a wide table with all changes but one reverted together, with half of these, a
+    """Try the selected candidates of a wide table with all changes but a few reverted together, with half of these, a
     quarter, and so on: those first that help least by their average effects, or that would save most of the objective
     at this position of the trade-off. Goes on until whatever is selected has been tried."""
     tried = torch.zeros(len(near.at), dtype=torch.bool)
@@ -33,7 +38,7 @@ def narrow(
         which = select(near)
         changed = task.space.moved(near.x[which], query.x[near.at[which]]) & task.free
         count = changed.sum(dim=1)
-        untried = (count > 1) & ~tried[which]
+        untried = (count > few) & ~tried[which]
         which, changed, count = which[untried], changed[untried], count[untried]
         if len(which) == 0:
             return
@@ -41,7 +46,7 @@ def narrow(
         gain = average_gains(task, query, x_cf, at).masked_fill(~changed, torch.inf)
         saving = savings(task, near.objective, x_cf, at, closeness).masked_fill(~changed, -torch.inf)
         rank = torch.stack([rank_features(gain), rank_features(-saving)], dim=1)  # (m, 2, features)
-        several = torch.stack([-((1 - count) // 2**i) for i in range(HALVINGS)], dim=1)  # (m, halvings) rounded up
+        several = torch.stack([-((few - count) // 2**i) for i in range(HALVINGS)], dim=1)  # (m, halvings) rounded up
         new = several.diff(dim=1, prepend=torch.zeros_like(several[:, :1])) != 0  # of few, half of it may be the same
         parent, order, i = new[:, None].expand(-1, 2, -1).nonzero(as_tuple=True)
         reverted = (rank[parent, order] < several[parent, i, None])[:, task.space.owner]

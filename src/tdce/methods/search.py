@@ -87,7 +87,7 @@ class DiffusionSearch:
         near = near.union((yield from self.propose_others(query, objective)))
         diverse = partial(Candidates.diverse, count=3 * query.options, first=answer, closeness=closeness)
         yield from self.bisect(query, near, diverse(near))
-        yield from narrow(task_of(self), query, near, diverse, closeness)
+        yield from narrow(task_of(self), query, near, diverse, closeness, few=MANY_FEATURES)
         yield from self.settle(query, near, diverse)
         return near.answers(query.options, answer, closeness)
 
