@@ -61,7 +61,7 @@ from tdce.schema import (
     propose_role,
 )
 
-EDITION = 6  # raised when the same table and settings are learned differently
+EDITION = 7  # raised when the same table and settings are learned differently
 HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
 MOST_HELD_OUT = 2_000
 

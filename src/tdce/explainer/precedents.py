@@ -10,7 +10,7 @@ import torch
 
 from tdce._core import Positions, Progress
 from tdce.explainer.fitted import Fitted, StoredPrecedents
-from tdce.methods import PRECEDENT_POSITIONS, DiffusionSearch, Question, Status, added_energy, explain
+from tdce.methods import MANY_FEATURES, PRECEDENT_POSITIONS, DiffusionSearch, Question, Status, added_energy, explain
 from tdce.models import Goals, Oracle
 from tdce.schema import FeasibleSet
 
@@ -20,6 +20,7 @@ FIRST_PRECEDENTS = 256  # found without any; these serve the search for all othe
 def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) -> Fitted:
     """With the answers of the default search to refused synthetic rows, at most this many; none if nothing is known to
     be favourable."""
+    count = affordable(count, len(fitted.encoder.columns))
     if fitted.goal is None or count == 0:
         return fitted
     began = time.monotonic()
@@ -35,6 +36,15 @@ def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) ->
         )  # fmt: skip
     seconds = round(fitted.report["seconds"] + time.monotonic() - began, 1)
     return replace(fitted, precedents=found, report=fitted.report | {"seconds": seconds})
+
+
+def affordable(count: int, features: int) -> int:
+    """How many of this count for a table with so many features: in a wide one the work of each grows with the square of
+    the width, so fewer are answered, and none where they would be fewer than the first."""
+    if features <= MANY_FEATURES:
+        return count
+    within = count * MANY_FEATURES**2 // features**2
+    return within if within >= FIRST_PRECEDENTS else 0
 
 
 def answer_rows(fitted: Fitted, rows: Positions, seed: int, progress: Progress) -> StoredPrecedents:

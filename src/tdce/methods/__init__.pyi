@@ -24,6 +24,7 @@ from tdce.methods.explanation import Explanation as Explanation
 from tdce.methods.explanation import Line as Line
 from tdce.methods.explanation import Status as Status
 from tdce.methods.guided import GuidedSearch as GuidedSearch
+from tdce.methods.narrowing import MANY_FEATURES as MANY_FEATURES
 from tdce.methods.objective import added_energy as added_energy
 from tdce.methods.objective import measure_distance as measure_distance
 from tdce.methods.precedents import PRECEDENT_POSITIONS as PRECEDENT_POSITIONS

@@ -116,11 +116,11 @@ def drive(searches: Sequence[Dialogue[Result]], blocks: Sequence[Block], oracle:
             ranks = np.concatenate([_ranks(request) for _, request in this_round])
         decision = oracle(np.concatenate(flat), Goals(goals[0].kinds, torch.cat([each.which for each in goals])), ranks)
         parts = [torch.split(each, [len(rows) for rows in flat]) for each in decision]
-        for (i, _, place), raw, score, met, margin in zip(everything, raws, *parts, strict=True):
+        for (i, request, place), raw, score, met, margin in zip(everything, raws, *parts, strict=True):
             m, k, _ = raw.shape
-            embed = blocks[i].feasible.encoder.embed
             decisions = met.view(m, k)[place], margin.view(m, k)[place], score.view(m, k, -1)[place]
-            several.resume(i, Reply(raw, place, *decisions, embed))
+            embed = blocks[i].feasible.embed
+            several.resume(i, Reply(raw, place, *decisions, request.at.numpy(), embed))
     return [several.results[i] for i in range(len(searches))]
 
 

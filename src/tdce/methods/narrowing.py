@@ -1,7 +1,7 @@
 """Candidates of wide tables: what limits the work where a candidate could change hundreds of features.
 
-Of many changes, those that help least on average are reverted first, half of them at a time; what is then left is
-reverted one by one. A table of at most `MANY` features is searched without any of this.
+Of many changes, those that help least on average are reverted first, half of them at a time; of the best candidates,
+what is then left is reverted one by one. A table of at most `MANY_FEATURES` features is searched without any of this.
 """
 
 from __future__ import annotations
@@ -18,37 +18,48 @@ from tdce.methods.exemplars import ValueEffects
 from tdce.methods.objective import DENOISE_BATCH_ROWS, Objective, change_costs, feature_positions
 from tdce.methods.protocol import Dialogue, Query, Task
 
-MANY = 24  # changes of a candidate: if there are more, several are reverted at a time
+MANY_FEATURES = 24  # a table with more of them is wide
 HALVINGS = 6  # of the number that is reverted together, in one round
 
 
 def narrow(
-    task: Task, query: Query, near: Candidates, select: Callable[[Candidates], Tensor], closeness: float
+    task: Task,
+    query: Query,
+    near: Candidates,
+    select: Callable[[Candidates], Tensor],
+    closeness: float,
+    few: int = 1,  # changes that are left
 ) -> Dialogue[None]:
-    """Try the selected candidates that have many changes with as many reverted together as leaves few, with half of
-    these, a quarter, and so on: those first that help least by their average effects, or that would save most of the
-    objective at this position of the trade-off. Goes on until whatever is selected has been tried."""
+    """Try the selected candidates of a wide table with all changes but a few reverted together, with half of these, a
+    quarter, and so on: those first that help least by their average effects, or that would save most of the objective
+    at this position of the trade-off. Goes on until whatever is selected has been tried."""
     tried = torch.zeros(len(near.at), dtype=torch.bool)
-    while int(task.free.sum()) > MANY:
+    while is_wide(task):
         which = select(near)
         changed = task.space.moved(near.x[which], query.x[near.at[which]]) & task.free
         count = changed.sum(dim=1)
-        many = (count > MANY) & ~tried[which]
-        which, changed, count = which[many], changed[many], count[many]
+        untried = (count > few) & ~tried[which]
+        which, changed, count = which[untried], changed[untried], count[untried]
         if len(which) == 0:
             return
         x_cf, at = near.x[which], near.at[which]
         gain = average_gains(task, query, x_cf, at).masked_fill(~changed, torch.inf)
         saving = savings(task, near.objective, x_cf, at, closeness).masked_fill(~changed, -torch.inf)
         rank = torch.stack([rank_features(gain), rank_features(-saving)], dim=1)  # (m, 2, features)
-        several = torch.stack([-((MANY - count) // 2**i) for i in range(HALVINGS)], dim=1)  # (m, halvings) rounded up
-        reverted = (rank[:, :, None] < several[:, None, :, None]).flatten(0, 2)[:, task.space.owner]
-        parent = torch.arange(len(which)).repeat_interleave(2 * HALVINGS)
+        several = torch.stack([-((few - count) // 2**i) for i in range(HALVINGS)], dim=1)  # (m, halvings) rounded up
+        new = several.diff(dim=1, prepend=torch.zeros_like(several[:, :1])) != 0  # of few, half of it may be the same
+        parent, order, i = new[:, None].expand(-1, 2, -1).nonzero(as_tuple=True)
+        reverted = (rank[parent, order] < several[parent, i, None])[:, task.space.owner]
         reply = yield query.ask(torch.where(reverted, query.x[at[parent]], x_cf[parent]), at[parent])
         accepted = near.screen(reply, at[parent])
         parent = parent[accepted]
         near.add(reply.x[accepted, 0], at[parent], reply.margin[accepted, 0], near.line[which[parent]])
         tried = torch.cat([tried.index_fill(0, which, True), torch.zeros(len(parent), dtype=torch.bool)])
+
+
+def is_wide(task: Task) -> bool:
+    """Whether more features may be changed than can be reverted one by one."""
+    return int(task.free.sum()) > MANY_FEATURES
 
 
 def average_gains(task: Task, query: Query, x_cf: Tensor, at: Tensor) -> Tensor:

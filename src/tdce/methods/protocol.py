@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tdce._core import Floats, InputError, Noise, unique_rows
+from tdce._core import Floats, InputError, Noise, Positions, unique_rows
 from tdce.diffusion import TabularDiffusion
 from tdce.methods.precedents import Precedents
 from tdce.models import Decision, Goals, Oracle, SecondOpinion
@@ -105,7 +105,8 @@ class Reply:
     met: Tensor  # (m, k) whether the goal is met
     margin: Tensor  # (m, k) how far beyond the decision boundary, at least 0 if and only if the goal is met
     score: Tensor  # (m, k, columns)
-    embed: Callable[[Floats], Tensor]
+    at: Positions  # (up to m,) the row that each of the distinct ones belongs to
+    embed: Callable[[Floats, Positions], Tensor]  # raw values, and the row of each
 
     @property
     def raw(self) -> Floats:
@@ -116,17 +117,17 @@ class Reply:
     def x(self) -> Tensor:
         """(m, k, width) the candidates, encoded."""
         m, k, features = self.distinct.shape
-        return self.embed(self.distinct.reshape(m * k, features)).float().view(m, k, -1)[self.place]
+        return self.embed(self.distinct.reshape(m * k, features), self.at.repeat(k)).view(m, k, -1)[self.place]
 
     def take(self, which: Tensor) -> Reply:
         """The part of it about these candidates (p,) of the first dimension."""
         distinct, place = torch.unique(self.place[which], return_inverse=True)
         part = self.met[which], self.margin[which], self.score[which]
-        return Reply(self.distinct[distinct.numpy()], place, *part, self.embed)
+        return Reply(self.distinct[distinct.numpy()], place, *part, self.at[distinct.numpy()], self.embed)
 
     def row(self, which: Tensor) -> Tensor:
         """(m, width) one candidate of each row, given by `which` (m,), encoded."""
-        return self.embed(self.raw[range(len(which)), which.numpy()]).float()
+        return self.embed(self.raw[range(len(which)), which.numpy()], self.at[self.place.numpy()])
 
 
 @dataclass(frozen=True)

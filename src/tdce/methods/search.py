@@ -26,7 +26,7 @@ from tdce.methods.candidates import STANDARD_POSITION, Candidates, round_numbers
 from tdce.methods.coordinates import FEW_POINTS, FIRST_BISECTIONS, bisect, complete, enumerate_rows, exchange, try_ends
 from tdce.methods.dialogues import together
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
-from tdce.methods.narrowing import MANY, narrow
+from tdce.methods.narrowing import MANY_FEATURES, is_wide, narrow
 from tdce.methods.objective import Objective, change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
@@ -87,7 +87,7 @@ class DiffusionSearch:
         near = near.union((yield from self.propose_others(query, objective)))
         diverse = partial(Candidates.diverse, count=3 * query.options, first=answer, closeness=closeness)
         yield from self.bisect(query, near, diverse(near))
-        yield from narrow(task_of(self), query, near, diverse, closeness)
+        yield from narrow(task_of(self), query, near, diverse, closeness, few=MANY_FEATURES)
         yield from self.settle(query, near, diverse)
         return near.answers(query.options, answer, closeness)
 
@@ -262,7 +262,8 @@ class DiffusionSearch:
         best = partial(front, positions=positions)
         yield from self.bisect(query, near, torch.arange(len(near.at)))
         yield from narrow(task_of(self), query, near, lines, positions[0])
-        yield from self.settle(query, near, lines, groups=False)
+        if not is_wide(task_of(self)):  # else these were narrowed
+            yield from self.settle(query, near, lines, groups=False)
         yield from self.settle(query, near, best, groups=False)
         near = near.union((yield from exchange(task_of(self), query, near.take(best(near)))))
         yield from self.bisect_each(query, near, best(near))
@@ -352,10 +353,10 @@ def group_reverts(changed: Tensor, bound: Sequence[Sequence[int]] = ()) -> tuple
     """The same for every set of two or more of a candidate's changes, but not for all of them; with many changes, for
     every pair and every three. In a wide table, with many changes for every pair, with very many for what a law ties
     together (`bound`, its features)."""
-    (features, count), wide = (changed.shape[1], changed.sum(dim=1)), changed.shape[1] > MANY
+    (features, count), wide = (changed.shape[1], changed.sum(dim=1)), changed.shape[1] > MANY_FEATURES
     all_sets, sizes = (MAX_CHANGES_COMBINED_WIDE, (2,)) if wide else (MAX_CHANGES_COMBINED, (2, 3))
     which, reverted = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, features, dtype=torch.bool)]
-    for k in sorted({int(c) for c in count.tolist() if 2 < c <= MANY}):
+    for k in sorted({int(c) for c in count.tolist() if 2 < c <= MANY_FEATURES}):
         at = (count == k).nonzero().squeeze(1)
         each_size = range(2, k) if k <= all_sets else sizes
         chosen = [some for size in each_size for some in combinations(range(k), size)]

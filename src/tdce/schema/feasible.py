@@ -96,6 +96,16 @@ class FeasibleSet:
             raw[rows, i] = self.allowed_values[i].take(at[rows]).snap(whole[rows][:, spans[i]])
         return self.constraints.repair(raw, own, replace(self, own=own))
 
+    def embed(self, raw: Floats, at: Positions) -> Tensor:
+        """Raw values (m, features) of the rows at these positions (m,) -> (m, width) as networks see them: what differs
+        from the row is encoded."""
+        x, moved = self.x[torch.from_numpy(at)], ~same(raw, self.own[at])
+        for i in np.flatnonzero(moved.any(axis=0)).tolist():
+            rows, places = np.flatnonzero(moved[:, i]), self.encoder.space.spans[i]
+            values = torch.from_numpy(self.encoder.columns[i].embed(raw[rows, i])).float()
+            x[torch.from_numpy(rows)[:, None], torch.arange(self.encoder.space.width)[places]] = values
+        return x
+
     def encoded_bounds(self) -> EncodedBounds:
         """The lowest and highest numbers of the encoded rows, and which category weights may be 1."""
         parts = zip(*(allowed.encoded_bounds() for allowed in self.allowed_values), strict=True)
