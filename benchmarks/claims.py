@@ -12,8 +12,8 @@ import pandas as pd
 from tdce.explainer import PAPER
 from tdce.models import Oracle
 from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.benchmark.contests import TITLES, contests
 from tdce_reproduction.benchmark.settings import BASELINES, PAPER_DATA, tuned_method
-from tdce_reproduction.benchmark.summary import TITLES, contests
 from tdce_reproduction.figures.correlations import SHOWN, correlation
 
 RESULTS = Path("results")

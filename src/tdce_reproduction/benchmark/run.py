@@ -101,10 +101,23 @@ def run(settings: BenchmarkSettings, progress: Progress) -> pd.DataFrame:
             bar.advance(" ".join(map(str, measurement.cell)))
     store.compare_common_rows()
     _time_methods(settings, store, progress)
-    write_whole(settings.out / "tables.md", markdown(store.frame()).encode())
+    write_whole(settings.out / "tables.md", tables(settings.out, settings.rows).encode())
     if todo:  # otherwise nothing was measured on this machine
-        write_whole(settings.out / "environment.json", (json.dumps(environment(), indent=2) + "\n").encode())
+        about = environment() | {"seeds": settings.seeds, "rows": settings.rows}
+        write_whole(settings.out / "environment.json", (json.dumps(about, indent=2) + "\n").encode())
     return store.frame()
+
+
+def tables(results: Path, rows: int) -> str:
+    """The page of the results in a folder. Where some seeds of a method are up to date, only they count; a method that
+    has none is marked as stale."""
+    store = _Store(results, rows)
+    frame, fresh = store.frame(), {cell for cell in store.done if store.is_fresh(cell)}
+    known = {(cell.data, cell.masked, cell.method) for cell in fresh}
+    keys = list(zip(frame["data"], frame["masked"], frame["method"], frame["seed"], strict=True))
+    shown = [(d, masked, m) not in known or Cell(d, m, masked, seed) in fresh for d, masked, m, seed in keys]
+    stale = {(cell.data, cell.masked, cell.method) for cell in store.done} - known
+    return markdown(frame[shown], frozenset(stale) if fresh else frozenset())
 
 
 def environment() -> dict[str, object]:
@@ -190,8 +203,8 @@ class _Store:
 
     def compare_common_rows(self) -> None:
         """Set `l2_common`: L2 on the rows for which every method is valid. CounterNet is left out: it has a model, and
-        so queries, of its own; and so is `unchanged`, which makes no row valid."""
-        others = ("counternet", "counternet+", "unchanged")
+        so queries, of its own; and so are `unchanged`, which makes no row valid, and positions of the trade-off."""
+        others = ("counternet", "counternet+", "unchanged", *SEARCH_VARIANTS)
         fresh = [cell for cell in self.done if cell.method not in others and self.is_fresh(cell)]
         for key in sorted({(cell.data, cell.masked, cell.seed) for cell in fresh}):
             cells = [cell for cell in fresh if (cell.data, cell.masked, cell.seed) == key]
