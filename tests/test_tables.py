@@ -1,6 +1,7 @@
 """The tables of docs/ are those of results/: what a benchmark would write there is there."""
 
 import importlib
+import re
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ TABLES = [
     ("monitor", "monitor", "monitor"),
     ("readings", "readings", "paper"),
     ("reasons", "reasons", "evidence"),
+    ("robustness", "robustness", "robustness"),
     ("safety", "safety", "safety"),
     ("segments", "segments", "segments"),
     ("slow_models", "slow_models", "models"),
@@ -32,6 +34,60 @@ def test_a_page_shows_what_was_measured(benchmark, results, page, tmp_path, monk
     written.write_text(text, encoding="utf-8")
     importlib.import_module(benchmark).write_docs(ROOT / "results" / f"{results}.csv", written)
     assert written.read_text(encoding="utf-8") == text
+
+
+def test_a_page_says_with_which_editions_its_tables_were_measured(tmp_path, monkeypatch):
+    """And nowhere else, so that a new edition or a new measurement cannot leave a note behind."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    results = importlib.import_module("results")
+    log, noted = results.Log(ROOT / "results" / "steps.csv"), set()
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text, written = page.read_text(encoding="utf-8"), tmp_path / page.name
+        written.write_text(text, encoding="utf-8")
+        results.write_notes(log, written)
+        assert written.read_text(encoding="utf-8") == text, f"{page.name}: python benchmarks/results.py --docs"
+        plain = re.sub(r"(?s)<!-- measured: (\w+) -->.*?<!-- /measured: \1 -->", "", text)
+        assert not re.search(r"(?i)edition \d+ of|of an earlier method|not measured again", plain), page.name
+        noted |= set(re.findall(r"<!-- measured: (\w+) -->", text))
+    written_to = {benchmark for benchmark, _, _ in TABLES}
+    assert written_to <= noted
+
+
+def test_a_note_names_what_has_changed_since(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    results = importlib.import_module("results")
+    log = results.Log(tmp_path / "steps.csv")
+    step = next(each for each in results.STEPS if each.name == "enumeration")
+    log.add(step, 1.0, 60.0, finished=True)
+    again = results.Log(tmp_path / "steps.csv")
+    assert again.is_done(step, 1.0)
+    assert not again.is_done(step, 0.5)
+    assert again.note("enumeration") == ""
+    monkeypatch.setitem(results.EDITIONS, "search", results.EDITIONS["search"] + 1)
+    assert not again.is_done(step, 1.0)
+    now = results.EDITIONS["search"]
+    assert again.note("enumeration") == f"Measured with edition {now - 1} of the search; today's is {now}."
+    again.add(step, 0.5, 30.0, finished=False)
+    assert again.note("enumeration") == (
+        "The measurement is not finished. Seeds and rows are 50% of those of a full run."
+    )
+    again.add(step, 0.5, 12.0, finished=True)  # it went on where it was
+    assert results.Log(tmp_path / "steps.csv").lines["enumeration"]["seconds"] == "42"
+
+
+def test_every_step_of_a_full_run_is_a_script_with_these_options(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    results = importlib.import_module("results")
+    for step in results.STEPS:
+        path = ROOT / step.line(1.0, 2)[1]
+        if path.suffix == ".py":
+            text = path.read_text(encoding="utf-8")
+            for option, _ in step.sizes:
+                assert f'"{option}"' in text, f"{step.name}: {option}"
+    assert {benchmark for benchmark, _, _ in TABLES} <= {step.name for step in results.STEPS}
+    assert results.STEPS[0].line(0.1, 2)[1:] == [
+        "-m", "tdce", "bench", "--workers", "2", "--seeds", "1", "--rows", "100",
+    ]  # fmt: skip
 
 
 def test_every_benchmark_that_writes_a_table_is_held_to_it():
