@@ -30,7 +30,7 @@ from tdce_reproduction.benchmark.settings import (
     SEARCH_VARIANTS,
     tuned_method,
 )
-from tdce_reproduction.benchmark.summary import markdown
+from tdce_reproduction.benchmark.summary import Stale, markdown
 from tdce_reproduction.parallel import stream
 
 TIMED_ROWS = 256
@@ -109,15 +109,20 @@ def run(settings: BenchmarkSettings, progress: Progress) -> pd.DataFrame:
 
 
 def tables(results: Path, rows: int) -> str:
-    """The page of the results in a folder. Where some seeds of a method are up to date, only they count; a method that
-    has none is marked as stale."""
+    """The page of the results in a folder."""
+    return markdown(*current(results, rows))
+
+
+def current(results: Path, rows: int) -> tuple[pd.DataFrame, Stale]:
+    """The tidy rows that count, and what is stale among them: where some seeds of a method are up to date, these alone;
+    of a method without any, all."""
     store = _Store(results, rows)
     frame, fresh = store.frame(), {cell for cell in store.done if store.is_fresh(cell)}
     known = {(cell.data, cell.masked, cell.method) for cell in fresh}
     keys = list(zip(frame["data"], frame["masked"], frame["method"], frame["seed"], strict=True))
     shown = [(d, masked, m) not in known or Cell(d, m, masked, seed) in fresh for d, masked, m, seed in keys]
     stale = {(cell.data, cell.masked, cell.method) for cell in store.done} - known
-    return markdown(frame[shown], frozenset(stale) if fresh else frozenset())
+    return frame[shown], frozenset(stale) if fresh else frozenset()
 
 
 def environment() -> dict[str, object]:
