@@ -53,6 +53,32 @@ def test_a_page_says_with_which_editions_its_tables_were_measured(tmp_path, monk
     assert {benchmark for benchmark, _, _ in TABLES} - {"claims"} <= noted  # claims.md has notes on each of its sources
 
 
+def test_shares_on_the_simplex_are_those_of_figure_2():
+    """In the text of two pages: at the corners A, B, C without guidance, and at C with guidance."""
+    pd = importlib.import_module("pandas")
+    end = pd.read_csv(ROOT / "results" / "figures" / "simplex.csv").query("t == 0")
+    corner = end[["a", "b", "c"]].to_numpy().argmax(axis=1)
+    free, guided = (
+        [f"{100 * float((corner[end['guided'] == g] == k).mean()):.4g}" for k in range(3)]
+        for g in sorted(end["guided"].unique())
+    )
+    figures, claims = ((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("figures", "claims"))
+    assert f"({', '.join(free)} %, within what 200 points allow)" in figures
+    assert f"at C with {guided[2]} %" in figures
+    assert f"in {guided[2]} % of the points, the unguided one in {free[2]} %" in claims
+
+
+@pytest.mark.parametrize("page", ["claims", "figures", "robustness"])
+def test_no_figure_of_a_measurement_stands_in_running_text(page):
+    """Where it would outlive the measurement: of these pages, only settings and the theory's numbers are left."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split("## Data and baselines")[-1]
+    text = re.sub(r"(?s)<!-- (\w[\w: ]*) -->.*?<!-- /\1 -->|`[^`]*`", "", text)
+    allowed = {"figures": {"0.1", "0.5", "0.9", "50.5", "21.5"}, "claims": {"2.27"}, "robustness": {"0.61", "0.90"}}[
+        page
+    ]
+    assert set(re.findall(r"\b\d+\.\d+\b(?!\.)", text)) - allowed <= set()
+
+
 def test_a_note_names_what_has_changed_since(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     results = importlib.import_module("results")
