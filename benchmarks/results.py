@@ -6,11 +6,11 @@
     python benchmarks/results.py --docs        only writes the pages from the results
 
 Each step is a process with one thread; those of which the time is measured run alone. It can be stopped at any time and
-goes on where it was. A step is skipped if it was finished with today's editions and the same scale; files of other
-editions are removed before it starts. `--scale 0.1` takes a tenth of the seeds and rows, `--budget` stops after so many
-minutes. results/steps.csv notes with which editions and at which scale each step was measured, when and in how many
-seconds; a page whose step was measured with other editions than today's says so by itself. The most quoted come first.
-`speed` compares with a checkout of an earlier version, and is left out without one.
+goes on where it was: what a step has so far is in results/partial, and its earlier results stay until it is finished. A
+step is skipped if it was finished with today's editions and the same scale. `--scale 0.1` takes a tenth of the seeds
+and rows, `--budget` stops after so many minutes. results/steps.csv notes with which editions and at which scale each
+step was measured, when and in how many seconds; a page whose step was measured with other editions than today's says so
+by itself. The most quoted come first. `speed` compares with a checkout of an earlier version, and is left out without.
 """
 
 import argparse
@@ -20,9 +20,10 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
@@ -35,7 +36,7 @@ from tdce.methods import DiffusionSearch, Guided
 
 ROOT = Path(__file__).parents[1]
 RESULTS, DOCS = ROOT / "results", ROOT / "docs"
-COLUMNS = ["step", "finished", "seconds", "scale", "editions", "date", "commit"]
+COLUMNS = ["step", "seconds", "scale", "editions", "date", "commit"]
 EDITIONS = {
     "search": DiffusionSearch.edition,
     "fit": fitting.EDITION,
@@ -52,12 +53,12 @@ class Step:
 
     name: str
     uses: tuple[str, ...]  # the editions that its results depend on
-    files: tuple[str, ...] = ()  # in results/; none: it prints, and what it prints is kept as results/printed/NAME.txt
+    files: tuple[str, ...] = ()  # in results/; none: it prints, which is kept as results/printed/NAME.txt
     sizes: tuple[tuple[str, int], ...] = ()  # options that are scaled, with their full sizes
     arguments: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     alone: bool = False  # its time is measured
-    checks: bool = False  # it knows with what its files were measured, so they are never removed
+    checks: bool = False  # it notes in its files with what they were measured, and goes on from them by itself
 
     def line(self, scale: float, jobs: int) -> list[str]:
         sizes = [word for option, full in self.sizes for word in (option, str(max(1, round(scale * full))))]
@@ -125,32 +126,32 @@ STEPS = (
 
 
 class Log:
-    """results/steps.csv: a line for each step that was begun."""
+    """A line for each step: in results/steps.csv what was finished, in results/partial/steps.csv what was begun."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         table = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else pd.DataFrame(columns=COLUMNS)
         self.lines = {line["step"]: line for line in table.to_dict("records")}
 
-    def is_done(self, step: Step, scale: float) -> bool:
-        return self.is_same(step, scale) and self.lines[step.name]["finished"] == "yes"
-
-    def is_same(self, step: Step, scale: float) -> bool:
-        """Whether the step was begun with today's editions and this scale."""
+    def has(self, step: Step, scale: float) -> bool:
+        """Whether the step is here with today's editions and this scale."""
         line = self.lines.get(step.name)
         return line is not None and (line["editions"], line["scale"]) == (step.editions, f"{scale:g}")
 
-    def add(self, step: Step, scale: float, seconds: float, finished: bool) -> None:
+    def add(self, step: Step, scale: float, seconds: float) -> None:
         """A step that goes on where it was adds to its time."""
-        before = float(self.lines[step.name]["seconds"] or 0) if self.is_same(step, scale) else 0.0
+        before = float(self.lines[step.name]["seconds"] or 0) if self.has(step, scale) else 0.0
+        git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
         self.lines[step.name] = {
-            "step": step.name, "finished": "yes" if finished else "no", "seconds": f"{before + seconds:.0f}",
-            "scale": f"{scale:g}", "editions": step.editions, "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-            "commit": subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True,
-                                     check=False).stdout.strip(),
+            "step": step.name, "seconds": f"{before + seconds:.0f}", "scale": f"{scale:g}", "editions": step.editions,
+            "date": datetime.now(UTC).strftime("%Y-%m-%d"), "commit": git.stdout.strip(),
         }  # fmt: skip
+        self.write()
+
+    def write(self) -> None:
         order = [each.name for each in STEPS]
         lines = sorted(self.lines.values(), key=lambda line: order.index(line["step"]))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(self.path, pd.DataFrame(lines, columns=COLUMNS).to_csv(index=False).encode())
 
     def note(self, name: str) -> str:
@@ -160,58 +161,106 @@ class Log:
             return "It is not known with which editions this was measured."
         then = dict(each.split("=") for each in line["editions"].split())
         notes = [
-            f"Measured with edition {then[each] or 'unknown'} of {WORDS[each]}; today's is {EDITIONS[each]}."
+            f"Measured with edition {then[each]} of {WORDS[each]}; today's is {EDITIONS[each]}."
             for each in step.uses
             if then.get(each) not in (None, str(EDITIONS[each]))
         ]
-        if line["finished"] == "no":
-            notes.append("The measurement is not finished.")
         if line["scale"] != "1":
             notes.append(f"Seeds and rows are {float(line['scale']):.0%} of those of a full run.")
         return " ".join(notes)
 
 
-def run(step: Step, log: Log, scale: float, jobs: int, before: Path | None) -> subprocess.Popen[bytes]:
-    """Begin a step, from nothing if its files are of other editions."""
-    if not step.checks and not log.is_same(step, scale):
-        for name in step.files:
-            (RESULTS / name).unlink(missing_ok=True)
-    log.add(step, scale, 0.0, finished=False)
-    words = [*step.line(scale, jobs), *(["--before", str(before)] if step.name == "speed" else [])]
-    folder = RESULTS / ("logs" if step.files else "printed")
-    folder.mkdir(exist_ok=True)
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    with (folder / f"{step.name}.txt").open("wb") as out, (RESULTS / "logs" / f"{step.name}.err").open("ab") as errors:
-        return subprocess.Popen(words, cwd=ROOT, env=os.environ | threads, stdout=out, stderr=errors)
+@dataclass(frozen=True)
+class Run:
+    """All steps of one call."""
 
+    results: Path
+    scale: float
+    jobs: int
+    until: float  # the time at which it stops
+    before: Path | None = None
 
-def run_all(steps: list[Step], log: Log, scale: float, jobs: int, until: float, before: Path | None) -> list[str]:
-    """Run the steps in their order, up to `jobs` at a time; the names of those that failed."""
-    running: dict[str, tuple[Step, subprocess.Popen[bytes], float]] = {}
-    waiting, failed = list(steps), []
-    while waiting or running:
-        exclusive = any(step.alone for step, _, _ in running.values())
-        while waiting and time.time() < until and not exclusive and len(running) < jobs:
-            if waiting[0].alone and running:
-                break
-            step = waiting.pop(0)
-            print(f"{step.name} begins", flush=True)
-            running[step.name] = step, run(step, log, scale, jobs, before), time.time()
-            exclusive = step.alone
-        for name, (step, process, began) in list(running.items()):
-            if process.poll() is None and time.time() >= until:
+    @cached_property
+    def done(self) -> Log:
+        return Log(self.results / "steps.csv")
+
+    @cached_property
+    def begun(self) -> Log:
+        return Log(self.results / "partial" / "steps.csv")
+
+    def everything(self, steps: Iterable[Step]) -> list[str]:
+        """Run the steps that are not up to date in their order, up to `jobs` at a time; the names of those that
+        failed."""
+        running: dict[Step, tuple[subprocess.Popen[bytes], float]] = {}
+        waiting, failed = [step for step in steps if not self.done.has(step, self.scale)], []
+        try:
+            while waiting or running:
+                if time.time() >= self.until:
+                    break
+                while waiting and len(running) < self.jobs and not any(step.alone for step in running):
+                    if waiting[0].alone and running:
+                        break
+                    print(f"{waiting[0].name} begins", flush=True)
+                    running[waiting[0]] = self.begin(waiting[0]), time.time()
+                    waiting.pop(0)
+                for step, (process, began) in list(running.items()):
+                    if process.poll() is not None:
+                        del running[step]
+                        self.end(step, time.time() - began, process.returncode == 0)
+                        failed += [step.name] if process.returncode else []
+                time.sleep(0.2)
+        finally:
+            for step, (process, began) in running.items():
                 process.terminate()
                 process.wait()
-            if process.poll() is not None:
-                seconds, good = time.time() - began, process.returncode == 0
-                log.add(step, scale, seconds, good)
-                failed += [] if good or time.time() >= until else [name]
-                print(f"{name}: {'done' if good else 'not finished'}, {seconds:.0f} s", flush=True)
-                del running[name]
-        if not running and time.time() >= until:
-            break
-        time.sleep(1)
-    return failed
+                self.end(step, time.time() - began, good=False)
+        return failed
+
+    def begin(self, step: Step) -> subprocess.Popen[bytes]:
+        """Start a step, with what it had when it was stopped, if that is of the same editions."""
+        if not self.begun.has(step, self.scale):
+            for part, _, _ in self.places(step):
+                part.unlink(missing_ok=True)
+        for part, place, older in self.places(step):
+            _move(place, older)
+            _move(part, place)
+        self.begun.add(step, self.scale, 0.0)
+        words = [*step.line(self.scale, self.jobs), *(["--before", str(self.before)] if step.name == "speed" else [])]
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        printed, messages = (self.results / "partial" / f"{step.name}.{kind}" for kind in ("txt", "err"))
+        with printed.open("wb") as out, messages.open("ab") as errors:
+            return subprocess.Popen(words, cwd=ROOT, env=os.environ | threads, stdout=out, stderr=errors)
+
+    def end(self, step: Step, seconds: float, good: bool) -> None:
+        """Keep the new results of a step that is finished; otherwise put them aside, and the earlier ones back."""
+        self.begun.add(step, self.scale, seconds)
+        print(f"{step.name}: {'done' if good else 'not finished'}, {seconds:.0f} s", flush=True)
+        for part, place, older in self.places(step):
+            if good:
+                older.unlink(missing_ok=True)
+            else:
+                _move(place, part)
+                _move(older, place)
+        if good:
+            if not step.files:
+                _move(self.results / "partial" / f"{step.name}.txt", self.results / "printed" / f"{step.name}.txt")
+            self.done.lines[step.name] = self.begun.lines.pop(step.name)
+            self.done.write()
+            self.begun.write()
+
+    def places(self, step: Step) -> list[tuple[Path, Path, Path]]:
+        """Of each file: where it is kept unfinished, where it belongs, and where an earlier one waits meanwhile."""
+        if step.checks:
+            return []
+        folder = self.results / "partial"
+        names = [(name, name.replace("/", "_")) for name in step.files]
+        return [(folder / f"new_{flat}", self.results / name, folder / f"old_{flat}") for name, flat in names]
+
+
+def _move(source: Path, target: Path) -> None:
+    if source.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source.replace(target)
 
 
 def writers() -> Iterator[str]:
@@ -239,11 +288,12 @@ def write_pages(log: Log) -> None:
         write_whole(RESULTS / "tables.md", tables(RESULTS, known.get("rows", 1000)).encode())
 
 
-def show(log: Log, scale: float) -> None:
+def show(run: Run) -> None:
     for step in STEPS:
-        line = log.lines.get(step.name, {})
-        state = "up to date" if log.is_done(step, scale) else log.note(step.name) if line else "not measured"
-        print(f"{step.name}: {line.get('seconds') or '?'} s; {state or 'at another scale'}")
+        line = run.done.lines.get(step.name) or run.begun.lines.get(step.name)
+        state = "up to date" if run.done.has(step, run.scale) else "begun" if run.begun.has(step, run.scale) else ""
+        note = run.done.note(step.name) if step.name in run.done.lines else "not measured"
+        print(f"{step.name}: {(line or {}).get('seconds') or '?'} s; {state or note or 'of another scale'}")
 
 
 def main() -> None:
@@ -256,21 +306,20 @@ def main() -> None:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--docs", action="store_true")
     asked = parser.parse_args()
-    log, names = Log(RESULTS / "steps.csv"), asked.only.split(",") if asked.only else [step.name for step in STEPS]
+    names = asked.only.split(",") if asked.only else [step.name for step in STEPS]
     if unknown := set(names) - {step.name for step in STEPS}:
         parser.error(f"there is no step {', '.join(sorted(unknown))}; known: {', '.join(s.name for s in STEPS)}")
+    run = Run(RESULTS, asked.scale, asked.jobs, time.time() + 60 * asked.budget, asked.before)
     if asked.list:
-        show(log, asked.scale)
+        show(run)
         return
     failed: list[str] = []
     if not asked.docs:
-        (RESULTS / "logs").mkdir(parents=True, exist_ok=True)
-        steps = [step for step in STEPS if step.name in names and not log.is_done(step, asked.scale)]
-        steps = [step for step in steps if step.name != "speed" or asked.before is not None]
-        failed = run_all(steps, log, asked.scale, asked.jobs, time.time() + 60 * asked.budget, asked.before)
-    write_pages(log)
+        steps = [step for step in STEPS if step.name in names and (step.name != "speed" or asked.before is not None)]
+        failed = run.everything(steps)
+    write_pages(run.done)
     if failed:
-        sys.exit(f"failed: {', '.join(failed)}; results/logs has their messages")
+        sys.exit(f"failed: {', '.join(failed)}; results/partial has their messages")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -82,21 +83,56 @@ def test_a_note_names_what_has_changed_since(monkeypatch, tmp_path):
     results = importlib.import_module("results")
     log = results.Log(tmp_path / "steps.csv")
     step = next(each for each in results.STEPS if each.name == "enumeration")
-    log.add(step, 1.0, 60.0, finished=True)
+    log.add(step, 1.0, 60.0)
     again = results.Log(tmp_path / "steps.csv")
-    assert again.is_done(step, 1.0)
-    assert not again.is_done(step, 0.5)
+    assert again.has(step, 1.0)
+    assert not again.has(step, 0.5)
     assert again.note("enumeration") == ""
     monkeypatch.setitem(results.EDITIONS, "search", results.EDITIONS["search"] + 1)
-    assert not again.is_done(step, 1.0)
+    assert not again.has(step, 1.0)
     now = results.EDITIONS["search"]
     assert again.note("enumeration") == f"Measured with edition {now - 1} of the search; today's is {now}."
-    again.add(step, 0.5, 30.0, finished=False)
-    assert again.note("enumeration") == (
-        "The measurement is not finished. Seeds and rows are 50% of those of a full run."
-    )
-    again.add(step, 0.5, 12.0, finished=True)  # it went on where it was
-    assert results.Log(tmp_path / "steps.csv").lines["enumeration"]["seconds"] == "42"
+    again.add(step, 0.5, 30.0)
+    assert again.note("enumeration") == "Seeds and rows are 50% of those of a full run."
+
+
+COUNTING = """
+import sys, time, pathlib
+file = pathlib.Path(sys.argv[1])
+file.write_text((file.read_text() if file.exists() else "") + "x")
+time.sleep(float(sys.argv[2]))
+"""  # a benchmark that adds a letter each time it is started
+
+
+def test_a_run_that_is_stopped_keeps_the_earlier_results_and_goes_on_where_it_was(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    results = importlib.import_module("results")
+    file = tmp_path / "slow.csv"
+    file.write_text("earlier", encoding="utf-8")
+
+    def run(seconds: float | str, budget: float) -> tuple[object, list[str]]:
+        words = ("-c", COUNTING, str(file), str(seconds))
+        steps = [results.Step("slow", ("search",), ("slow.csv",), command=words),
+                 results.Step("prints", (), command=("-c", "print(1)"))]  # fmt: skip
+        monkeypatch.setattr(results, "STEPS", tuple(steps))
+        run = results.Run(tmp_path, 1.0, 2, time.time() + budget)
+        return run, run.everything(steps)
+
+    stopped, failed = run(seconds=60, budget=2)
+    assert (file.read_text(encoding="utf-8"), failed) == ("earlier", [])
+    assert set(stopped.done.lines) == {"prints"}
+    assert (tmp_path / "printed" / "prints.txt").read_text(encoding="utf-8") == "1\n"
+    finished, failed = run(seconds=0, budget=60)
+    assert (file.read_text(encoding="utf-8"), failed) == ("xx", [])  # it went on from what it had
+    assert float(finished.done.lines["slow"]["seconds"]) >= 2  # of both times
+    run(seconds=0, budget=60)
+    assert file.read_text(encoding="utf-8") == "xx"  # nothing to do
+    monkeypatch.setitem(results.EDITIONS, "search", 99)
+    run(seconds=0, budget=60)
+    assert file.read_text(encoding="utf-8") == "x"  # of another edition: from nothing
+    monkeypatch.setitem(results.EDITIONS, "search", 100)
+    assert run(seconds="no number", budget=60)[1] == ["slow"]
+    assert file.read_text(encoding="utf-8") == "x"  # what failed replaces nothing
 
 
 def test_every_step_of_a_full_run_is_a_script_with_these_options(monkeypatch):

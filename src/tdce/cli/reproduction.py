@@ -15,7 +15,7 @@ FIGURES_FOLDER = RESULTS / "figures"
 
 
 def bench(
-    data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: all five)")] = "",
+    data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: all)")] = "",
     methods: Annotated[
         str,
         typer.Option(
