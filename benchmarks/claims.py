@@ -294,8 +294,12 @@ def write_docs(results: Path, page: Path) -> None:
     about = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
     figures = [pd.read_csv(folder / "figures" / f"{name}.csv") for name in ("correlations", "tau")]
     rows, stale = current(folder, about.get("rows", 1000))
-    old = {method for data, masked, method in stale if data in PAPER_DATA}
-    note = f"Of other editions, rows or settings than the rest: {', '.join(sorted(old))}." if old else ""
+    old = {
+        method: [TITLES[d] for d in PAPER_DATA if (d, "no", method) in stale]
+        for method in (*BASELINES, *SHOWN, "unchanged")
+    }
+    named = "; ".join(f"`{method}` on {', '.join(where)}" for method, where in old.items() if where)
+    note = f"Of other editions, rows or settings than the rest: {named}." if named else ""
     put(page, stale=note, results=results_table(rows), lcd=lcd_table(*figures, pd.read_csv(results)))
 
 

@@ -65,14 +65,20 @@ def price_section(rows: pd.DataFrame, stale: frozenset[tuple[str, str, str]] = f
     for title, methods in groups.items():
         members = [each for each in compared if each.method in methods]
         if members:
-            lines.append(f"| {title} | {_count(members)} |")
-    lines.append(f"| **together** | {_count(compared)} |")
+            lines.append(f"| {title} | {_count(members, stale)} |")
+    lines.append(f"| **together** | {_count(compared, stale)} |")
     parts += ["\n".join(["| methods | such a position in |", "|---|---|", *lines]), _table(compared, stale)]
     return "\n\n".join(parts)
 
 
-def _count(members: list[Verdict]) -> str:
-    return f"**{sum(not each.losses for each in members)} of {len(members)}**"
+def _count(members: list[Verdict], stale: frozenset[tuple[str, str, str]]) -> str:
+    mark = " °" if any(_is_stale(each, stale) for each in members) else ""
+    return f"**{sum(not each.losses for each in members)} of {len(members)}**{mark}"
+
+
+def _is_stale(verdict: Verdict, stale: frozenset[tuple[str, str, str]]) -> bool:
+    """Whether the method or the positions beside it are."""
+    return any((verdict.data, verdict.masked, name) in stale for name in (verdict.method, SEARCH_VARIANTS[0]))
 
 
 def _table(compared: list[Verdict], stale: frozenset[tuple[str, str, str]]) -> str:
@@ -85,8 +91,7 @@ def _table(compared: list[Verdict], stale: frozenset[tuple[str, str, str]]) -> s
         shown = []
         for data, masked in columns:
             cell = cells.get((method, data, masked))
-            old = {(data, masked, method), (data, masked, SEARCH_VARIANTS[0])} & stale
-            shown.append("–" if cell is None else _cell(cell) + (" °" if old else ""))
+            shown.append("–" if cell is None else _cell(cell) + (" °" if _is_stale(cell, stale) else ""))
         lines.append(f"| {method} | " + " | ".join(shown) + " |")
     return "\n".join(lines)
 
