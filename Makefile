@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE  # or every process of the tests compiles all o
 PIP := pip install --quiet --disable-pip-version-check
 CHROMIUM_THERE = test -n "$$CHROMIUM" || command -v chromium || command -v chromium-browser || command -v google-chrome
 
-.PHONY: demo test test-all test-browser test-engines test-mlflow test-lowest pictures mutate lint docs site release clean
+.PHONY: demo test test-all test-browser test-engines test-mlflow test-lowest pictures mutate lint docs results site release clean
 
 demo: $(STAMP)
 	$(BIN)/tdce demo --out demo
@@ -47,6 +47,9 @@ mutate: $(STAMP)  # which small changes of the code no test notices; it can be s
 docs: $(STAMP)  # what is made from the code: docs/api.md, and the table of rooms in CONTRIBUTING.md
 	$(BIN)/python scripts/api.py
 	$(BIN)/python scripts/rooms.py
+
+results: $(STAMP)  # all of results/ anew, and the tables of docs/; resumable. SIZE="--scale 0.1 --budget 60" for less
+	$(BIN)/python benchmarks/results.py $(SIZE)
 
 site: $(VENV)/.site  # the documentation, with all examples executed; Spark needs Java 17
 	rm -rf site $(addprefix docs/,tutorial gallery pitfalls) examples/*/out* examples/*/*.tdce

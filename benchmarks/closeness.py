@@ -27,8 +27,8 @@ from tdce import metrics
 from tdce.methods import METHODS, DiffusionSearch, Explanation, Method, explain
 from tdce.schema import FeasibleSet
 from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.benchmark.contests import TITLES
 from tdce_reproduction.benchmark.settings import PAPER_DATA
-from tdce_reproduction.benchmark.summary import TITLES
 from tdce_reproduction.figures.style import BLUE, GREEN, PURPLE, VERMILION, new, save, styled
 
 CLOSENESS = (0.0, 0.25, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 1.0)

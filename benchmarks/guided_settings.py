@@ -32,8 +32,9 @@ from docs_tables import put
 from tdce.datasets import write_whole
 from tdce.methods import INDEPENDENT, SHARED, Guided
 from tdce_reproduction.benchmark.cell import Bench, Cell
+from tdce_reproduction.benchmark.contests import TITLES
 from tdce_reproduction.benchmark.settings import PAPER_DATA
-from tdce_reproduction.benchmark.summary import TITLES, paper_figures
+from tdce_reproduction.benchmark.summary import paper_figures
 
 METRICS = ("validity", "js", "im2", "diversity", "instability", "l2_per_feature", "im1", "l2")
 HARDEST_FIRST = ("law", "gmc", "adult", "lcd")

@@ -17,8 +17,9 @@ from docs_tables import put
 from tdce.datasets import write_whole
 from tdce.methods import GUIDED, GUIDED_LITERAL, Guided, GuidedLiteral
 from tdce_reproduction.benchmark.cell import Bench, Cell
+from tdce_reproduction.benchmark.contests import TITLES
 from tdce_reproduction.benchmark.settings import PAPER_DATA
-from tdce_reproduction.benchmark.summary import TITLES, paper_figures
+from tdce_reproduction.benchmark.summary import paper_figures
 
 EQUATIONS = {
     "start": 0.5, "guidance": 1.0, "cat_guidance": 1.0, "proximity": 1.0, "tau": None, "cat_scale": "lambda",

@@ -2,6 +2,7 @@
 
     TDCE_DATA=... python benchmarks/robustness.py [--data german,adult] [--models own,boosted] [--seeds 3] [--rows 100]
                                                   [--methods ...] [--cache FOLDER] [--out results/robustness.csv]
+    python benchmarks/robustness.py --docs          writes the table of docs/robustness.md from the results
 
 Refused test rows, each data set's own schema, default settings. `own` is the classifier that `fit` trains, `boosted`
 histogram gradient boosting with its own encoder. `held`: the share of valid answers that retrained models accept, each
@@ -20,6 +21,7 @@ from pathlib import Path
 
 import pandas as pd
 import torch
+from docs_tables import put
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
@@ -121,6 +123,10 @@ def markdown(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def write_docs(results: Path, page: Path) -> None:
+    put(page, robustness=markdown(pd.read_csv(results)))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", default="german,adult")
@@ -130,7 +136,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     parser.add_argument("--out", type=Path, default=Path("results/robustness.csv"))
+    parser.add_argument("--docs", action="store_true")
     asked = parser.parse_args()
+    if asked.docs:
+        write_docs(asked.out, Path("docs/robustness.md"))
+        return
     torch.set_num_threads(1)
     rows = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=COLUMNS)
     for data, model, method, seed, values in cases(asked, rows):

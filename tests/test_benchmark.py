@@ -24,29 +24,23 @@ from tdce.methods.search import DiffusionSearch
 from tdce.metrics import MEANING
 from tdce.models.oracle import Oracle
 from tdce_reproduction.benchmark.cell import Bench, Cell, Measurement
+from tdce_reproduction.benchmark.contests import ORDER, Contest, Figure, contests
 from tdce_reproduction.benchmark.fingerprint import cell_fingerprint
-from tdce_reproduction.benchmark.run import BenchmarkSettings, run
+from tdce_reproduction.benchmark.price import PRICE, verdicts
+from tdce_reproduction.benchmark.run import BenchmarkSettings, run, tables
 from tdce_reproduction.benchmark.settings import (
     AS_PUBLISHED,
     BASELINES,
     DATA,
     PAPER_DATA,
+    POSITIONS,
     PRESETS,
     REFINED_METHODS,
     SEARCH_VARIANTS,
     TUNED_SETTINGS,
     tuned_method,
 )
-from tdce_reproduction.benchmark.summary import (
-    COMPARED,
-    ORDER,
-    Contest,
-    Figure,
-    contests,
-    dominance,
-    markdown,
-    paper_figures,
-)
+from tdce_reproduction.benchmark.summary import markdown, paper_figures
 
 
 def tidy(*rows: tuple[str, str, str, int, str, float]) -> pd.DataFrame:
@@ -387,79 +381,77 @@ def test_the_best_two_sample_test_is_at_a_half():
     assert contest.ranking() == ["b", "a", "c"]
 
 
-# ---- dominance
+# ---- price for price
 
 
 def scored(data: str, method: str, masked: str = "no", **others: float) -> list[tuple[str, str, str, int, str, float]]:
     """Two seeds of every metric: all 1, or as said; the deviation of a metric is the square root of 2 times a tenth."""
-    values = dict.fromkeys(COMPARED, 1.0) | others
+    values = dict.fromkeys(PRICE, 1.0) | others
     return [(data, method, masked, s, m, v + d) for m, v in values.items() for s, d in ((0, -0.1), (1, 0.1))]
 
 
-def only(found: pd.DataFrame) -> tuple[str, list[str]]:
-    (line,) = found[["variant", "losses"]].itertuples(index=False, name=None)
-    return line
+def only(rows: pd.DataFrame) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    (found,) = verdicts(rows)
+    return found.positions, found.losses
 
 
-def test_ours_dominates_where_one_position_is_at_least_as_good_in_everything():
+def test_every_position_at_which_ours_is_no_worse_in_any_of_the_four_is_found():
     rows = tidy(
-        *scored("lcd", "wachter"), *scored("lcd", "search", l2=2, gower=2), *scored("lcd", "search@0", l2=2),
-        *scored("lcd", "search@0.75"), *scored("lcd", "search@1", validity=0.5),
+        *scored("lcd", "wachter"), *scored("lcd", "search@0", gower=2), *scored("lcd", "search@0.5"),
+        *scored("lcd", "search@0.75", sparsity=0.5), *scored("lcd", "search@1", validity=0.5),
+        *scored("lcd", "search"), *scored("lcd", "unchanged"),
     )  # fmt: skip
-    found = dominance(rows)
-    assert found[["method", "data", "masked"]].to_numpy().tolist() == [["wachter", "lcd", "no"]]
-    assert only(found) == ("search@0.75", [])
+    assert [each.method for each in verdicts(rows)] == ["wachter"]
+    assert only(rows) == ((0.5, 0.75), ())
     text = markdown(rows)
-    assert "The paper's baselines as published, on its data: **1 of 1**." in text
-    assert "| wachter | **0.75** |" in text
-    assert text.index("## Dominance") < text.index("## Without a mask")
+    assert "| The paper's baselines as published | **1 of 1** |" in text
+    assert "| wachter | **0.5** (2) |" in text
+    assert text.index("## Price for price") < text.index("## Without a mask")
 
 
-def test_one_metric_stands_in_the_way_and_the_position_with_the_fewest_is_named():
-    """Position 0 loses l2 and gower, position 1 js alone; no position is good in all."""
-    rows = tidy(*scored("lcd", "wachter"), *scored("lcd", "search@0", l2=2, gower=2), *scored("lcd", "search@1", js=2))
-    assert only(dominance(rows)) == ("search@1", ["js"])
-    assert "**0 of 1**" in markdown(rows)
-    assert "| wachter | 1: js |" in markdown(rows)
-    masked = rows.assign(masked="yes")
-    assert only(dominance(masked)) == ("search@1", [])  # as in the paper, masked without js
+def test_where_no_position_is_as_good_that_with_the_fewest_losses_is_named():
+    """Position 0 loses two of the four, position 1 only one."""
+    rows = tidy(*scored("lcd", "nice"), *scored("lcd", "search@0", gower=2, sparsity=2),
+                *scored("lcd", "search@1", held_out_distance=2))  # fmt: skip
+    assert only(rows) == ((1.0,), ("held_out_distance",))
+    assert "| NICE | **0 of 1** |" in markdown(rows)
+    assert "| nice | 1: held_out_distance |" in markdown(rows)
 
 
 @pytest.mark.parametrize(
     ("metric", "value", "lost"),
-    [("l2", 1.14, False), ("l2", 1.15, True), ("validity", 0.86, False), ("validity", 0.85, True)],
+    [("gower", 1.14, False), ("gower", 1.15, True), ("validity", 0.86, False), ("validity", 0.85, True)],
 )
 def test_a_loss_is_more_than_the_baselines_own_deviation(metric, value, lost):
     """Two seeds at 0.9 and 1.1: mean 1, deviation 0.1 times the square root of 2, 0.141."""
-    rows = tidy(*scored("lcd", "face"), *scored("lcd", "search", **{metric: value}))
-    assert only(dominance(rows)) == ("search", [metric] if lost else [])
+    rows = tidy(*scored("lcd", "face"), *scored("lcd", "search@0.3", **{metric: value}))
+    assert only(rows) == ((0.3,), (metric,) if lost else ())
 
 
 def test_ours_loses_where_it_was_not_measured_and_a_baseline_where_it_made_no_row_valid():
-    ours, theirs = tidy(*scored("gmc", "search")), tidy(*scored("gmc", "clue", validity=0))
-    without = pd.concat([ours[ours["metric"] != "coherence"], theirs])
-    assert only(dominance(without)) == ("search", ["coherence"])
+    ours, theirs = tidy(*scored("gmc", "search@1")), tidy(*scored("gmc", "clue", validity=0))
+    without = pd.concat([ours[ours["metric"] != "gower"], theirs])
+    assert only(without) == ((1.0,), ("gower",))
     nothing = pd.concat([ours, theirs[theirs["metric"] == "validity"]])
-    assert only(dominance(nothing)) == ("search", [])
-    assert dominance(theirs).empty
-    assert "## Dominance" not in markdown(theirs)
+    assert only(nothing) == ((1.0,), ())
+    assert verdicts(theirs) == []
+    assert "## Price for price" not in markdown(theirs)
 
 
-def test_german_other_forms_and_other_methods_are_counted_apart():
+def test_published_and_refined_methods_and_readings_are_counted_apart():
     rows = tidy(
         *[line for d in DATA for k in ("no", "yes") for m in (*BASELINES, "search@0.5") for line in scored(d, m, k)],
-        *scored("lcd", "face+", l2=0.5), *scored("german", "clue+"), *scored("law", "nice"),
+        *scored("lcd", "face+", gower=0.5), *scored("german", "clue+"), *scored("law", "nice"),
+        *scored("law", "guided"),
     )  # fmt: skip
     text = markdown(rows)
     for line in (
-        "The paper's baselines as published, on its data: **60 of 60**.",
-        "The same on German: **12 of 12**.",
-        "Baselines with refinement: **1 of 2**.",
-        "| method | LCD | German |",
-        "| clue+ | – | **0.5** |",
-        "| face+ | 0.5: l2 | – |",
-        "Other methods: **1 of 1**.",
-        "| nice | **0.5** |",
+        f"| The paper's baselines as published | **{12 * len(DATA)} of {12 * len(DATA)}** |",
+        "| The same, refined | **1 of 2** |",
+        "| NICE | **1 of 1** |",
+        "| Readings of Algorithm 1 | **1 of 1** |",
+        f"| **together** | **{12 * len(DATA) + 3} of {12 * len(DATA) + 4}** |",
+        "| face+ | 0.5: gower |",
     ):
         assert line in text
     assert "### Without a mask: baselines with refinement" in text
@@ -468,13 +460,44 @@ def test_german_other_forms_and_other_methods_are_counted_apart():
     assert "face+" not in first
 
 
+def test_all_positions_are_measured_by_one_search(results, monkeypatch):
+    monkeypatch.setattr(Bench, "explainer", property(small))
+    searches, asked = [], Bench.explanation
+    monkeypatch.setattr(Bench, "explanation", lambda *each: searches.append(each[4:]) or asked(*each))
+    bench = Bench("german", 0, 20, results[0] / "fitted")
+    cells = [Cell("german", name, "no", 0) for name in SEARCH_VARIANTS]
+    found = {each.cell: each.metrics for each in bench.measure_positions(cells)}
+    assert searches == [(POSITIONS,), (POSITIONS,)]  # of the queries and of their neighbours
+    assert list(found) == cells
+    assert all({*PRICE, "instability", "rows"} <= set(metrics) for metrics in found.values())
+    assert found[cells[0]]["gower"] > found[cells[-1]]["gower"]  # from plausible to near
+
+
+def test_stale_cells_are_left_out_beside_fresh_ones_and_marked_where_there_are_no_others(results, tmp_path):
+    out, rows = results
+    copied = tmp_path / "results"
+    shutil.copytree(out, copied)
+    old = rows[(rows["method"] == "guided") & (rows["masked"] == "no")]
+    more = pd.concat([rows, old.assign(seed=1, value=99.0), old.assign(method="face", value=77.0)])
+    more.to_csv(copied / "benchmark.csv", index=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Bench, "explainer", property(small))
+        text = tables(copied, 20)
+    assert "99.00" not in text
+    assert "| German | face ° | " in text
+    assert "77.00" in text
+    assert "| German | guided | " in text
+    assert "\n\n° Measured with other rows" in text
+    assert "°" not in (out / "tables.md").read_text(encoding="utf-8")
+
+
 # ---- names of methods
 
 
 def test_a_name_may_say_the_position_of_the_dial_or_ask_for_the_way_back():
     assert tuned_method("search@0.25", "lcd").closeness == 0.25
     assert tuned_method("search", "lcd") == METHODS["search"]()  # one setting, whatever the data
-    assert [tuned_method(name, "law").closeness for name in SEARCH_VARIANTS] == [0, 0.25, 0.5, 1]
+    assert [tuned_method(name, "law").closeness for name in SEARCH_VARIANTS] == [k / 20 for k in range(21)]
     assert tuned_method("wachter+", "lcd") == Refined(tuned_method("wachter", "lcd"))
     for wrong, word in (("search@close", "must be a number, as in search@0.25"), ("search@2", "closeness is 2"),
                         ("face@0.5", "has no closeness"), ("magic@0.5", "no method 'magic@0.5'"),
@@ -484,7 +507,7 @@ def test_a_name_may_say_the_position_of_the_dial_or_ask_for_the_way_back():
 
 
 def test_all_five_data_sets_and_all_positions_are_run_and_timed_once(tmp_path, monkeypatch):
-    assert set(BenchmarkSettings().data) == {"german", "adult", "adult_9_2", *PAPER_DATA}
+    assert set(BenchmarkSettings().data) == {"german", "adult", "adult_9_2", "law_7502", *PAPER_DATA}
     assert BenchmarkSettings().methods == (*AS_PUBLISHED, *SEARCH_VARIANTS, *REFINED_METHODS)
     assert set(REFINED_METHODS) == {f"{method}+" for method in (*BASELINES, "guided")}
     assert set(METHODS) < set(AS_PUBLISHED) <= set(ORDER)
@@ -592,7 +615,6 @@ def test_unchanged_rows_are_measured_although_none_is_valid_and_have_no_rank(res
     text = markdown(tidy(*lines))
     assert "| LCD | unchanged | 0.00 ± 0.00 |" in text
     assert "| LCD | search | **1.00** ± 0.00" in text
-    assert "unchanged" not in set(dominance(tidy(*lines))["method"])
 
 
 def test_adult_has_two_presets_beside_the_same_figures_of_the_paper():

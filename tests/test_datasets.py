@@ -47,6 +47,7 @@ EVERY_PRESET = [preset(name, kind) for name, table in PUBLISHED_TABLES.items() f
         preset("gmc", "paper", 9, 1),
         preset("law", "full", 8, 3),
         preset("law", "paper", 8, 3),
+        preset("law", "paper_size", 8, 3),
         preset("lcd", "full", 5, 1),
         preset("lcd", "paper", 5, 1),
     ],
@@ -67,6 +68,7 @@ def test_features_are_as_many_as_announced(name: str, kind: str, numeric: int, c
         preset("gmc", "paper", (4_702, 1_000, 1_000)),
         preset("law", "full", (18_798, 1_000, 1_000)),
         preset("law", "paper", (2_586, 1_000, 1_000)),
+        preset("law", "paper_size", (5_502, 1_000, 1_000)),
         preset("lcd", "full", (11_495, 1_000, 1_000)),
         preset("lcd", "paper", (10_000, 1_000, 1_000)),
     ],
@@ -87,6 +89,7 @@ def test_split_sizes(name: str, kind: str, sizes: tuple[int, int, int]) -> None:
         preset("gmc", "paper", {"no": 3_351, "yes": 3_351}),
         preset("law", "full", {"passed": 18_505, "failed": 2_293}),
         preset("law", "paper", {"passed": 2_293, "failed": 2_293}),
+        preset("law", "paper_size", {"passed": 5_209, "failed": 2_293}),
         preset("lcd", "full", {"paid": 10_778, "defaulted": 2_717}),
     ],
 )

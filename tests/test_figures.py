@@ -56,8 +56,12 @@ def in_this_process(work, jobs, workers) -> Iterator:
 def test_a_picture_is_drawn_from_its_file_and_no_two_texts_overlap(name):
     table = pd.read_csv(KEPT / f"{name}.csv") if FIGURES[name].measure else pd.DataFrame()
     with styled():
-        figure = FIGURES[name].draw(table)
-        boxes = texts(figure)
+        for part in FIGURES[name].parts(name, table).values():
+            check_texts(FIGURES[name].draw(part))
+
+
+def check_texts(figure: Figure) -> None:
+    boxes = texts(figure)
     assert len(boxes) > 5
     for (one, a), (other, b) in combinations(boxes, 2):
         across = min(a.x1, b.x1) - max(a.x0, b.x0)
@@ -110,9 +114,9 @@ def test_unknown_figures_and_wrong_folders_are_named(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="no figure 'foo'; known: pipeline, simplex"):
         make_figures(["kl", "foo"], Workspace(tmp_path))
     monkeypatch.delenv("TDCE_DATA", raising=False)
-    with pytest.raises(InputError, match=r"lcd.*--only pipeline,simplex,kl,person needs no data"):
+    with pytest.raises(InputError, match=r"lcd.*--only pipeline,simplex,kl,person,frontier needs no data"):
         make_figures(["pipeline", "tau"], Workspace(tmp_path / "out", results=tmp_path))
-    with pytest.raises(InputError, match=r"lcd.*--only pipeline,simplex,kl,person needs no data"):
+    with pytest.raises(InputError, match=r"lcd.*--only pipeline,simplex,kl,person,frontier needs no data"):
         make_figures(["tau"], Workspace(tmp_path / "out", results=KEPT.parent, fresh=True))
     (tmp_path / "tau.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"tau.csv was not written by `tdce figures` .*move it away"):

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import tdce
+from tdce.cli.inspect import _print_facts
 from tdce.diffusion.model import TabularDiffusion
 from tdce.explainer import evaluation, fitting
 from tdce.explainer.explainer import Explainer
@@ -98,9 +99,9 @@ def test_the_parts_of_a_data_set_are_apart_and_together_all_rows(name):
     assert data.part("test").index.tolist() == data.splits.test.tolist()
 
 
-def test_an_accuracy_is_called_that_of_unseen_rows_only_if_they_are(tmp_path):
+def test_an_accuracy_is_called_that_of_unseen_rows_only_if_they_are(tmp_path, capsys):
     """Kept from training, learned by a table that is too small to keep any, or perhaps known to a model that was given:
-    in `report` and on the report page (tests/test_models.py: on the command line)."""
+    in `report`, on the report page and in `tdce inspect` (tests/test_models.py: in `tdce fit`)."""
     kept = small().fit(lending.table(300), label="decision")
     tiny = small().fit(lending.table(40), label="decision")
     given = Explainer(model=lambda frame: (frame["income"] > 2500).to_numpy(), hidden=8, steps=5, progress="silent")
@@ -108,7 +109,10 @@ def test_an_accuracy_is_called_that_of_unseen_rows_only_if_they_are(tmp_path):
     said = {"unseen": "on 30 unseen rows", "learned": "on the 40 rows that it learned",
             "given": "of 30 rows, which the model may have learned"}  # fmt: skip
     for made, rows in ((kept, "unseen"), (tiny, "learned"), (given, "given")):
-        assert made.report["accuracy_rows"] == rows
+        assert made.report["accuracy_rows"] == made.inspect()["accuracy"]["accuracy_rows"] == rows
+        _print_facts(made.inspect() | {"file": {"name": "a.tdce", "bytes": 0, "written": "today"}})
+        printed = " ".join(capsys.readouterr().out.split())
+        assert said[rows].removeprefix("on ").removeprefix("of ").removeprefix("the ") in printed
         made.explain(lending.table(5).drop(columns="decision")).to_html(tmp_path / "page.html")
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert said[rows] in page

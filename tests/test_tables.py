@@ -1,6 +1,8 @@
 """The tables of docs/ are those of results/: what a benchmark would write there is there."""
 
 import importlib
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ ROOT = Path(__file__).parents[1]
 TABLES = [
     ("ablation", "ablation", "method"),
     ("bands", "bands", "models"),
+    ("claims", "claims", "claims"),
     ("closeness", "closeness", "method"),
     ("contradictions", "contradictions", "rules"),
     ("enumeration", "enumeration", "method"),
@@ -16,6 +19,7 @@ TABLES = [
     ("monitor", "monitor", "monitor"),
     ("readings", "readings", "paper"),
     ("reasons", "reasons", "evidence"),
+    ("robustness", "robustness", "robustness"),
     ("safety", "safety", "safety"),
     ("segments", "segments", "segments"),
     ("slow_models", "slow_models", "models"),
@@ -32,6 +36,118 @@ def test_a_page_shows_what_was_measured(benchmark, results, page, tmp_path, monk
     written.write_text(text, encoding="utf-8")
     importlib.import_module(benchmark).write_docs(ROOT / "results" / f"{results}.csv", written)
     assert written.read_text(encoding="utf-8") == text
+
+
+def test_a_page_says_with_which_editions_its_tables_were_measured(tmp_path, monkeypatch):
+    """And nowhere else, so that a new edition or a new measurement cannot leave a note behind."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    results = importlib.import_module("results")
+    log, noted = results.Log(ROOT / "results" / "steps.csv"), set()
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text, written = page.read_text(encoding="utf-8"), tmp_path / page.name
+        written.write_text(text, encoding="utf-8")
+        results.write_notes(log, written)
+        assert written.read_text(encoding="utf-8") == text, f"{page.name}: python benchmarks/results.py --docs"
+        plain = re.sub(r"(?s)<!-- measured: (\w+) -->.*?<!-- /measured: \1 -->", "", text)
+        assert not re.search(r"(?i)edition \d+ of|of an earlier method|not measured again", plain), page.name
+        noted |= set(re.findall(r"<!-- measured: (\w+) -->", text))
+    assert {benchmark for benchmark, _, _ in TABLES} - {"claims"} <= noted  # claims.md has notes on each of its sources
+
+
+def test_shares_on_the_simplex_are_those_of_figure_2():
+    """In the text of two pages: at the corners A, B, C without guidance, and at C with guidance."""
+    pd = importlib.import_module("pandas")
+    end = pd.read_csv(ROOT / "results" / "figures" / "simplex.csv").query("t == 0")
+    corner = end[["a", "b", "c"]].to_numpy().argmax(axis=1)
+    free, guided = (
+        [f"{100 * float((corner[end['guided'] == g] == k).mean()):.4g}" for k in range(3)]
+        for g in sorted(end["guided"].unique())
+    )
+    figures, claims = ((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("figures", "claims"))
+    assert f"({', '.join(free)} %, within what 200 points allow)" in figures
+    assert f"at C with {guided[2]} %" in figures
+    assert f"in {guided[2]} % of the points, the unguided one in {free[2]} %" in claims
+
+
+@pytest.mark.parametrize("page", ["claims", "figures", "robustness"])
+def test_no_figure_of_a_measurement_stands_in_running_text(page):
+    """Where it would outlive the measurement: of these pages, only settings and the theory's numbers are left."""
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8").split("## Data and baselines")[-1]
+    text = re.sub(r"(?s)<!-- (\w[\w: ]*) -->.*?<!-- /\1 -->|`[^`]*`", "", text)
+    settings = {"figures": {"0.1", "0.5", "0.9", "50.5", "21.5"}, "claims": {"2.27"}, "robustness": {"0.61", "0.90"}}
+    assert set(re.findall(r"\b\d+\.\d+\b(?!\.)", text)) <= settings[page]
+
+
+def test_a_note_names_what_has_changed_since(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    results = importlib.import_module("results")
+    log = results.Log(tmp_path / "steps.csv")
+    step = next(each for each in results.STEPS if each.name == "enumeration")
+    log.add(step, 1.0, 60.0)
+    again = results.Log(tmp_path / "steps.csv")
+    assert again.has(step, 1.0)
+    assert not again.has(step, 0.5)
+    assert again.note("enumeration") == ""
+    monkeypatch.setitem(results.EDITIONS, "search", results.EDITIONS["search"] + 1)
+    assert not again.has(step, 1.0)
+    now = results.EDITIONS["search"]
+    assert again.note("enumeration") == f"Measured with edition {now - 1} of the search; today's is {now}."
+    again.add(step, 0.5, 30.0)
+    assert again.note("enumeration") == "Seeds and rows are 50% of those of a full run."
+
+
+COUNTING = """
+import sys, time, pathlib
+file = pathlib.Path(sys.argv[1])
+file.write_text((file.read_text() if file.exists() else "") + "x")
+time.sleep(float(sys.argv[2]))
+"""  # a benchmark that adds a letter each time it is started
+
+
+def test_a_run_that_is_stopped_keeps_the_earlier_results_and_goes_on_where_it_was(monkeypatch, tmp_path):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    results = importlib.import_module("results")
+    file = tmp_path / "slow.csv"
+    file.write_text("earlier", encoding="utf-8")
+
+    def run(seconds: float | str, budget: float) -> tuple[object, list[str]]:
+        words = ("-c", COUNTING, str(file), str(seconds))
+        steps = [results.Step("slow", ("search",), ("slow.csv",), command=words),
+                 results.Step("prints", (), command=("-c", "print(1)"))]  # fmt: skip
+        monkeypatch.setattr(results, "STEPS", tuple(steps))
+        run = results.Run(tmp_path, 1.0, 2, time.time() + budget)
+        return run, run.everything(steps)
+
+    stopped, failed = run(seconds=60, budget=2)
+    assert (file.read_text(encoding="utf-8"), failed) == ("earlier", [])
+    assert set(stopped.done.lines) == {"prints"}
+    assert (tmp_path / "printed" / "prints.txt").read_text(encoding="utf-8") == "1\n"
+    finished, failed = run(seconds=0, budget=60)
+    assert (file.read_text(encoding="utf-8"), failed) == ("xx", [])  # it went on from what it had
+    assert float(finished.done.lines["slow"]["seconds"]) >= 2  # of both times
+    run(seconds=0, budget=60)
+    assert file.read_text(encoding="utf-8") == "xx"  # nothing to do
+    monkeypatch.setitem(results.EDITIONS, "search", 99)
+    run(seconds=0, budget=60)
+    assert file.read_text(encoding="utf-8") == "x"  # of another edition: from nothing
+    monkeypatch.setitem(results.EDITIONS, "search", 100)
+    assert run(seconds="no number", budget=60)[1] == ["slow"]
+    assert file.read_text(encoding="utf-8") == "x"  # what failed replaces nothing
+
+
+def test_every_step_of_a_full_run_is_a_script_with_these_options(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    results = importlib.import_module("results")
+    for step in results.STEPS:
+        path = ROOT / step.line(1.0, 2)[1]
+        if path.suffix == ".py":
+            text = path.read_text(encoding="utf-8")
+            for option, _ in step.sizes:
+                assert f'"{option}"' in text, f"{step.name}: {option}"
+    assert {benchmark for benchmark, _, _ in TABLES} <= {step.name for step in results.STEPS}
+    assert results.STEPS[0].line(0.1, 2)[1:] == [
+        "-m", "tdce", "bench", "--workers", "2", "--seeds", "1", "--rows", "100",
+    ]  # fmt: skip
 
 
 def test_every_benchmark_that_writes_a_table_is_held_to_it():

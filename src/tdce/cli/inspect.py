@@ -7,6 +7,9 @@ from typing import Any
 import tdce
 from tdce.cli.shared import ArtefactPath, JsonFlag, print_table, say
 
+ROWS = {"unseen": "unseen rows", "learned": "rows that it learned", "given": "rows, which the model may have learned"}
+"""What the accuracy was measured on."""
+
 
 def inspect(artefact: ArtefactPath, json: JsonFlag = False) -> None:
     """Show what is in a fitted explainer.
@@ -45,8 +48,9 @@ def _print_facts(content: dict[str, Any]) -> None:
     accuracy, holds, file = content["accuracy"], content["holds"], content["file"]
     measured = "not known"
     if accuracy["accuracy"] is not None:
-        measured = (f"{100 * accuracy['accuracy']:.1f} % of {accuracy['test_rows']:,} unseen rows (the most common "
-                    f"class: {100 * accuracy['commonest_class']:.1f} %)")  # fmt: skip
+        rows = f"{accuracy['test_rows']:,} {ROWS[accuracy['accuracy_rows']]}"
+        commonest = f"{100 * accuracy['commonest_class']:.1f} %"
+        measured = f"{100 * accuracy['accuracy']:.1f} % of {rows} (the most common class: {commonest})"
     kept = f"{holds['training_rows']:,} training rows" if holds["training_rows"] else "nobody's record"
     facts = {
         "file": f"{file['name']}, {file['bytes']:,} bytes, written {file['written']}",

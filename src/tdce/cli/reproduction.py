@@ -15,7 +15,7 @@ FIGURES_FOLDER = RESULTS / "figures"
 
 
 def bench(
-    data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: all five)")] = "",
+    data: Annotated[str, typer.Option(help="Data sets, separated by commas (default: all)")] = "",
     methods: Annotated[
         str,
         typer.Option(
@@ -55,7 +55,9 @@ def bench(
 def figures(
     only: Annotated[
         str,
-        typer.Option(help="Figures, separated by commas: pipeline,simplex,kl,correlations,tau,person (default: all)"),
+        typer.Option(
+            help="Figures, separated by commas: pipeline,simplex,kl,correlations,tau,person,frontier (default: all)"
+        ),
     ] = "",
     data: Annotated[str, typer.Option(help="Data set for correlations and tau")] = "lcd",
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds for correlations and tau")] = 5,

@@ -47,6 +47,12 @@ def law_paper(frame: pd.DataFrame) -> pd.DataFrame:
     return balance(frame, "bar_exam")  # PAPER[13]
 
 
+def law_paper_size(frame: pd.DataFrame) -> pd.DataFrame:
+    """The paper's 7,502 rows: all of the smaller class, and others up to that number."""
+    failed = frame["bar_exam"] == "failed"
+    return pd.concat([frame[failed], sample(frame[~failed], 7_502 - int(failed.sum()))]).sort_index()  # PAPER[13]
+
+
 def lcd_full(frame: pd.DataFrame) -> pd.DataFrame:
     """Placeholders in debt_to_income become missing."""
     ratio = frame["debt_to_income"]

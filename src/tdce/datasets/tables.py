@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from tdce.datasets.sampling import adult_paper, gmc_paper, law_paper, lcd_full, lcd_paper
+from tdce.datasets.sampling import adult_paper, gmc_paper, law_paper, law_paper_size, lcd_full, lcd_paper
 from tdce.datasets.wording.adult import ADULT_FLAG_WORDS, ADULT_OUTCOMES, ADULT_WORDS
 from tdce.datasets.wording.german import GERMAN_OUTCOMES, GERMAN_WORDS
 
@@ -248,6 +248,17 @@ LAW = PublishedTable(
                 "All 2,293 who failed, with as many who passed drawn at random. The paper uses 5,502 / 1,000 "
                 "/ 1,000 rows and does not say how they were chosen; balancing is our reading, and 4,586 "
                 "rows are the most that a 1:1 balance leaves."
+            ),
+        ),
+        "paper_size": Preset(
+            features=LAW_FEATURES,
+            mask="race",
+            immutable=LAW_IMMUTABLE,
+            history=LAW_HISTORY,
+            prepare=law_paper_size,
+            notes=(
+                "The paper's 5,502 / 1,000 / 1,000 rows: all 2,293 who failed, with 5,209 who passed drawn at random, "
+                "a balance of 1:2.27. That the paper kept all who failed is our reading."
             ),
         ),
     },

@@ -8,7 +8,7 @@ from tdce.explainer.artefact import Saved
 from tdce.explainer.provenance import Provenance
 from tdce.explainer.sealed_file import FORMAT
 from tdce.models import favourable_to_json
-from tdce.report import Origin
+from tdce.report import Origin, accuracy_rows
 
 
 def inspect_saved(saved: Saved, provenance: Provenance, origin: Origin | None) -> dict[str, Any]:
@@ -36,7 +36,8 @@ def inspect_saved(saved: Saved, provenance: Provenance, origin: Origin | None) -
         "models": [dict(model) for model in provenance.models],
         "outputs": [{"name": output.name, "classes": list(output.classes)} for output in fitted.outputs],
         "accuracy": {
-            name: report[name] for name in ("accuracy", "commonest_class", "calibration_error", "test_rows")
+            **{name: report[name] for name in ("accuracy", "commonest_class", "calibration_error", "test_rows")},
+            "accuracy_rows": accuracy_rows(report),
         },
         "method": {"name": provenance.method, "settings": dict(provenance.settings)},
         "settings": {"hidden": saved.hidden, "tau": list(saved.tau), "steps": saved.steps, "seed": saved.seed,

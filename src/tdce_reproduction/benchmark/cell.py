@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -22,8 +23,22 @@ from tdce.methods import Explanation, Method, Question, Status, Task, explain
 from tdce.models import Class, Goals, Oracle
 from tdce.schema import ConstraintSet, FeasibleSet
 from tdce_reproduction.benchmark.fingerprint import fit_fingerprint
-from tdce_reproduction.benchmark.settings import PRESETS, plain_schema, table_name, tuned_method
+from tdce_reproduction.benchmark.settings import (
+    OURS,
+    POSITIONS,
+    PRESETS,
+    SEARCH_VARIANTS,
+    plain_schema,
+    table_name,
+    tuned_method,
+)
 from tdce_reproduction.benchmark.unchanged import Unchanged
+
+OF_POSITIONS = (
+    "sparsity", "gower", "l2", "im1_median", "im2_median", "held_out_distance", "instability", "js", "coherence",
+    "validity",
+)  # fmt: skip
+"""The metrics that are kept of each position of the trade-off."""
 
 
 class Cell(NamedTuple):
@@ -120,9 +135,11 @@ class Bench:
     def task(self, masked: str) -> Task:
         return self.fitted.task(self.immutable(masked))
 
-    def explanation(self, method: Method, masked: str, frame: pd.DataFrame) -> tuple[Explanation, FeasibleSet]:
+    def explanation(
+        self, method: Method, masked: str, frame: pd.DataFrame, along: tuple[float, ...] = ()
+    ) -> tuple[Explanation, FeasibleSet]:
         feasible = FeasibleSet.of(self.fitted.encoder, frame, self.immutable(masked))
-        return explain(method, feasible, self.goals(len(frame)), self.question()), feasible
+        return explain(method, feasible, self.goals(len(frame)), self.question(), along=along), feasible
 
     def goals(self, rows: int) -> Goals:
         return Goals.all(Class(self.target), rows)
@@ -154,11 +171,27 @@ class Bench:
         of_neighbours, near = self.explanation(fitted_method, cell.masked, self.neighbours)
         over_all = isinstance(fitted_method, Unchanged)
         values = self.reference.measure(feasible, explanation, near.own, of_neighbours, over_all)
-        values |= {
-            "rows": len(self.queries),
-            "seconds": seconds,
-            "contradictions": self.contradictions(feasible, explanation),
-        }
+        values |= {"seconds": seconds, "contradictions": self.contradictions(feasible, explanation)}
+        return self._measurement(cell, values, feasible, explanation)
+
+    def measure_positions(self, cells: list[Cell]) -> Iterator[Measurement]:
+        """Measure positions of the trade-off with one mask: one search answers all `POSITIONS`, for the queries as for
+        their neighbours."""
+        masked = cells[0].masked
+        method = tuned_method(OURS, self.name).fit(self.task(masked))
+        explanation, feasible = self.explanation(method, masked, self.queries, POSITIONS)
+        of_neighbours, near = self.explanation(method, masked, self.neighbours, POSITIONS)
+        for cell in cells:
+            at = SEARCH_VARIANTS.index(cell.method)
+            found, beside = explanation.option(at), of_neighbours.option(at)
+            values = self.reference.measure(feasible, found, near.own, beside)
+            kept = {metric: values[metric] for metric in OF_POSITIONS if metric in values}
+            yield self._measurement(cell, kept, feasible, found)
+
+    def _measurement(
+        self, cell: Cell, values: dict[str, float], feasible: FeasibleSet, explanation: Explanation
+    ) -> Measurement:
+        values = values | {"rows": len(self.queries)}
         moved = self.reference.standardised(explanation.raw[:, 0]) - self.reference.standardised(feasible.own)
         valid = (explanation.status[:, 0] == Status.VALID).astype(np.float64)
         return Measurement(cell, values, valid, moved.square().sum(dim=1).numpy())
@@ -185,5 +218,8 @@ def measure_cells(data: str, seed: int, rows: int, cells: list[Cell], cache: Pat
     """Measure the cells of one data set and seed, one after another, on one thread."""
     torch.set_num_threads(1)
     bench = Bench(data, seed, rows, cache)
-    for cell in cells:
-        yield bench.measure(cell)
+    for positions, group in groupby(cells, key=lambda cell: cell.masked if cell.method in SEARCH_VARIANTS else None):
+        if positions is not None:
+            yield from bench.measure_positions(list(group))
+        else:
+            yield from map(bench.measure, group)

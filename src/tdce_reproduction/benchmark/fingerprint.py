@@ -5,7 +5,14 @@ from __future__ import annotations
 import hashlib
 
 from tdce.explainer import Explainer, evaluation, fitting
-from tdce_reproduction.benchmark.settings import PRESETS, plain_schema, published_table, tuned_method
+from tdce_reproduction.benchmark.settings import (
+    POSITIONS,
+    PRESETS,
+    SEARCH_VARIANTS,
+    plain_schema,
+    published_table,
+    tuned_method,
+)
 
 
 def fit_fingerprint(data: str, explainer: Explainer) -> str:
@@ -23,7 +30,8 @@ def cell_fingerprint(data: str, method: str, rows: int, explainer: Explainer) ->
     """
     tuned = tuned_method(method, data)
     editions = [getattr(part, "edition", None) for part in (tuned, getattr(tuned, "method", None))]  # and what it wraps
-    return _digest(fit_fingerprint(data, explainer), rows, tuned, editions, evaluation.EDITION)
+    together = (POSITIONS,) if method in SEARCH_VARIANTS else ()  # answered by one search
+    return _digest(fit_fingerprint(data, explainer), rows, tuned, editions, evaluation.EDITION, *together)
 
 
 def _digest(*parts: object) -> str:

@@ -30,7 +30,7 @@ from tdce_reproduction.benchmark.settings import (
     SEARCH_VARIANTS,
     tuned_method,
 )
-from tdce_reproduction.benchmark.summary import markdown
+from tdce_reproduction.benchmark.summary import Stale, markdown
 from tdce_reproduction.parallel import stream
 
 TIMED_ROWS = 256
@@ -101,10 +101,28 @@ def run(settings: BenchmarkSettings, progress: Progress) -> pd.DataFrame:
             bar.advance(" ".join(map(str, measurement.cell)))
     store.compare_common_rows()
     _time_methods(settings, store, progress)
-    write_whole(settings.out / "tables.md", markdown(store.frame()).encode())
+    write_whole(settings.out / "tables.md", tables(settings.out, settings.rows).encode())
     if todo:  # otherwise nothing was measured on this machine
-        write_whole(settings.out / "environment.json", (json.dumps(environment(), indent=2) + "\n").encode())
+        about = environment() | {"seeds": settings.seeds, "rows": settings.rows}
+        write_whole(settings.out / "environment.json", (json.dumps(about, indent=2) + "\n").encode())
     return store.frame()
+
+
+def tables(results: Path, rows: int) -> str:
+    """The page of the results in a folder."""
+    return markdown(*current(results, rows))
+
+
+def current(results: Path, rows: int) -> tuple[pd.DataFrame, Stale]:
+    """The tidy rows that count, and what is stale among them: where some seeds of a method are up to date, these alone;
+    of a method without any, all."""
+    store = _Store(results, rows)
+    frame, fresh = store.frame(), {cell for cell in store.done if store.is_fresh(cell)}
+    known = {(cell.data, cell.masked, cell.method) for cell in fresh}
+    keys = list(zip(frame["data"], frame["masked"], frame["method"], frame["seed"], strict=True))
+    shown = [(d, masked, m) not in known or Cell(d, m, masked, seed) in fresh for d, masked, m, seed in keys]
+    stale = {(cell.data, cell.masked, cell.method) for cell in store.done} - known
+    return frame[shown], frozenset(stale) if fresh else frozenset()
 
 
 def environment() -> dict[str, object]:
@@ -190,8 +208,8 @@ class _Store:
 
     def compare_common_rows(self) -> None:
         """Set `l2_common`: L2 on the rows for which every method is valid. CounterNet is left out: it has a model, and
-        so queries, of its own; and so is `unchanged`, which makes no row valid."""
-        others = ("counternet", "counternet+", "unchanged")
+        so queries, of its own; and so are `unchanged`, which makes no row valid, and positions of the trade-off."""
+        others = ("counternet", "counternet+", "unchanged", *SEARCH_VARIANTS)
         fresh = [cell for cell in self.done if cell.method not in others and self.is_fresh(cell)]
         for key in sorted({(cell.data, cell.masked, cell.seed) for cell in fresh}):
             cells = [cell for cell in fresh if (cell.data, cell.masked, cell.seed) == key]

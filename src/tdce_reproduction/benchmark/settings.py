@@ -22,14 +22,24 @@ from tdce_reproduction.benchmark.unchanged import Unchanged
 PAPER_DATA = ("lcd", "gmc", "adult", "law")
 """The paper's data sets, in the order of its tables."""
 
-DATA = (*PAPER_DATA, "adult_9_2", "german")
-PRESETS = {"lcd": "paper", "gmc": "paper", "adult": "full", "adult_9_2": "paper", "law": "paper", "german": "full"}
-SECOND_PRESETS = {"adult_9_2": "adult"}
-"""Data sets that are another preset of a table: Adult with the paper's 9 numbers and 2 categories beside its 6 + 8."""
+DATA = (*PAPER_DATA, "adult_9_2", "law_7502", "german")
+PRESETS = {
+    "lcd": "paper",
+    "gmc": "paper",
+    "adult": "full",
+    "adult_9_2": "paper",
+    "law": "paper",
+    "law_7502": "paper_size",
+    "german": "full",
+}
+SECOND_PRESETS = {"adult_9_2": "adult", "law_7502": "law"}
+"""Data sets that are another preset of a table: Adult with the paper's 9 numbers and 2 categories beside its 6 + 8, and
+LAW with the paper's 7,502 rows beside a balance of 1 : 1."""
 
 OURS = "search"
-SEARCH_VARIANTS = tuple(f"{OURS}@{closeness:g}" for closeness in (0, 0.25, 0.5, 1))  # the default is 0.75
-"""`search` at other values of closeness, from plausibility (0) to proximity (1)."""
+POSITIONS = tuple(k / 20 for k in range(21))
+SEARCH_VARIANTS = tuple(f"{OURS}@{closeness:g}" for closeness in POSITIONS)
+"""`search` along the trade-off, from plausibility (0) to proximity (1); one search answers all of these positions."""
 
 BASELINES = ("wachter", "cchvae", "revise", "clue", "face", "counternet")
 """The paper's baselines."""

@@ -1,99 +1,51 @@
-"""Tidy rows -> Markdown: dominance, the paper's three tables with its figures beside ours, and a summary of each."""
+"""Tidy rows -> Markdown: price for price, the paper's three tables with its figures beside ours, a summary of each."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
 from importlib.resources import files
-from typing import Literal, NamedTuple
 
 import pandas as pd
 
 from tdce.explainer import PAPER
+from tdce_reproduction.benchmark.contests import (
+    HIGHER_IS_BETTER,
+    MIN_VALIDITY,
+    PAPER_COLUMNS,
+    RANKED_IF_VALID,
+    TITLES,
+    UNRANKED,
+    Contest,
+    contests,
+    ordered,
+    present,
+)
+from tdce_reproduction.benchmark.price import price_section
 from tdce_reproduction.benchmark.settings import BASELINES, OURS, PAPER_DATA, PRESETS, published_table, table_name
-
-HIGHER_IS_BETTER = {"diversity", "validity"}
-BEST_AT_HALF = {"two_sample"}
-RANKED_IF_VALID = {"l2", "sparsity", "gower", "instability"}  # small for methods that give up on hard rows
-MIN_VALIDITY = 0.95  # for a rank in these
-TITLES = {
-    "lcd": "LCD",
-    "gmc": "GMC",
-    "adult": "Adult 6 + 8",
-    "adult_9_2": "Adult 9 + 2",
-    "law": "LAW",
-    "german": "German",
-}
-ORDER = ("unchanged", *BASELINES, "nice", "guided_literal", "guided_tuned", "guided", OURS, "matrix_products")
-UNRANKED = "unchanged"  # no method, but shown beside them
-PAPER_COLUMNS = ("l2", "l2_per_feature", *PAPER[1:])
-"""Of the paper's tables, with both readings of its L2."""
 
 FURTHER_METRICS = (
     "l2_common", "im1_median", "im2_median", "sparsity", "gower", "realism", "held_out_distance", "coherence",
     "two_sample", "lof_outliers", "low_density", "copies", "violations", "contradictions",
 )  # fmt: skip
-COMPARED = (
+OF_VARIANTS = (
     "sparsity", "gower", "l2", "im1_median", "im2_median", "held_out_distance", "instability", "js", "coherence",
     "validity",
 )  # fmt: skip
-"""To dominate is to be at least as good in all of these."""
+"""Shown of each position of the trade-off, and of refined methods."""
+
+Stale = frozenset[tuple[str, str, str]]
+"""By data, masked, method: what was measured with other rows, settings or editions than today's."""
 
 
-class Figure(NamedTuple):
-    mean: float
-    deviation: float
-
-
-class Contest(NamedTuple):
-    """One metric on one data set, masked or not: the figure of each method."""
-
-    metric: str
-    figures: dict[str, Figure]
-    unranked: frozenset[str] = frozenset()  # methods with too low a validity for a rank in this metric
-
-    @property
-    def digits(self) -> int:
-        return 2 if self.metric in PAPER_COLUMNS else 3
-
-    def ranking(self) -> list[str]:
-        """The methods from best to worst, then those without a rank."""
-        return sorted(self.figures, key=lambda method: (method in self.unranked, self.cost(method)))
-
-    def cost(self, method: str) -> float:
-        """Lower is better."""
-        mean = self.figures[method].mean
-        return -mean if self.metric in HIGHER_IS_BETTER else abs(mean - 0.5) if self.metric in BEST_AT_HALF else mean
-
-    def loses(self, method: str, other: str) -> bool:
-        """Whether a method is worse than another by more than the other's deviation. A method without a figure loses to
-        every method; nothing loses to a method without one."""
-        if method not in self.figures or other not in self.figures:
-            return method not in self.figures
-        return self.cost(method) > self.cost(other) + self.figures[other].deviation
-
-    def standing(self, method: str) -> Literal["first", "within", "lost"]:
-        """Whether a method is first, or within one standard deviation of the first (the larger of the two)."""
-        own, best = self.figures[method], self.figures[self.ranking()[0]]
-        if method in self.unranked:
-            return "lost"
-        if own.mean == best.mean:
-            return "first"
-        return "within" if abs(own.mean - best.mean) <= max(own.deviation, best.deviation) else "lost"
-
-    def shown(self, method: str) -> float:
-        return round(self.figures[method].mean, self.digits)
-
-
-def markdown(rows: pd.DataFrame) -> str:
-    """The page: dominance, the results without and with a mask, each with further metrics, and times."""
+def markdown(rows: pd.DataFrame, stale: Stale = frozenset()) -> str:
+    """The page: price for price, the results without and with a mask, each with further metrics, and times."""
     plain = rows[~rows["method"].str.contains("[@+]") | (rows["method"] == "guided+")]
     trade_off = rows[rows["method"].str.fullmatch(f"{OURS}(@.*)?")]
     refined = rows[rows["method"].str.endswith("+")]
-    seeds = rows.loc[rows["metric"] == "validity", "seed"].nunique()
     parts = [
         "# The paper's tables, reproduced",
-        f"Mean ± standard deviation (n - 1) over {seeds} seeds; best **bold**, second <u>underlined</u>; the paper's "
+        f"Mean ± standard deviation (n - 1) over {_seeds(rows)}; best **bold**, second <u>underlined</u>; the paper's "
         "own figure in small type. Every figure is from `benchmark.csv` in this folder, which `tdce bench` writes. "
         "Validity, violations and contradictions (of the table's laws, which no method is given here; docs/rules.md) "
         "are over all rows, all other metrics over the valid ones. CounterNet explains a classifier of its own, "
@@ -104,57 +56,29 @@ def markdown(rows: pd.DataFrame) -> str:
         '`search`; `guided+`, the best of several walks, is what `Explainer(method="guided")` gives. '
         "`unchanged` are the refused rows as they are; its metrics are over all rows, and it has no rank. Adult is "
         "measured with all its columns (6 numbers + 8 categories) and with as many as the paper counts (9 + 2, our "
-        "choice, docs/data.md); methods were tuned on the former. `l2_per_feature` is `l2` divided by the number of "
-        "numeric features; the paper's L2 is probably such a mean, so its figures stand beside both.",
+        "choice, docs/data.md); methods were tuned on the former. LAW is balanced 1 : 1 (4,586 rows), and beside it "
+        "stand as many rows as the paper has, 7,502, a balance of 1 : 2.27. `l2_per_feature` is `l2` divided by the "
+        "number of numeric features; the paper's L2 is probably such a mean, so its figures stand beside both.",
         f"† A method whose validity is below {MIN_VALIDITY:g} is not ranked in {', '.join(sorted(RANKED_IF_VALID))}: "
         "these are small for a method that gives up on hard rows.",
-        _dominance_section(rows),
+        "° Measured with other rows, settings or editions than the rest; `tdce bench` measures it again." * bool(stale),
+        price_section(rows, stale),
     ]
     for masked, title in (("no", "Without a mask"), ("yes", "One feature masked")):
         if (rows["masked"] == masked).any():
             metrics = [m for m in PAPER if masked == "no" or m != "js"]
             shown = [m for m in PAPER_COLUMNS if masked == "no" or m != "js"]
             parts += [f"## {title}", _masks(rows) if masked == "yes" else ""]
-            parts += [_table(plain, masked, shown, with_paper=True), _standings(plain, masked, metrics)]
+            parts += [_table(plain, masked, shown, stale, with_paper=True), _standings(plain, masked, metrics)]
             parts += [_comparison(plain, masked)]
-            parts += [f"### {title}: further metrics", _table(plain, masked, FURTHER_METRICS)]
+            parts += [f"### {title}: further metrics", _table(plain, masked, FURTHER_METRICS, stale)]
             if trade_off["method"].nunique() > 1:
-                parts += [f"### {title}: `{OURS}` by closeness", _table(trade_off, masked, COMPARED)]
+                parts += [f"### {title}: `{OURS}` by closeness", _table(trade_off, masked, OF_VARIANTS, stale)]
             if len(refined):
-                parts += [f"### {title}: baselines with refinement", _table(refined, masked, COMPARED)]
+                parts += [f"### {title}: baselines with refinement", _table(refined, masked, OF_VARIANTS, stale)]
     if (rows["metric"] == "seconds_per_100").any():
         parts += ["## Seconds per 100 rows", _times(rows)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def dominance(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each other method, data set and mask: the variant of `search` with the fewest losses, and its losses. A loss
-    is a metric in which it is worse by more than the other's deviation over seeds; without one, `search` dominates."""
-    lines = []
-    for data, masked in rows[["data", "masked"]].drop_duplicates().itertuples(index=False):
-        compared = contests(rows, data, masked, [m for m in COMPARED if masked == "no" or m != "js"])
-        methods = _ordered(method for contest in compared for method in contest.figures)
-        ours = [method for method in methods if method.partition("@")[0] == OURS]
-        for other in (method for method in methods if method not in ours and method != UNRANKED):
-            losses = {own: [contest.metric for contest in compared if contest.loses(own, other)] for own in ours}
-            if losses:
-                best = min(losses, key=lambda own: len(losses[own]))
-                lines.append((other, data, masked, best, losses[best]))
-    return pd.DataFrame(lines, columns=["method", "data", "masked", "variant", "losses"])
-
-
-def contests(rows: pd.DataFrame, data: str, masked: str, metrics: Iterable[str]) -> list[Contest]:
-    """Mean and deviation over seeds; the deviation is that of a sample, 0 with one seed."""
-    part = rows[(rows["data"] == data) & (rows["masked"] == masked)]
-    validity = part[part["metric"] == "validity"].groupby("method")["value"].mean()
-    unranked = frozenset(map(str, validity.index[validity < MIN_VALIDITY]))
-    out = []
-    for metric in metrics:
-        groups = part[part["metric"] == metric].groupby("method")["value"]
-        figures = {str(method): Figure(float(v.mean()), float(v.std()) if len(v) > 1 else 0.0) for method, v in groups}
-        without = unranked if metric in RANKED_IF_VALID else frozenset()
-        out.append(Contest(metric, figures, without | ({UNRANKED} & figures.keys())))
-    return out
 
 
 def paper_figures() -> dict[tuple[str, str, str, str], float]:
@@ -165,61 +89,26 @@ def paper_figures() -> dict[tuple[str, str, str, str], float]:
     return dict(zip(keys, known["mean"].tolist(), strict=True))
 
 
-def _dominance_section(rows: pd.DataFrame) -> str:
-    """How often `search` dominates, and which metrics it loses where it does not."""
-    compared = dominance(rows)
-    if compared.empty:
-        return ""
-    published, german = compared["method"].isin(BASELINES), compared["data"] == "german"
-    refined = compared["method"].str.endswith("+")
-    groups = {
-        "The paper's baselines as published, on its data": published & ~german,
-        "The same on German": published & german,
-        "Baselines with refinement": refined,
-        "Other methods": ~published & ~refined,
-    }
-    parts = [
-        "## Dominance",
-        f"Is there a closeness (from 0 to 1, or the default) at which `{OURS}` is at least as good as another method "
-        f"in all of {', '.join(COMPARED)}, within the other's own deviation over seeds? If so, it is in **bold**; if "
-        "not, the closeness with the fewest losses is followed by the metrics that it loses. No metric is left out, "
-        "whatever the other's validity; with a mask there is no js, as in the paper.",
-    ]
-    for title, members in groups.items():
-        if members.any():
-            won = int((compared[members]["losses"].str.len() == 0).sum())
-            parts += [f"{title}: **{won} of {members.sum()}**.", _dominance_table(compared[members])]
-    return "\n\n".join(parts)
+def _seeds(rows: pd.DataFrame) -> str:
+    """How many seeds and rows the cells have: 5 seeds of up to 1,000 rows."""
+    seeds = rows[rows["metric"] != "seconds_per_100"].groupby(["data", "masked", "method"])["seed"].nunique()
+    least, most = int(seeds.min()), int(seeds.max())
+    counts = f"{most} seeds" if least == most else f"{least} to {most} seeds"
+    explained = rows.loc[rows["metric"] == "rows", "value"]
+    return counts + (f" of up to {int(explained.max()):,} rows" if len(explained) else "")
 
 
-def _dominance_table(compared: pd.DataFrame) -> str:
-    """A line per method, a column per data set and mask."""
-    pairs = set(zip(compared["data"], compared["masked"], strict=True))
-    columns = [(data, masked) for masked in ("no", "yes") for data in TITLES if (data, masked) in pairs]
-    cells = {(m, data, masked): (own, lost) for m, data, masked, own, lost in compared.itertuples(index=False)}
-    heads = [TITLES[data] + (" masked" if masked == "yes" else "") for data, masked in columns]
-    lines = ["| method | " + " | ".join(heads) + " |", "|---" * (1 + len(columns)) + "|"]
-    for method in _ordered(compared["method"]):
-        shown = [_dominance_cell(*cells[method, *column]) if (method, *column) in cells else "–" for column in columns]
-        lines.append(f"| {method} | " + " | ".join(shown) + " |")
-    return "\n".join(lines)
-
-
-def _dominance_cell(variant: str, losses: list[str]) -> str:
-    closeness = variant.partition("@")[2] or "default"
-    return f"{closeness}: {', '.join(losses)}" if losses else f"**{closeness}**"
-
-
-def _table(rows: pd.DataFrame, masked: str, metrics: Iterable[str], with_paper: bool = False) -> str:
+def _table(rows: pd.DataFrame, masked: str, metrics: Iterable[str], stale: Stale, with_paper: bool = False) -> str:
     metrics, known = list(metrics), paper_figures() if with_paper else {}
     arrows = [f"{m} {'↑' if m in HIGHER_IS_BETTER else '↓'}" for m in metrics]
     lines = [f"| data | method | {' | '.join(arrows)} |", "|---" * (2 + len(metrics)) + "|"]
-    for d in _present(rows["data"], TITLES):
+    for d in present(rows["data"], TITLES):
         columns = contests(rows, d, masked, metrics)
-        for method in _ordered(rows["method"]):
+        for method in ordered(rows["method"]):
             if any(method in contest.figures for contest in columns):
                 cells = [_cell(c, method, _known(known, d, masked, c.metric, method)) for c in columns]
-                lines.append(f"| {TITLES[d]} | {method} | {' | '.join(cells)} |")
+                mark = " °" if (d, masked, method) in stale else ""
+                lines.append(f"| {TITLES[d]} | {method}{mark} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -236,9 +125,9 @@ def _cell(contest: Contest, method: str, paper: float | None) -> str:
 
 def _standings(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
     """Where `search` is first, within one deviation of the first, or last, and which method wins a lost column."""
-    counts, lines = {"the paper's": Counter[str](), "German's": Counter[str]()}, []
-    for d in _present(rows["data"], TITLES):
-        lost, standings = [], counts["the paper's" if d in PAPER_DATA else "German's"]
+    counts, lines = {"the paper's": Counter[str](), "the other data's": Counter[str]()}, []
+    for d in present(rows["data"], TITLES):
+        lost, standings = [], counts["the paper's" if d in PAPER_DATA else "the other data's"]
         for contest in contests(rows, d, masked, metrics):
             if OURS not in contest.figures or len(contest.figures.keys() - {UNRANKED}) < 2:
                 continue
@@ -267,7 +156,7 @@ def _comparison(rows: pd.DataFrame, masked: str) -> str:
     def mean(metric: str, methods: Iterable[str]) -> str:
         """Ours (theirs), over the data sets and methods that both have."""
         pairs = []
-        for d in _present(rows["data"], TITLES):
+        for d in present(rows["data"], TITLES):
             (contest,) = contests(rows, d, masked, [metric])
             for m in methods:
                 theirs = _known(known, d, masked, metric, m)
@@ -305,7 +194,7 @@ def _within_two(rows: pd.DataFrame, masked: str) -> str:
     known, counts = paper_figures(), []
     for metric in ("l2", "l2_per_feature"):
         ratios = []
-        for d in _present(rows["data"], PAPER_DATA):
+        for d in present(rows["data"], PAPER_DATA):
             (contest,) = contests(rows, d, masked, [metric])
             cells = [(contest.figures.get(m), _known(known, d, masked, metric, m)) for m in BASELINES]
             ratios += [own.mean / theirs for own, theirs in cells if own and theirs]
@@ -315,15 +204,15 @@ def _within_two(rows: pd.DataFrame, masked: str) -> str:
 
 def _masks(rows: pd.DataFrame) -> str:
     """Which feature is immutable on each data set."""
-    masks = [f"{TITLES[d]} `{published_table(d).presets[PRESETS[d]].mask}`" for d in _present(rows["data"], TITLES)]
+    masks = [f"{TITLES[d]} `{published_table(d).presets[PRESETS[d]].mask}`" for d in present(rows["data"], TITLES)]
     return f"Masked: {', '.join(masks)}."
 
 
 def _times(rows: pd.DataFrame) -> str:
-    methods = _ordered(rows.loc[rows["metric"] == "seconds_per_100", "method"])
+    methods = ordered(rows.loc[rows["metric"] == "seconds_per_100", "method"])
     known = paper_figures()
     lines = ["| data | " + " | ".join(methods) + " |", "|---" * (1 + len(methods)) + "|"]
-    for d in _present(rows["data"], TITLES):
+    for d in present(rows["data"], TITLES):
         (contest,) = contests(rows, d, "no", ["seconds_per_100"])
         cells = []
         for method in methods:
@@ -344,18 +233,3 @@ def _known(known: dict[tuple[str, str, str, str], float], *cell: str) -> float |
     data, masked, metric, method = cell
     own = "guided" if method == OURS or method.startswith("guided") else method
     return known.get((table_name(data), masked, "l2" if metric == "l2_per_feature" else metric, own))
-
-
-def _ordered(methods: Iterable[str]) -> list[str]:
-    """The distinct methods in the order of `ORDER`; variants (`search@0`, `wachter+`) follow their method."""
-
-    def place(method: str) -> tuple[int, float, str]:
-        name, _, closeness = method.removesuffix("+").partition("@")
-        return ORDER.index(name) if name in ORDER else len(ORDER), float(closeness or -1), method
-
-    return sorted(set(methods), key=place)
-
-
-def _present(values: Iterable[str], order: Iterable[str]) -> list[str]:
-    have = set(values)
-    return [v for v in order if v in have]

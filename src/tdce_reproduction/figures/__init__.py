@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from tdce._core import InputError, listing, one_thread, suggest
 from tdce.datasets import check_writable, make_folder
-from tdce_reproduction.figures import correlations, kl, person, pipeline, simplex, tau
+from tdce_reproduction.figures import correlations, frontier, kl, person, pipeline, simplex, tau
 from tdce_reproduction.figures.style import save, styled
 from tdce_reproduction.figures.workspace import Workspace
 
@@ -25,6 +25,13 @@ class Recipe(NamedTuple):
     measure: Callable[[Workspace], pd.DataFrame] | None = None  # None: the figure needs no data
     todo: Callable[[Workspace], Sequence[object]] | None = None  # what is missing
     animate: Callable[[pd.DataFrame, Path], Path] | None = None
+    split: str | None = None  # a picture for each value in this column of the data
+
+    def parts(self, name: str, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+        """The data of each picture, by its name."""
+        if self.split is None:
+            return {name: table}
+        return {f"{name}_{value}": part for value, part in table.groupby(self.split)}
 
 
 FIGURES = {
@@ -34,12 +41,14 @@ FIGURES = {
     "correlations": Recipe(correlations.draw, correlations.measure, correlations.todo),
     "tau": Recipe(tau.draw, tau.measure, tau.todo),
     "person": Recipe(person.draw, person.measure),
+    "frontier": Recipe(frontier.draw, frontier.measure, split="data"),
 }
-"""By name, in the order of the paper; `person` is not in the paper."""
+"""By name, in the order of the paper; `person` and `frontier` are not in the paper."""
 
 
 def make_figures(names: Sequence[str], workspace: Workspace) -> list[Path]:
-    """Write NAME.png, NAME.svg and, for figures with data, NAME.csv to the folder `workspace.out`; return the paths."""
+    """Write NAME.png, NAME.svg and, for figures with data, NAME.csv to the folder `workspace.out`; return the paths. Of
+    a figure that is split there are several pictures, NAME_VALUE."""
     for name in names:
         if name not in FIGURES:
             meant = suggest(name, FIGURES)
@@ -58,7 +67,8 @@ def make_figures(names: Sequence[str], workspace: Workspace) -> list[Path]:
             table = pd.read_csv(written[-1])
             table = table if FIGURES[name].todo is None else workspace.select(table)
         with styled():
-            written += save(FIGURES[name].draw(table), workspace.out, name)
+            for picture, part in FIGURES[name].parts(name, table).items():
+                written += save(FIGURES[name].draw(part), workspace.out, picture)
             if (animate := FIGURES[name].animate) is not None:
                 written.append(animate(table, workspace.out))
     return written

@@ -16,8 +16,8 @@ from tdce.methods import METHODS
 from tdce.report import spoken_name
 from tdce.schema import Categorical, Numeric, Schema
 from tdce_reproduction.benchmark.cell import Bench
+from tdce_reproduction.benchmark.contests import ORDER
 from tdce_reproduction.benchmark.settings import PRESETS, published_table, tuned_method
-from tdce_reproduction.benchmark.summary import ORDER
 from tdce_reproduction.figures.style import BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, new
 from tdce_reproduction.figures.workspace import Workspace
 from tdce_reproduction.parallel import stream

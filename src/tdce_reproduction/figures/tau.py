@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 
 from tdce.methods import Guided
 from tdce_reproduction.benchmark.cell import Bench, Cell
+from tdce_reproduction.benchmark.contests import TITLES
 from tdce_reproduction.benchmark.settings import tuned_method
-from tdce_reproduction.benchmark.summary import TITLES
 from tdce_reproduction.figures.style import BLUE, ORANGE, VERMILION, new
 from tdce_reproduction.figures.workspace import Workspace
 from tdce_reproduction.parallel import stream
