@@ -56,6 +56,8 @@ def test_numbers_are_grouped_in_quarters_and_few_values_are_not():
     assert [name for name, _ in split_groups(rows, "age")] == ["20 – 29", "30 – 39", "40 – 49", "50 – 59"]
     assert [name for name, _ in split_groups(rows, "kids")] == ["0", "1"]
     assert sum(who.sum() for _, who in split_groups(rows, "age")) == 40
+    kinds = pd.DataFrame({"home": pd.Categorical(["own", "rent"] * 5, categories=["hotel", "own", "rent"])})
+    assert [name for name, _ in split_groups(kinds, "home")] == ["own", "rent"]  # nobody lives in a hotel
     with pytest.raises(tdce.InputError, match="nearly every row is a group of its own"):
         split_groups(rows, "id")
     with pytest.raises(tdce.InputError, match="by is 'agee'; did you mean 'age'"):
@@ -80,6 +82,8 @@ def test_the_report_has_the_burden_if_it_is_asked_for(answer: tdce.Answer, tmp_p
     assert "&lt;b&gt;f&lt;/b&gt;" in section
     assert "<b>f</b>" not in page
     assert section.count('<tr><th scope="row">') == 3
+    found, burden, people = (page.index(f'<section id="{name}"') for name in ("summary", "burden", "people"))
+    assert found < burden < people  # right after the finding
     answer.to_html(tmp_path / "without.html", language=language)
     assert 'id="burden"' not in (tmp_path / "without.html").read_text(encoding="utf-8")
 

@@ -27,6 +27,7 @@ import tdce
 from tdce import InputError, cli
 from tdce.cli import app
 from tdce.datasets import read_table
+from tdce.demo import command
 
 
 def run(*words: object, cwd: Path, stdout=None, first=None, **env: str):
@@ -614,6 +615,19 @@ def test_a_full_disk_behind_standard_output_is_named(folder, words):
         done = run(*words, cwd=folder, stdout=full)
     assert done.returncode == 2
     assert done.stderr == "tdce: standard output: No space left on device\n"
+
+
+def test_the_demo_names_the_studio_by_a_command_that_can_be_typed(tmp_path, monkeypatch):
+    script = tmp_path / ".venv" / "bin" / "tdce"
+    script.parent.mkdir(parents=True)
+    script.touch(0o755)
+    monkeypatch.setattr(sys, "executable", str(script.with_name("python")))
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.chdir(tmp_path)
+    assert command() == ".venv/bin/tdce"  # as after `make demo`
+    monkeypatch.chdir(script.parent)
+    monkeypatch.setenv("PATH", str(script.parent))
+    assert command() == "tdce"
 
 
 def test_the_demo_tells_the_whole_story(tmp_path):

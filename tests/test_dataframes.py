@@ -114,6 +114,32 @@ def test_arrow_comes_out_as_arrow_with_dictionaries(explainer, people, expected)
     assert housing.to_frame().schema.field("housing").type == rows.schema.field("housing").type
 
 
+def test_segments_and_burdens_come_out_as_the_rows_kind_and_say_the_same(explainer):
+    rows = lending.table(80, seed=5).drop(columns="decision")
+    expected = explainer.segments(rows, actions=2, max_cost=0.3)
+    given = pl.from_pandas(rows).with_columns(pl.col("housing").cast(pl.Enum(HOUSING)), pl.lit(b"x").alias("tag"))
+    found = explainer.segments(given, actions=2, max_cost=0.3)
+    assert found.left().schema == given.schema
+    assert found.left().height == len(expected.left()) > 0
+    alike(found.left(), expected.left())
+    alike(found.to_frame(), expected.to_frame())
+    assert found.to_frame()["number"].to_list() == expected.to_frame().index.tolist()
+    alike(found.people(), expected.people())
+    alike(found.steps().drop("value"), expected.steps().drop(columns="value"))
+    assert found.steps()["value"].to_list() == [str(value) for value in expected.steps()["value"]]
+    alike(found.burden("housing").to_frame(), expected.burden("housing").to_frame())
+    answer = explainer.explain(given)
+    assert isinstance(answer.burden("housing").to_frame(), pl.DataFrame)
+    assert explainer.segments(answer, actions=2).left().schema == given.schema
+    arrow = explainer.segments(given.to_arrow(), actions=2, max_cost=0.3)
+    frames = (arrow.to_frame(), arrow.people(), arrow.steps(), arrow.left(), arrow.burden("housing").to_frame())
+    assert {type(frame) for frame in frames} == {pa.Table}
+    lazy = explainer.segments(given.lazy(), actions=2, max_cost=0.3)
+    assert isinstance(lazy.left(), pl.LazyFrame)
+    assert repr(lazy) == repr(expected)
+    assert lazy._repr_html_() == expected._repr_html_()
+
+
 def test_whole_numbers_and_flags_beside_missing_ones_stay_what_they_are():
     given = pl.DataFrame({"i": pl.Series([2**62 + 1, None], dtype=pl.Int64), "u": pl.Series([7, None], dtype=pl.UInt8),
                           "b": [True, None], "n": [None, None]})  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 from rich.console import Console
@@ -68,4 +70,12 @@ def run(out: Path, console: Console, progress: Mode) -> None:
         population=explainer.population(data.part("train")),
     )
     say(f"\nWritten: {rows}, {model} and the report, {page}: open it in a browser.")
-    say(f"To try values yourself, start the studio: tdce serve {model}")
+    say(f"To try values yourself, start the studio: {command()} serve {model}")
+
+
+def command() -> str:
+    """`tdce` as the reader can type it: with its folder, unless that is on their path; after `make demo` it is not."""
+    script = Path(sys.executable).with_name("tdce")
+    if shutil.which("tdce") or not script.exists():
+        return "tdce"
+    return str(script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script)

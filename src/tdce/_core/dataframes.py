@@ -173,6 +173,13 @@ def _as_pandas(column: pa.ChunkedArray) -> pd.Series[Any]:
     import pyarrow as pa
 
     kind, mapper = column.type, cast("Callable[[Any], Any] | None", None)
+    if pa.types.is_dictionary(kind) and pa.types.is_unsigned_integer(kind.index_type):  # pandas has signed ones only
+        signed = pa.dictionary(pa.int64(), kind.value_type, kind.ordered)
+        chunks = [
+            pa.DictionaryArray.from_arrays(each.indices.cast(pa.int64()), each.dictionary, ordered=kind.ordered)
+            for each in column.chunks
+        ]
+        column = pa.chunked_array(chunks, type=signed)
     if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         name = "boolean" if pa.types.is_boolean(kind) else str(kind).replace("int", "Int").replace("uI", "UI")
         mapper = {kind: pd.api.types.pandas_dtype(name)}.get

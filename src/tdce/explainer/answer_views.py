@@ -46,7 +46,7 @@ def answer_burden(answer: Answer, by: Name, speaker: Speaker | None = None) -> B
     return measure_burden(
         answer.rows, by, found.status[:, 0] != Status.ALREADY, found.status[:, 0] == Status.VALID,
         found.distance[:, 0], changed.sum(axis=1), found.safety[:, 0],
-        str if speaker is None else lambda cell: speaker.value(by, cell),
+        str if speaker is None else lambda cell: speaker.value(by, cell), answer.kind,
     )  # fmt: skip
 
 

@@ -458,7 +458,7 @@ class Explainer:
 
         Parameters
         ----------
-        rows : pandas.DataFrame or Answer
+        rows : data frame or Answer
             The people; or the answer to a question about them, whose changes are then used.
         actions : int, default 5
             Maximum number of actions.
@@ -473,7 +473,7 @@ class Explainer:
         Returns
         -------
         Segments
-            The actions, whom each helps, what it costs, and who is left.
+            The actions, whom each helps, what it costs, and who is left, as frames of the rows' kind.
 
         Raises
         ------
@@ -501,17 +501,23 @@ class Explainer:
                 raise InputError(f"the answer has a question of its own; leave out {listing(list(question))}")
             if rows.features != self.schema.names:
                 raise InputError("the answer is about other columns than this explainer; give the one that made it")
-            return self._segments(rows, rows.question, most, steps, cost)
-        people, _ = self._open(rows)
+            return self._segments(rows, rows.question, most, steps, cost, rows.kind)
+        people, kind = self._open(rows)
         asked = Question(**question)
         self.check(asked)
-        return self._segments(people, asked, most, steps, cost)
+        return self._segments(people, asked, most, steps, cost, kind)
 
     @few_threads()
     def _segments(
-        self, rows: pd.DataFrame | Answer, question: Question, actions: int, changes: int, max_cost: float | None
+        self,
+        rows: pd.DataFrame | Answer,
+        question: Question,
+        actions: int,
+        changes: int,
+        max_cost: float | None,
+        kind: FrameKind,
     ) -> Segments:
-        return find_segments(self, rows, question, actions, changes, max_cost)
+        return find_segments(self, rows, question, actions, changes, max_cost, kind)
 
     @few_threads()
     def plot_score(self, row: AnyFrame, feature: Name, *, target: Target | None = None) -> Figure:

@@ -13,7 +13,19 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 
-from tdce._core import Flags, Floats, Name, Positions, html_card, round_scores, same
+from tdce._core import (
+    PANDAS,
+    AnyFrame,
+    Flags,
+    Floats,
+    FrameKind,
+    Name,
+    Positions,
+    html_card,
+    plain,
+    round_scores,
+    same,
+)
 from tdce.explainer.answer import Answer
 from tdce.explainer.fitted import Fitted
 from tdce.methods import LOW_SAFETY, Action, Outcome, Question, Status, Step, Trial, propose_actions
@@ -40,10 +52,11 @@ class Segments:
     """Few actions for many people: one column per action, one row per person.
 
     An action helps a person if every step of it is within the person's limits, laws and rules, the model then decides
-    as wanted, and the forecast safety suffices. Everybody who is helped takes the cheapest action that helps.
+    as wanted, and the forecast safety suffices. Everybody who is helped takes the cheapest action that helps. Its
+    frames are of the rows' kind.
     """
 
-    rows: pd.DataFrame  # as the user gave them
+    rows: pd.DataFrame  # as the user gave them, as pandas
     schema: Schema
     question: Question
     actions: tuple[Action, ...]  # in the order in which they were chosen
@@ -57,6 +70,7 @@ class Segments:
     already: Flags  # (rows,) which are decided as wanted as they are
     candidates: int  # actions among which these were chosen
     usage: Usage  # how often the model was queried
+    kind: FrameKind = PANDAS  # of the rows, which its own frames are of
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -75,10 +89,10 @@ class Segments:
                 f"{each.safety:.0%}",
                 f"{each.together:.0%}",
             )
-            for i, each in enumerate(self.to_frame().itertuples(), 1)
+            for i, each in enumerate(self._actions("en").itertuples(), 1)
         ]
         columns = ("", "action", "helps", "cost", "safety", "together")
-        return html_card(repr(self).strip("<>"), [f"left: {len(self.left()):,}"], columns, lines, "to_frame()")
+        return html_card(repr(self).strip("<>"), [f"left: {int(self._left.sum()):,}"], columns, lines, "to_frame()")
 
     @cached_property
     def helped(self) -> Flags:
@@ -93,7 +107,7 @@ class Segments:
         cost = np.where(self.helps, self.cost, np.inf)
         return np.where(self.helped, cost.argmin(axis=1), -1)
 
-    def to_frame(self, language: str = "en") -> pd.DataFrame:
+    def to_frame(self, language: str = "en") -> AnyFrame:
         """Get the actions as a frame, one line per action, numbered from 1: the first helps most people, each further
         one most of those who are left.
 
@@ -104,11 +118,16 @@ class Segments:
 
         Returns
         -------
-        pandas.DataFrame
+        data frame
             action (in words), features (how many it is about), people (whom it helps), share (of those who need help),
             takes (for how many it is the cheapest), cost and safety (mean over the people whom it helps), together (the
-            share that this action and those before it help).
+            share that this action and those before it help). The numbers are the index, or the first column, number,
+            where there is no index.
         """
+        actions = self._actions(language)
+        return self.kind.frame(actions if self.kind.columns is None else actions.reset_index(names="number"))
+
+    def _actions(self, language: str) -> pd.DataFrame:
         needs = int((~self.already).sum())
         together = np.logical_or.accumulate(self.helps, axis=1).sum(axis=0)
         each = range(len(self.actions))
@@ -143,14 +162,15 @@ class Segments:
         speaker = Speaker.of(self.schema, language, audience)
         return [action_text(action, self.schema, speaker) for action in self.actions]
 
-    def steps(self) -> pd.DataFrame:
+    def steps(self) -> AnyFrame:
         """Get what each action asks for, for programs.
 
         Returns
         -------
-        pandas.DataFrame
+        data frame
             One line per step: action (its number), feature, how ("set", "at most", "at least", "by", "times"), value.
-            "times" is a share: -0.1 is lower by 10 %.
+            "times" is a share: -0.1 is lower by 10 %. A value is text where a column has one type only, as in polars
+            and pyarrow.
         """
         lines = [
             (number, self.schema.names[step.column], step.how, _cell(self.schema, step))
@@ -158,7 +178,9 @@ class Segments:
             for step in action
         ]
         number, feature, how, value = zip(*lines, strict=True) if lines else ((), (), (), ())
-        return pd.DataFrame(
+        if self.kind.columns is not None:
+            feature, value = (tuple(str(plain(cell)) for cell in column) for column in (feature, value))
+        steps = pd.DataFrame(
             {
                 "action": np.array(number, dtype=np.int64),
                 "feature": pd.Series(feature, dtype=object),
@@ -166,17 +188,21 @@ class Segments:
                 "value": pd.Series(value, dtype=object),
             }
         )
+        return self.kind.frame(steps)
 
-    def people(self) -> pd.DataFrame:
+    def people(self) -> AnyFrame:
         """Get who is helped by what.
 
         Returns
         -------
-        pandas.DataFrame
+        data frame
             One line per row: row (its index label), status ("helped", "left" or "already"), action (the number of the
             cheapest one that helps; missing if there is none), actions (the numbers of all that help), cost, safety,
             score_before and score_after.
         """
+        return self.kind.frame(self._people())
+
+    def _people(self) -> pd.DataFrame:
         at, which = np.flatnonzero(self.helped), self.taken[self.helped]
 
         def of_taken(values: Floats) -> Floats:
@@ -200,15 +226,19 @@ class Segments:
             }
         )
 
-    def left(self) -> pd.DataFrame:
+    def left(self) -> AnyFrame:
         """Get the rows that no action helps.
 
         Returns
         -------
-        pandas.DataFrame
+        data frame
             As they were given.
         """
-        return self.rows[~self.already & ~self.helped]
+        return self.kind.frame(self.rows[self._left], self.rows, np.flatnonzero(self._left))
+
+    @property
+    def _left(self) -> Flags:
+        return ~self.already & ~self.helped
 
     def burden(self, by: Name) -> Burden:
         """Measure what the actions ask of groups of people.
@@ -225,10 +255,10 @@ class Segments:
         """
         raw = self.raw[np.arange(len(self.rows)), self.taken.clip(0)] if len(self.actions) else self.own
         changed = ~same(raw, self.own) & np.array([name not in self.schema.followers for name in self.schema.names])
-        best = self.people()
+        best = self._people()
         return measure_burden(
             self.rows, by, ~self.already, self.helped, best["cost"].to_numpy(dtype=np.float64),
-            changed.sum(axis=1), best["safety"].to_numpy(dtype=np.float64),
+            changed.sum(axis=1), best["safety"].to_numpy(dtype=np.float64), kind=self.kind,
         )  # fmt: skip
 
 
@@ -239,6 +269,7 @@ def find_segments(
     actions: int,
     changes: int,
     max_cost: float | None,
+    kind: FrameKind,
 ) -> Segments:
     """At most so many actions of at most so many changes each: proposed by the answers to some rows, chosen for at most
     `MOST_PEOPLE` of those who need one, decided for all."""
@@ -274,7 +305,7 @@ def find_segments(
         stack(helps).astype(bool) & ~already[:, None], stack([each.cost for each in columns]),
         stack([each.safety for each in columns]), round_scores(goals.display_score(first.score)).numpy(),
         stack([each.score for each in columns]), already, candidates,
-        Usage(usage.calls + task.oracle.usage.calls, usage.rows + task.oracle.usage.rows),
+        Usage(usage.calls + task.oracle.usage.calls, usage.rows + task.oracle.usage.rows), kind,
     )  # fmt: skip
 
 

@@ -12,7 +12,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tdce._core import Flags, Floats, InputError, Name, as_numbers, html_card, is_blank, is_name, listing, show, suggest
+from tdce._core import (
+    PANDAS,
+    AnyFrame,
+    Flags,
+    Floats,
+    FrameKind,
+    InputError,
+    Name,
+    as_numbers,
+    html_card,
+    is_blank,
+    is_name,
+    listing,
+    show,
+    suggest,
+)
 from tdce.report.language.catalogue import Catalogue, load_catalogue
 from tdce.report.language.formats import write_number, write_percent
 
@@ -31,18 +46,19 @@ class Burden:
 
     column: Name
     table: pd.DataFrame  # one line per group
+    kind: FrameKind = PANDAS  # of the rows, which its frame is of
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> AnyFrame:
         """Get the groups as a frame.
 
         Returns
         -------
-        pandas.DataFrame
+        data frame
             One line per group: group, people, needs (who is not decided as wanted already), with_way, share (of those
             who need one), and distance, features, safety (means over those with a way). `_low` and `_high` are the ends
             of 95 % intervals: Wilson's for the share, Student's for the means (missing for fewer than two people).
         """
-        return self.table.copy()
+        return self.kind.frame(self.table.copy())
 
     def plot(self) -> Figure:
         """Draw the groups: shares and means with their intervals.
@@ -93,6 +109,7 @@ def measure_burden(
     features: NDArray[Any],  # (rows,) changed on the way
     safety: Floats,  # (rows,)
     write: Callable[[Any], str] = str,
+    kind: FrameKind = PANDAS,
 ) -> Burden:
     """The burden of each group of a column of the rows; `write` puts its values into words."""
     lines = []
@@ -110,7 +127,7 @@ def measure_burden(
             mean = float(own.mean()) if len(own) else np.nan
             line |= {measure: mean, f"{measure}_low": max(low, 0.0), f"{measure}_high": high}
         lines.append(line)
-    return Burden(by, pd.DataFrame(lines))
+    return Burden(by, pd.DataFrame(lines), kind)
 
 
 def wilson_interval(hits: int, count: int) -> tuple[float, float]:
@@ -144,6 +161,7 @@ def split_groups(rows: pd.DataFrame, by: Any, write: Callable[[Any], str] = str)
     known, groups = column[~missing], list[tuple[str, Flags]]()
     try:
         counts = known.value_counts()
+        counts = counts[counts > 0]  # a category that nobody has is no group
     except TypeError:
         raise InputError(
             f"by is {show(by)}, whose cells are lists and cannot be grouped; name another column"
