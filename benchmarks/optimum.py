@@ -5,12 +5,12 @@
                                  [--out results/optimum.csv]
     python benchmarks/optimum.py --docs          writes the table of docs/models.md from the results
 
-OCEAN (package oceanpy, by others) finds optimal counterfactuals of tree ensembles by constraint programming. It gets the
-same model and the same refused rows, half of the table being unseen, and for each feature the values that the schema
-allows with what they cost: once by our cost (`methods/objective.py`), once by its own, the distance of scaled numbers
-plus 1 for each changed category. Laws and rules are left out, because it knows none; our answers are those at closeness
-1 without a wanted safety. Its proofs are kept in the cache and used again: remove them after a change of the tables, the
-models or the cost. Ours are computed each time.
+OCEAN (package oceanpy, by others) finds optimal counterfactuals of tree ensembles by constraint programming. It gets
+the same model and the same refused rows of the half of the table that the model has not seen, and for each feature the
+values that the schema allows with what they cost: once by our cost (`methods/objective.py`), once by its own, the
+distance of scaled numbers plus 1 for each changed category. Laws and rules are left out, because it knows none; our
+answers are those at closeness 1 without a wanted safety. Its proofs are kept in the cache and used again: remove them
+after a change of the tables, the models or the cost. Ours are computed each time.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from lawful import TABLES
 
 WORKER = Path(__file__).parent / "workers" / "prove_optimum.py"
 REQUIREMENTS = ("oceanpy==2.0.7", "scikit-learn==1.9.1", "xgboost==3.4.1", "numpy==2.5.4", "pandas==3.1.1")
-FOREST = {"n_estimators": 50, "max_depth": 5, "random_state": 0}
+FOREST = {"n_estimators": 50, "max_depth": 5, "class_weight": "balanced", "random_state": 0}
 BOOSTING = {"n_estimators": 50, "max_depth": 3, "learning_rate": 0.3, "random_state": 0, "n_jobs": 1}
 MODELS = {"forest": lambda: RandomForestClassifier(**FOREST), "boosting": lambda: XGBClassifier(**BOOSTING)}
 DATA = ("german", "conditional range", "price list")
@@ -140,14 +140,15 @@ class Case:
             {"name": name, "codes": [f"{k:03d}" for k in range(count)]}
             for name, count in zip(self.schema.names, codes, strict=True)
         ]
-        task = {"features": features, "favourable": 1, "settings": FOREST}
+        task = {"features": features, "favourable": 1, "settings": FOREST, "people": len(self.refused)}
         (folder / "task.json").write_text(json.dumps(task))  # the last: whoever finds it finds all
 
     def prove(self, folder: Path, python: Path, seconds: float) -> list[dict[str, Any]]:
         """OCEAN's proofs, those that are known and those that are not."""
-        if not (folder / "task.json").exists():
+        task = folder / "task.json"
+        if not task.exists() or json.loads(task.read_text())["people"] < len(self.refused):
             self.write_task(folder)
-        subprocess.run([python, WORKER, folder, str(seconds)], check=True)
+        subprocess.run([python, WORKER, folder, str(seconds), str(len(self.refused))], check=True)
         every = pd.concat(self.table[:2])[list(self.schema.names)]
         assert (np.load(folder / "verdicts.npy") == self.pipeline.predict(every)).all(), "the two models differ"
         return [json.loads(line) for line in (folder / "proofs.jsonl").read_text().splitlines()]
@@ -256,7 +257,7 @@ def main() -> None:
     lines: list[tuple[Any, ...]] = []
     for data, model in product(asked.data.split(","), asked.models.split(",")):
         case = Case(data, model, asked.people)
-        proofs = case.prove(asked.cache / f"{data}, {model}, {asked.people}", python, asked.seconds)
+        proofs = case.prove(asked.cache / f"{data}, {model}", python, asked.seconds)
         lines += case.compare(proofs)
         rows = pd.DataFrame(lines, columns=COLUMNS).round(6)
         rows.to_csv(asked.out, index=False)

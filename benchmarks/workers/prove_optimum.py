@@ -1,6 +1,6 @@
 """The cheapest accepted row of each person of a task, proven by OCEAN (package oceanpy); run by optimum.py.
 
-    python prove_optimum.py FOLDER SECONDS
+    python prove_optimum.py FOLDER SECONDS PEOPLE
 
 FOLDER has `task.json` and `task.npz` (and `model.json`, if XGBoost's). OCEAN reads the trees, encodes the model and
 solves; what a value of a feature costs is the task's. A line of `proofs.jsonl` is written for each person and cost.
@@ -44,7 +44,7 @@ def names_of(features):
 
 
 class Priced(ConstraintProgrammingExplainer):
-    """OCEAN's model with an objective of given costs: for each feature, the values that may be taken and their costs."""
+    """OCEAN's model with given costs: for each feature, the values that may be taken and what they cost."""
 
     def price(self, tables):
         """The tables of one person, {name: (values, costs)}; of the values between two thresholds, the cheapest."""
@@ -97,7 +97,7 @@ class Priced(ConstraintProgrammingExplainer):
 
 
 def main():
-    folder, seconds = Path(sys.argv[1]), float(sys.argv[2])
+    folder, seconds, people = Path(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     task, arrays = json.loads((folder / "task.json").read_text()), np.load(folder / "task.npz")
     if (folder / "model.json").exists():
         model = XGBClassifier()
@@ -111,7 +111,7 @@ def main():
     known = [json.loads(line) for line in proofs.read_text().splitlines()] if proofs.exists() else []
     known = {(proof["person"], proof["cost"]) for proof in known}
     warnings.simplefilter("ignore")  # it says by warnings that there is no answer
-    for person, x in enumerate(arrays["people"]):
+    for person, x in enumerate(arrays["people"][:people]):
         for cost in (each for each in COSTS if (person, each) not in known):
             explainer.price({
                 f["name"]: (arrays[f"values {person} {i}"], arrays[f"{cost} {person} {i}"])
