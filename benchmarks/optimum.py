@@ -35,7 +35,6 @@ from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
-from xgboost import XGBClassifier
 
 import tdce
 from tdce._core import Floats
@@ -49,7 +48,15 @@ WORKER = Path(__file__).parent / "workers" / "prove_optimum.py"
 REQUIREMENTS = ("oceanpy==2.0.7", "scikit-learn==1.9.1", "xgboost==3.4.1", "numpy==2.5.4", "pandas==3.1.1")
 FOREST = {"n_estimators": 50, "max_depth": 5, "class_weight": "balanced", "random_state": 0}
 BOOSTING = {"n_estimators": 50, "max_depth": 3, "learning_rate": 0.3, "random_state": 0, "n_jobs": 1}
-MODELS = {"forest": lambda: RandomForestClassifier(**FOREST), "boosting": lambda: XGBClassifier(**BOOSTING)}
+
+
+def boosting() -> Any:
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(**BOOSTING)
+
+
+MODELS = {"forest": lambda: RandomForestClassifier(**FOREST), "boosting": boosting}
 DATA = ("german", "conditional range", "price list")
 DEARER = 1.10
 COLUMNS = ["data", "model", "person", "proven", "seconds", "optimum", "ours", "optimum_theirs", "ours_theirs"]
