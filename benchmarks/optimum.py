@@ -46,7 +46,7 @@ from lawful import TABLES
 
 WORKER = Path(__file__).parent / "workers" / "prove_optimum.py"
 REQUIREMENTS = ("oceanpy==2.0.7", "scikit-learn==1.9.1", "xgboost==3.4.1", "numpy==2.5.4", "pandas==3.1.1")
-FOREST = {"n_estimators": 50, "max_depth": 5, "class_weight": "balanced", "random_state": 0}
+FOREST = {"n_estimators": 50, "max_depth": 5, "random_state": 0}
 BOOSTING = {"n_estimators": 50, "max_depth": 3, "learning_rate": 0.3, "random_state": 0, "n_jobs": 1}
 
 
@@ -228,7 +228,7 @@ def markdown(rows: pd.DataFrame) -> str:
     measures = [f"{what}, {by}" for by in ("our cost", "its cost") for what in ("median", "90 %", "worst", "dearer")]
     head = ["table", "model", "people", "proven", "seconds", "no answer", *measures]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for (data, model), part in [*rows.groupby(["data", "model"], sort=False), (("all", ""), rows)]:
+    for (data, model), part in [*rows.groupby(["data", "model"], sort=False), *([(("all", ""), rows)] if len(rows) else [])]:
         solvable = part[np.isfinite(part["optimum"])]
         missed = int((~np.isfinite(solvable["ours"])).sum())
         cells = [data, model, len(part), f"{part['proven'].mean():.0%}", f"{part['seconds'].median():.1f}", missed]
