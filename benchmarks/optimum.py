@@ -228,7 +228,10 @@ def markdown(rows: pd.DataFrame) -> str:
     measures = [f"{what}, {by}" for by in ("our cost", "its cost") for what in ("median", "90 %", "worst", "dearer")]
     head = ["table", "model", "people", "proven", "seconds", "no answer", *measures]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for (data, model), part in [*rows.groupby(["data", "model"], sort=False), *([(("all", ""), rows)] if len(rows) else [])]:
+    for (data, model), part in [
+        *rows.groupby(["data", "model"], sort=False),
+        *([(("all", ""), rows)] if len(rows) else []),
+    ]:
         solvable = part[np.isfinite(part["optimum"])]
         missed = int((~np.isfinite(solvable["ours"])).sum())
         cells = [data, model, len(part), f"{part['proven'].mean():.0%}", f"{part['seconds'].median():.1f}", missed]

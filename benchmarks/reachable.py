@@ -187,7 +187,10 @@ def fit_models(data: str, models: list[str]) -> dict[str, tdce.Explainer]:
 
 def markdown(rows: pd.DataFrame) -> str:
     lines = ["| table | model | people | proven fixed | of them valid | with a way | missed |", "|---" * 7 + "|"]
-    for (data, model), part in [*rows.groupby(["data", "model"], sort=False), *([(("all", ""), rows)] if len(rows) else [])]:
+    for (data, model), part in [
+        *rows.groupby(["data", "model"], sort=False),
+        *([(("all", ""), rows)] if len(rows) else []),
+    ]:
         cells = [part[name].sum() for name in ("people", "fixed", "false", "with_a_way", "missed")]
         lines.append(f"| {' | '.join(map(str, [data, model, *cells]))} |")
     return "\n".join(lines)
