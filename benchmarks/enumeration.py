@@ -68,7 +68,9 @@ def load(name: str) -> tuple[pd.DataFrame, str, object]:
     return data.frame, data.label, data.favourable
 
 
-def fit(frame: pd.DataFrame, label: str, favourable: object, model: str) -> tdce.Explainer:
+def fit(
+    frame: pd.DataFrame, label: str, favourable: object, model: str, schema: tdce.Schema | None = None
+) -> tdce.Explainer:
     estimator = MODELS[model]()
     if estimator is not None:
         words, numbers = (
@@ -79,7 +81,7 @@ def fit(frame: pd.DataFrame, label: str, favourable: object, model: str) -> tdce
         )
         estimator = make_pipeline(encode, estimator).fit(frame.drop(columns=label), frame[label])
     explainer = tdce.Explainer(model=estimator, progress="silent")
-    schema = tdce.Schema.infer(frame, label, roles=False)
+    schema = schema or tdce.Schema.infer(frame, label, roles=False)
     return explainer.fit(frame, label=label, favourable=favourable, schema=schema)
 
 

@@ -1,408 +1,277 @@
-"""How near the answers are to the cheapest possible ones, which a solver finds and proves optimal.
+"""How near are the answers to the cheapest possible ones, which OCEAN finds and proves optimal?
 
-    python benchmarks/optimum.py [--data german,adult] [--models forest,boosting,histogram] [--trees 10,30,100]
-                                 [--rows 20] [--seconds 40] [--only optimum|ours] [--out results/optimum.csv]
+    python benchmarks/optimum.py [--data german,...] [--models forest,boosting] [--people 100] [--seconds 60]
+                                 [--envs results/envs] [--python python3.12] [--cache results/fitted/optimum]
+                                 [--out results/optimum.csv]
+    python benchmarks/optimum.py --docs          writes the table of docs/models.md from the results
 
-For refused rows and ensembles of trees, CP-SAT (ortools) finds the row with the smallest cost (`methods/objective.py`)
-among all rows that the schema allows and that the model accepts with the margin that the method asks for. The values of
-a feature that no split of any tree separates are one choice, represented by the cheapest of them. A choice per feature
-puts the row into one leaf of each tree, and the leaves' values must add up to a sufficient score. Leaf values are
-rounded in favour of acceptance, so that the proven bound holds; the model itself then decides on the answer, and the
-method's own code computes its cost. Laws, user rules and costs are left out. Results are written as they are computed;
-those in the file are not computed again: remove the file after a change of the cost, and the method's answers in it
-after a change of the method.
+OCEAN (package oceanpy, by others) finds optimal counterfactuals of tree ensembles by constraint programming. It gets
+the same model and the same refused rows of the half of the table that the model has not seen, and for each feature the
+values that the schema allows with what they cost: once by our cost (`methods/objective.py`), once by its own, the
+distance of scaled numbers plus 1 for each changed category. Laws and rules are left out, because it knows none; our
+answers are those at closeness 1 without a wanted safety. Its proofs are kept in the cache and used again: remove them
+after a change of the tables, the models or the cost. Ours are computed each time.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from ortools.sat.python import cp_model
+from docs_tables import put
+from environments import FOLDER, make_environment
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import tdce
-from tdce._core import Flags, Floats, Positions
-from tdce.datasets import Dataset
-from tdce.methods.candidates import MIN_MARGIN
+from tdce._core import Floats
 from tdce.methods.objective import change_costs, feature_positions
-from tdce.models import Class, Goals
 from tdce.schema import Categorical, Encoder, FeasibleSet, Numeric, Schema
 
-MODELS = {
-    "forest": lambda trees: RandomForestClassifier(trees, max_depth=5, random_state=0),
-    "boosting": lambda trees: GradientBoostingClassifier(n_estimators=trees, max_depth=3, random_state=0),
-    "histogram": lambda trees: HistGradientBoostingClassifier(max_iter=trees, early_stopping=False, random_state=0),
-}
-POSITIONS = {"closeness 1": 1.0, "default": None}
-COST_UNIT = 1e-6  # a solver's numbers are whole
-SCORE_UNITS = (1e-7, 1e-9)  # the second, which takes longer, if the first was too coarse to decide
-SAME = 1.001  # a ratio up to this is the optimum
-COLUMNS = ["data", "model", "trees", "row", "what", "value"]
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from lawful import TABLES
+
+WORKER = Path(__file__).parent / "workers" / "prove_optimum.py"
+REQUIREMENTS = ("oceanpy==2.0.7", "scikit-learn==1.9.1", "xgboost==3.4.1", "numpy==2.5.4", "pandas==3.1.1")
+FOREST = {"n_estimators": 50, "max_depth": 5, "random_state": 0}
+BOOSTING = {"n_estimators": 50, "max_depth": 3, "learning_rate": 0.3, "random_state": 0, "n_jobs": 1}
 
 
-class Tree(NamedTuple):
-    column: Positions  # (nodes,) of the model's matrix
-    threshold: Floats  # (nodes,) up to it a value goes left
-    left: Positions  # (nodes,) -1: a leaf
-    right: Positions
-    value: Floats  # (nodes,) what a leaf adds to the score
+def boosting() -> Any:
+    from xgboost import XGBClassifier
+
+    return XGBClassifier(**BOOSTING)
 
 
-@dataclass(frozen=True)
-class Ensemble:
-    """A model of trees: it accepts where `base` and the leaves add up to at least `least`."""
-
-    trees: tuple[Tree, ...]
-    base: float
-    least: float
-    dtype: type  # in which it compares numbers with thresholds
-
-    @classmethod
-    def of(cls, model: Any, favourable: int) -> Ensemble:
-        """Read off scikit-learn's trees, of two classes; a forest's score is a probability, others are log odds."""
-        sign = 1.0 if favourable == 1 else -1.0
-        if isinstance(model, RandomForestClassifier):
-            share = 1 / len(model.estimators_)
-            trees = [_tree(each.tree_, each.tree_.value[:, 0, favourable] * share) for each in model.estimators_]
-            return cls(tuple(trees), 0.0, 1 / (1 + math.exp(-MIN_MARGIN)), np.float32)
-        if isinstance(model, GradientBoostingClassifier):
-            rate, prior = sign * model.learning_rate, model.init_.class_prior_
-            trees = [_tree(each.tree_, each.tree_.value[:, 0, 0] * rate) for each in model.estimators_[:, 0]]
-            return cls(tuple(trees), sign * math.log(prior[1] / prior[0]), MIN_MARGIN, np.float32)
-        trees = [_histogram_tree(each[0].nodes, sign) for each in model._predictors]
-        return cls(tuple(trees), sign * model._baseline_prediction.item(), MIN_MARGIN, np.float64)
-
-    def score(self, matrix: Floats) -> Floats:
-        """(n,) of rows of the model's matrix."""
-        total = np.full(len(matrix), self.base)
-        for tree in self.trees:
-            at = np.zeros(len(matrix), dtype=np.int64)
-            while (tree.left[at] >= 0).any():
-                own = matrix[np.arange(len(at)), tree.column[at]].astype(self.dtype)
-                down = np.where(own <= tree.threshold[at], tree.left[at], tree.right[at])
-                at = np.where(tree.left[at] >= 0, down, at)
-            total += tree.value[at]
-        return total
-
-    def thresholds(self, column: int) -> Floats:
-        """All at which any tree splits this column."""
-        return np.unique(np.concatenate([t.threshold[(t.left >= 0) & (t.column == column)] for t in self.trees]))
-
-
-def _tree(tree: Any, value: Floats) -> Tree:
-    column, left = tree.feature.astype(np.int64), tree.children_left.astype(np.int64)
-    return Tree(column, tree.threshold, left, tree.children_right.astype(np.int64), value)
-
-
-def _histogram_tree(nodes: Any, sign: float) -> Tree:
-    leaf = nodes["is_leaf"].astype(bool)
-    left = np.where(leaf, -1, nodes["left"].astype(np.int64))
-    column, right = nodes["feature_idx"].astype(np.int64), nodes["right"].astype(np.int64)
-    return Tree(column, nodes["num_threshold"], left, right, sign * nodes["value"])
-
-
-class Choice(NamedTuple):
-    """The possible values of one feature of one row; the cheapest of each group that the model does not separate."""
-
-    raw: Floats  # (choices,)
-    cost: Floats  # (choices,)
-    matrix: Floats  # (choices, columns) in the model's matrix
-
-
-class Found(NamedTuple):
-    raw: Floats | None  # (features,) the best row
-    bound: float  # no row is cheaper
-    proven: bool
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A model of a table, and its encoder."""
-
-    encoder: Encoder
-    pipeline: Pipeline
-    favourable: int  # the number of its class in the model
-
-    @property
-    def ensemble(self) -> Ensemble:
-        return Ensemble.of(self.pipeline[-1], self.favourable)
-
-    def columns(self) -> list[range]:
-        """Where each feature is in the model's matrix: numbers first, then a block per category column."""
-        out, numbers = {}, [f.name for f in self.encoder.schema if f.kind == "numeric"]
-        end = len(numbers)
-        for f in self.encoder.schema:
-            if isinstance(f, Categorical):
-                out[f.name] = range(end, end + len(f.categories))
-                end += len(f.categories)
-        return [out.get(f.name) or range(numbers.index(f.name), numbers.index(f.name) + 1) for f in self.encoder.schema]
-
-    def accepts(self, raw: Floats, like: pd.DataFrame) -> Flags:
-        """(n,) whether the model itself says yes, with the method's margin."""
-        p = torch.from_numpy(self.pipeline.predict_proba(self.encoder.write(raw, like)))
-        goals = Goals.all(Class(self.favourable), len(raw))
-        return (goals.met(p) & (goals.margin(p) >= MIN_MARGIN)).numpy()
-
-    def cost(self, own: Floats, raw: Floats) -> Floats:
-        """(n, features) by the method's own code."""
-        space, x, x_cf = self.encoder.space, *(self.encoder.embed(each).float() for each in (own, raw))
-        return (
-            change_costs(
-                space.moved(x, x_cf), feature_positions(self.encoder, x), feature_positions(self.encoder, x_cf)
-            )
-            .double()
-            .numpy()
-        )
-
-    def choices(self, feasible: FeasibleSet) -> list[Choice]:
-        """The choices of the one row of a feasible set."""
-        ensemble, out = self.ensemble, []
-        for i, (learned, columns) in enumerate(zip(feasible.columns, self.columns(), strict=True)):
-            own = feasible.own[:, i]
-            values = own if feasible.frozen[i] else np.concatenate([own, _proposed(learned, own[0])])
-            rows = np.repeat(feasible.own, len(values), axis=0)
-            rows[:, i] = values
-            cost = self.cost(feasible.own.repeat(len(values), axis=0), rows)[:, i]
-            matrix = _in_matrix(learned.column, values)
-            cells = [
-                np.searchsorted(ensemble.thresholds(c), m.astype(ensemble.dtype))
-                for c, m in zip(columns, matrix.T, strict=True)
-            ]
-            order = np.lexsort((np.arange(len(values)), cost))
-            _, first = np.unique(np.stack(cells, axis=1)[order], axis=0, return_index=True)
-            kept = order[np.sort(first)]
-            out.append(Choice(values[kept], cost[kept], matrix[kept]))
-        return out
-
-    def cheapest(self, feasible: FeasibleSet, like: pd.DataFrame, seconds: float) -> Found:
-        """The best row for the one row of a feasible set. If the model itself refuses it, by less than the rounding,
-        only the bound is proven."""
-        choices = self.choices(feasible)
-        for unit in SCORE_UNITS:
-            found = solve(choices, self.columns(), self.ensemble, seconds, unit)
-            if found.raw is None or self.accepts(found.raw[None], like).all():
-                return found
-        return found._replace(raw=None, proven=False)
-
-
-def _proposed(learned: Any, own: float) -> Floats:
-    """All values that may be proposed for a row with this one."""
-    column = learned.column
-    values = np.arange(len(column.categories), dtype=np.float64) if isinstance(column, Categorical) else _grid(column)
-    return values[learned.allowed_values(np.full(len(values), own)).allows(values)]
-
-
-def _grid(column: Numeric) -> Floats:
-    if column.levels is not None:
-        return np.array(sorted(column.levels))
-    assert column.step is not None, f"{column.name!r} has no grid: its values cannot be listed"
-    return np.unique(column.round(np.arange(column.low, column.high + column.step, column.step)))
-
-
-def _in_matrix(column: Any, values: Floats) -> Floats:
-    """(n,) -> (n, columns): a number as it is, a category as a flag for each; missing has none."""
-    if not isinstance(column, Categorical):
-        return values[:, None]
-    return (values[:, None] == np.arange(len(column.categories))).astype(np.float64)
-
-
-def solve(
-    choices: Sequence[Choice], columns: Sequence[range], ensemble: Ensemble, seconds: float, unit: float
-) -> Found:
-    """One choice per feature at the least cost, with which the ensemble accepts."""
-    model = cp_model.CpModel()
-    picked = [[model.new_bool_var(f"x{i}_{k}") for k in range(len(c.raw))] for i, c in enumerate(choices)]
-    for each in picked:
-        model.add_exactly_one(each)
-    feature = {column: i for i, own in enumerate(columns) for column in own}
-    sides: dict[tuple[int, bytes], Any] = {}
-
-    def side(i: int, goes_left: Flags) -> Any:
-        """Whether the choice of a feature is one of these."""
-        key = i, goes_left.tobytes()
-        if key not in sides:
-            inside = [x for x, yes in zip(picked[i], goes_left, strict=True) if yes]
-            outside = [x for x, yes in zip(picked[i], goes_left, strict=True) if not yes]
-            if len(inside) == 1:
-                sides[key] = inside[0]
-            elif len(outside) == 1:
-                sides[key] = outside[0].negated()
-            else:
-                sides[key] = model.new_bool_var("")
-                model.add_bool_or([*inside, sides[key].negated()])
-                model.add_bool_or([*outside, sides[key]])
-                for some, literal in ((inside, sides[key]), (outside, sides[key].negated())):
-                    for x in some:
-                        model.add_implication(x, literal)
-        return sides[key]
-
-    def leaves(tree: Tree, node: int, reach: dict[int, Flags]) -> list[tuple[Any, float]]:
-        """The leaves below a node that can be reached, as variables, and their values."""
-        if tree.left[node] < 0:
-            return [(model.new_bool_var(""), float(tree.value[node]))]
-        column = int(tree.column[node])
-        i = feature[column]
-        goes_left = choices[i].matrix[:, column - columns[i].start].astype(ensemble.dtype) <= tree.threshold[node]
-        before = reach.get(i, np.ones(len(goes_left), dtype=bool))
-        parts = [
-            leaves(tree, int(child), {**reach, i: before & goes}) if (before & goes).any() else []
-            for child, goes in ((tree.left[node], goes_left), (tree.right[node], ~goes_left))
-        ]
-        if all(parts):
-            literal = side(i, goes_left)
-            model.add_at_most_one([literal.negated(), *(x for x, _ in parts[0])])
-            model.add_at_most_one([literal, *(x for x, _ in parts[1])])
-        return parts[0] + parts[1]
-
-    score = 0
-    for tree in ensemble.trees:
-        reached = leaves(tree, 0, {})
-        model.add_exactly_one([x for x, _ in reached])
-        lowest = min(value for _, value in reached)
-        score += math.ceil(lowest / unit)
-        score += sum(math.ceil((value - lowest) / unit) * x for x, value in reached if value > lowest)
-    model.add(score >= math.floor((ensemble.least - ensemble.base) / unit))
-    model.minimize(
-        sum(
-            round(c / COST_UNIT) * x
-            for each, xs in zip(choices, picked, strict=True)
-            for c, x in zip(each.cost, xs, strict=True)
-        )
-    )
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds, solver.parameters.num_workers = seconds, 1
-    status = solver.solve(model)
-    bound, proven = solver.best_objective_bound * COST_UNIT, status in (cp_model.OPTIMAL, cp_model.INFEASIBLE)
-    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return Found(None, math.inf if proven else bound, proven, solver.wall_time)
-    raw = [each.raw[[solver.value(x) for x in xs].index(1)] for each, xs in zip(choices, picked, strict=True)]
-    return Found(np.array(raw), bound, proven, solver.wall_time)
+MODELS = {"forest": lambda: RandomForestClassifier(**FOREST), "boosting": boosting}
+DATA = ("german", "conditional range", "price list")
+DEARER = 1.10
+COLUMNS = ["data", "model", "person", "proven", "seconds", "optimum", "ours", "optimum_theirs", "ours_theirs"]
 
 
 @dataclass(frozen=True)
 class Case:
     """One table and one model of it."""
 
-    data: Dataset
-    setting: Setting
+    name: str
+    model: str
+    count: int
 
-    @classmethod
-    def of(cls, name: str, model: str, trees: int) -> Case:
-        data = tdce.load(name)
-        data = replace(data, schema=Schema(data.schema.features))
-        train = data.part("train")
-        pipeline = pipeline_of(data.schema, MODELS[model](trees)).fit(train[list(data.schema.names)], train[data.label])
-        favourable = list(pipeline.classes_).index(data.favourable)
-        return cls(data, Setting(Encoder.fit(train, data.schema), pipeline, favourable))
+    @cached_property
+    def table(self) -> tuple[pd.DataFrame, pd.DataFrame, str, Any]:
+        """The half that is learned, the other half, the label and its favourable value."""
+        if self.name in TABLES:
+            frame, label, favourable = TABLES[self.name](0).frame, "label", "yes"
+        else:
+            data = tdce.load(self.name)
+            frame, label, favourable = data.frame, data.label, data.favourable
+        frame = frame.iloc[np.random.default_rng(0).permutation(len(frame))].reset_index(drop=True)
+        return frame.iloc[: len(frame) // 2], frame.iloc[len(frame) // 2 :], label, favourable
 
-    def refused(self, count: int) -> pd.DataFrame:
-        frame = pd.concat([self.data.part("validation"), self.data.part("test")])[list(self.data.schema.names)]
-        return frame[self.setting.pipeline.predict(frame) != self.data.favourable].head(count)
+    @cached_property
+    def schema(self) -> Schema:
+        """Numbers first, as in the model's matrix; no laws."""
+        train, _, label, _ = self.table
+        features = Schema.infer(train, label, roles=False).features
+        return Schema(tuple(sorted(features, key=lambda f: isinstance(f, Categorical))))
 
-    def optima(self, count: int, seconds: float, known: set[int]) -> Iterator[tuple[int, dict[str, float]]]:
-        """Of each refused row that is not known yet: the cost of the best row, the bound, and whether it is proven."""
-        rows = self.refused(count)
-        feasible = FeasibleSet.of(self.setting.encoder, rows)
-        for i in (i for i in range(len(rows)) if i not in known):
-            one, own = feasible.take(np.array([i])), feasible.own[[i]]
-            found, cost = self.setting.cheapest(one, rows.iloc[[i]], seconds), math.inf
-            if found.raw is not None:
-                raw = found.raw[None]
-                assert one.contains(raw).all(), f"row {i}: the solver's answer is not feasible"
-                cost = float(self.setting.cost(own, raw).sum())
-                wrong = found.proven and abs(cost - found.bound) > 1e-4
-                assert not wrong, f"row {i}: it costs {cost}, the solver says {found.bound}"
-            yield i, {"optimum": cost, "bound": found.bound, "proven": float(found.proven), "seconds": found.seconds}
+    @cached_property
+    def encoder(self) -> Encoder:
+        return Encoder.fit(self.table[0], self.schema)
 
-    def ours(self, count: int) -> Iterator[tuple[str, Floats]]:
-        """The costs of the method's answers; infinite where none is valid."""
-        rows, train = self.refused(count), self.data.part("train")
-        explainer = tdce.Explainer(model=self.setting.pipeline, progress="silent")
-        explainer.fit(train, label=self.data.label, favourable=self.data.favourable, schema=self.data.schema)
-        own = self.setting.encoder.read(rows)
-        for name, closeness in POSITIONS.items():
-            frame = explainer.explain(rows, closeness=closeness).to_frame()
-            raw = self.setting.encoder.read(frame)
-            cost = self.setting.cost(own, raw).sum(axis=1)
-            yield name, np.where(frame["status"] == "valid", cost, np.inf)
+    @cached_property
+    def pipeline(self) -> Pipeline:
+        """Numbers as they are, then one flag per category, in the schema's order; the labels are 0 and 1."""
+        train, _, label, favourable = self.table
+        words = [f for f in self.schema if isinstance(f, Categorical)]
+        numbers = [f.name for f in self.schema if not isinstance(f, Categorical)]
+        flags = OneHotEncoder(
+            categories=[list(f.categories) for f in words], handle_unknown="ignore", sparse_output=False
+        )
+        parts = ColumnTransformer([("numbers", "passthrough", numbers), ("flags", flags, [f.name for f in words])])
+        rows = train[list(self.schema.names)]
+        return make_pipeline(parts, MODELS[self.model]()).fit(rows, (train[label] == favourable).astype(int))
+
+    @cached_property
+    def refused(self) -> pd.DataFrame:
+        rows = self.table[1][list(self.schema.names)]
+        return rows[self.pipeline.predict(rows) == 0].head(self.count)
+
+    def matrix(self, rows: pd.DataFrame) -> Floats:
+        return np.asarray(self.pipeline[:-1].transform(rows[list(self.schema.names)]), dtype=float)
+
+    def costs(self, own: Floats, raw: Floats) -> dict[str, Floats]:
+        """(n, features) by our code and by OCEAN's definition."""
+        x, x_cf = (self.encoder.embed(each).float() for each in (own, raw))
+        places = (feature_positions(self.encoder, each) for each in (x, x_cf))
+        span = [f.high - f.low if isinstance(f, Numeric) else 1.0 for f in self.schema]
+        numeric = np.array([isinstance(f, Numeric) for f in self.schema])
+        theirs = np.where(numeric, np.abs(raw - own) / span, raw != own)
+        return {"ours": change_costs(self.encoder.space.moved(x, x_cf), *places).double().numpy(), "theirs": theirs}
+
+    def write_task(self, folder: Path) -> None:
+        """What OCEAN is asked: the model, the people, and what each value of a feature costs."""
+        train, _, label, favourable = self.table
+        feasible, arrays = FeasibleSet.of(self.encoder, self.refused), {}
+        for person, i in product(range(len(self.refused)), range(len(self.schema.names))):
+            one = feasible.take(np.array([person]))
+            values = allowed_values(one, i)
+            rows = np.repeat(one.own, len(values), axis=0)
+            rows[:, i] = values
+            arrays[f"values {person} {i}"] = values
+            for cost, each in self.costs(one.own.repeat(len(values), axis=0), rows).items():
+                arrays[f"{cost} {person} {i}"] = each[:, i]
+        every = pd.concat(self.table[:2])
+        folder.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(
+            folder / "task.npz", matrix=self.matrix(train), label=(train[label] == favourable).astype(int),
+            every=self.matrix(every), people=self.matrix(self.refused), **arrays,
+        )  # fmt: skip
+        if self.model == "boosting":
+            self.pipeline[-1].save_model(folder / "model.json")
+        codes = [len(f.categories) if isinstance(f, Categorical) else 0 for f in self.schema]
+        features = [
+            {"name": name, "codes": [f"{k:03d}" for k in range(count)]}
+            for name, count in zip(self.schema.names, codes, strict=True)
+        ]
+        task = {"features": features, "favourable": 1, "settings": FOREST, "people": len(self.refused)}
+        (folder / "task.json").write_text(json.dumps(task))  # the last: whoever finds it finds all
+
+    def prove(self, folder: Path, python: Path, seconds: float) -> list[dict[str, Any]]:
+        """OCEAN's proofs, those that are known and those that are not."""
+        task = folder / "task.json"
+        if not task.exists() or json.loads(task.read_text())["people"] < len(self.refused):
+            self.write_task(folder)
+        subprocess.run([python, WORKER, folder, str(seconds), str(len(self.refused))], check=True)
+        every = pd.concat(self.table[:2])[list(self.schema.names)]
+        assert (np.load(folder / "verdicts.npy") == self.pipeline.predict(every)).all(), "the two models differ"
+        return [json.loads(line) for line in (folder / "proofs.jsonl").read_text().splitlines()]
+
+    def answers(self) -> Floats:
+        """(people, features) ours, missing where none is valid."""
+        train, _, label, favourable = self.table
+        explainer = tdce.Explainer(model=Judged(self.pipeline, favourable), progress="silent")
+        explainer.fit(train, label=label, favourable=favourable, schema=self.schema)
+        frame = explainer.explain(self.refused, closeness=1, safety=0).to_frame()
+        raw = self.encoder.read(frame)
+        raw[(frame["status"] != "valid").to_numpy()] = np.nan
+        return raw
+
+    def compare(self, proofs: Iterable[dict[str, Any]]) -> list[tuple[Any, ...]]:
+        """A line per person: OCEAN's optima and what our answer costs, by either cost; infinite where there is none."""
+        own, ours = self.encoder.read(self.refused), self.answers()
+        paid = {name: each.sum(axis=1) for name, each in self.costs(own, ours).items()}
+        there = ~np.isnan(ours).any(axis=1)
+        by_person: dict[int, dict[str, dict[str, Any]]] = {}
+        for proof in proofs:
+            by_person.setdefault(proof["person"], {})[proof["cost"]] = proof
+        lines = []
+        for i in range(len(own)):
+            found = by_person[i]
+            best = {name: self.optimum(own[[i]], proof) for name, proof in found.items()}
+            proven = all(proof["status"] in ("OPTIMAL", "INFEASIBLE") for proof in found.values())
+            took = sum(proof["seconds"] for proof in found.values())
+            ours_, theirs_ = (paid[name][i] if there[i] else np.inf for name in ("ours", "theirs"))
+            lines.append((self.name, self.model, i, proven, took, best["ours"], ours_, best["theirs"], theirs_))
+        return lines
+
+    def optimum(self, own: Floats, proof: dict[str, Any]) -> float:
+        """What OCEAN's answer costs, by our own code; the model itself must accept it."""
+        if "answer" not in proof:
+            return np.inf
+        raw = np.array([proof["answer"]])
+        cost = float(self.costs(own, raw)[proof["cost"]].sum())
+        assert abs(cost - proof["paid"]) < 1e-4, f"it costs {cost}, OCEAN says {proof['paid']}"
+        accepted = self.pipeline.predict(self.encoder.write(raw, self.refused.head(1)))[0] == 1
+        return cost if accepted else np.inf
 
 
-def pipeline_of(schema: Schema, model: Any) -> Pipeline:
-    """Numbers as they are, then one flag per category, in the schema's order."""
-    numbers = [f.name for f in schema if not isinstance(f, Categorical)]
-    words = [f for f in schema if isinstance(f, Categorical)]
-    flags = OneHotEncoder(categories=[list(f.categories) for f in words], handle_unknown="ignore", sparse_output=False)
-    parts = ColumnTransformer([("numbers", "passthrough", numbers), ("flags", flags, [f.name for f in words])])
-    return make_pipeline(parts, model)
+class Judged:
+    """The model with the table's own labels."""
+
+    def __init__(self, pipeline: Pipeline, favourable: Any) -> None:
+        self.pipeline, self.classes_ = pipeline, np.array(["another", str(favourable)])
+
+    def predict_proba(self, frame: pd.DataFrame) -> Floats:
+        return np.asarray(self.pipeline.predict_proba(frame), dtype=float)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="german,adult")
-    parser.add_argument("--models", default=",".join(MODELS))
-    parser.add_argument("--trees", default="10,30,100")
-    parser.add_argument("--rows", type=int, default=20)
-    parser.add_argument("--seconds", type=float, default=40.0)
-    parser.add_argument("--only", choices=["optimum", "ours"])
-    parser.add_argument("--out", type=Path, default=Path("results/optimum.csv"))
-    asked = parser.parse_args()
-    torch.set_num_threads(1)
-    rows = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=COLUMNS)
-    for data, model, trees in product(asked.data.split(","), asked.models.split(","), map(int, asked.trees.split(","))):
-        here = rows[(rows["data"] == data) & (rows["model"] == model) & (rows["trees"] == trees)]
-        case = Case.of(data, model, trees)
-        for row, values in measured(case, asked, here):
-            new = [(data, model, trees, row, what, value) for what, value in values.items()]
-            rows = pd.concat([rows, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True)
-            rows.to_csv(asked.out, index=False)
-    print(markdown(rows))
-
-
-def measured(case: Case, asked: argparse.Namespace, here: pd.DataFrame) -> Iterator[tuple[int, dict[str, float]]]:
-    """What is not known yet of one table and model, row by row."""
-    if asked.only != "ours":
-        yield from case.optima(asked.rows, asked.seconds, set(here.loc[here["what"] == "bound", "row"]))
-    if asked.only != "optimum" and not set(POSITIONS) <= set(here["what"]):
-        for name, cost in case.ours(asked.rows):
-            yield from ((i, {name: value}) for i, value in enumerate(cost.tolist()))
+def allowed_values(feasible: FeasibleSet, i: int) -> Floats:
+    """All values of a feature that the schema allows the one row of a feasible set, its own among them."""
+    own, learned = feasible.own[:, i], feasible.columns[i]
+    if feasible.frozen[i]:
+        return own
+    column = learned.column
+    if isinstance(column, Categorical):
+        values = np.arange(len(column.categories), dtype=float)
+    elif column.levels is not None:
+        values = np.array(sorted(column.levels))
+    else:
+        values = np.unique(column.round(np.arange(column.low, column.high + column.step, column.step)))
+    return np.union1d(own, values[learned.allowed_values(np.full(len(values), own[0])).allows(values)])
 
 
 def markdown(rows: pd.DataFrame) -> str:
-    """The ratio of the method's cost to the optimum, where it is proven; elsewhere to the bound."""
-    head = ["data", "model", "trees", "rows", "proven", "seconds"]
-    for name in POSITIONS:
-        head += [f"{name}: median", "95 %", "optimal", "unproven, to the bound"]
+    measures = [f"{what}, {by}" for by in ("our cost", "its cost") for what in ("median", "90 %", "worst", "dearer")]
+    head = ["table", "model", "people", "proven", "seconds", "no answer", *measures]
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    for (data, model, trees), part in rows.groupby(["data", "model", "trees"], sort=False):
-        wide = part.pivot_table(index="row", columns="what", values="value", aggfunc="last")
-        proven = wide["proven"] == 1
-        cells = [data, model, trees, len(wide), f"{proven.mean():.2f}", f"{wide['seconds'].median():.1f}"]
-        for name in POSITIONS:
-            cells += ratios(wide, proven, name) if name in wide else [""] * 4
+    for (data, model), part in [
+        *rows.groupby(["data", "model"], sort=False),
+        *([(("all", ""), rows)] if len(rows) else []),
+    ]:
+        solvable = part[np.isfinite(part["optimum"])]
+        missed = int((~np.isfinite(solvable["ours"])).sum())
+        cells = [data, model, len(part), f"{part['proven'].mean():.0%}", f"{part['seconds'].median():.1f}", missed]
+        for suffix in ("", "_theirs"):
+            best = np.minimum(solvable[f"optimum{suffix}"], solvable[f"ours{suffix}"])
+            ratio = (solvable[f"ours{suffix}"] / best)[np.isfinite(solvable["ours"])]
+            cells += [f"{value:.2f}" for value in (ratio.median(), ratio.quantile(0.9), ratio.max())]
+            cells.append(f"{(ratio > DEARER).mean():.1%}")
         lines.append(f"| {' | '.join(map(str, cells))} |")
     return "\n".join(lines)
 
 
-def ratios(wide: pd.DataFrame, proven: pd.Series[bool], name: str) -> list[str]:
-    ratio = (wide[name] / wide["optimum"])[proven & np.isfinite(wide["optimum"])]
-    rest = (wide[name] / wide["bound"])[~proven]
-    return [
-        f"{ratio.median():.3f}", f"{ratio.quantile(0.95):.3f}", f"{(ratio <= SAME).mean():.2f}",
-        f"{rest.median():.3f}" if len(rest) else "",
-    ]  # fmt: skip
+def write_docs(results: Path, page: Path) -> None:
+    put(page, optimum=markdown(pd.read_csv(results)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", default=",".join(DATA))
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--people", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--envs", type=Path, default=FOLDER)
+    parser.add_argument("--python", default="python3.12", help="a Python 3.12 or later, for OCEAN")
+    parser.add_argument("--cache", type=Path, default=Path("results/fitted/optimum"))
+    parser.add_argument("--out", type=Path, default=Path("results/optimum.csv"))
+    parser.add_argument("--docs", action="store_true")
+    asked = parser.parse_args()
+    if asked.docs:
+        return write_docs(asked.out, Path("docs/models.md"))
+    torch.set_num_threads(1)
+    python = make_environment(asked.envs / "oceanpy", REQUIREMENTS, python=asked.python)
+    lines: list[tuple[Any, ...]] = []
+    for data, model in product(asked.data.split(","), asked.models.split(",")):
+        case = Case(data, model, asked.people)
+        proofs = case.prove(asked.cache / f"{data}, {model}", python, asked.seconds)
+        lines += case.compare(proofs)
+        rows = pd.DataFrame(lines, columns=COLUMNS).round(6)
+        rows.to_csv(asked.out, index=False)
+    print(markdown(rows))
 
 
 if __name__ == "__main__":

@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from environments import make_environment
 from lightgbm import LGBMClassifier
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier
@@ -366,7 +367,8 @@ def by_tdce(bench: Bench, closeness: float | None, options: int) -> Answers:
 
 def by_peer(bench: Bench, peer: str, setting: str, options: int, cache: Path) -> Answers:
     """Start a worker in the peer's environment and answer its queries until it is done."""
-    command = [environment(peer, cache), WORKERS / f"answer_{peer}.py"]
+    alone, others = REQUIREMENTS[peer]
+    command = [make_environment(cache / peer, others, alone), WORKERS / f"answer_{peer}.py"]
     bench.model.again()
     prepared: dict[str, float] = {}
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
@@ -432,19 +434,6 @@ def effort(bench: Bench, seconds: float) -> dict[str, float]:
     """Per 100 people, the model's part among the seconds."""
     share = 100 / len(bench.queries)
     return {"seconds": share * seconds, "calls": bench.model.calls, "rows": share * bench.model.rows}
-
-
-def environment(peer: str, cache: Path) -> Path:
-    """The Python of a peer's own environment, which is created if it does not exist."""
-    folder, requirements = cache / peer, json.dumps(REQUIREMENTS[peer])
-    python, stamp = folder / "bin" / "python", folder / "made"
-    if not stamp.exists() or stamp.read_text() != requirements:
-        alone, others = REQUIREMENTS[peer]
-        subprocess.run([sys.executable, "-m", "venv", "--clear", folder], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", *others], check=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", *alone], check=True)
-        stamp.write_text(requirements)
-    return python
 
 
 def answers_of(bench: Bench, method: str, options: int, cache: Path) -> Answers:
