@@ -28,6 +28,7 @@ TABLES = [
     ("slow_models", "slow_models", "models"),
     ("speed", "speed", "speed"),
     ("threads", "threads", "speed"),
+    ("width", "width", "speed"),
 ]
 
 
