@@ -102,7 +102,7 @@ def markdown(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
-def write_table(results: Path, page: Path) -> None:
+def write_docs(results: Path, page: Path) -> None:
     put(page, width=markdown(pd.read_csv(results)))
 
 
@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--one", nargs=2, type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.docs:
-        write_table(given.out, Path("docs/speed.md"))
+        write_docs(given.out, Path("docs/speed.md"))
         return
     if given.one:
         print(json.dumps(measure(*given.one)))
