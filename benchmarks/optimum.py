@@ -8,9 +8,10 @@
 OCEAN (package oceanpy, by others) finds optimal counterfactuals of tree ensembles by constraint programming. It gets
 the same model and the same refused rows of the half of the table that the model has not seen, and for each feature the
 values that the schema allows with what they cost: once by our cost (`methods/objective.py`), once by its own, the
-distance of scaled numbers plus 1 for each changed category. Laws and rules are left out, because it knows none; our
-answers are those at closeness 1 without a wanted safety. Its proofs are kept in the cache and used again: remove them
-after a change of the tables, the models or the cost. Ours are computed each time.
+distance of scaled numbers plus 1 for each changed category. Both must pass the decision by the same margin. Laws and
+rules are left out, because OCEAN knows none; our answers are those at closeness 1 without a wanted safety. Its proofs
+are kept in the cache and used again: remove them after a change of the tables, the models or the cost. Ours are
+computed each time.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import tdce
 from tdce._core import Floats
+from tdce.methods.candidates import MIN_MARGIN
 from tdce.methods.objective import change_costs, feature_positions
 from tdce.schema import Categorical, Encoder, FeasibleSet, Numeric, Schema
 
@@ -59,6 +61,7 @@ def boosting() -> Any:
 MODELS = {"forest": lambda: RandomForestClassifier(**FOREST), "boosting": boosting}
 DATA = ("german", "conditional range", "price list")
 DEARER = 1.10
+ROUNDING = 1e-6  # of log odds: XGBoost adds in single precision
 COLUMNS = ["data", "model", "person", "proven", "seconds", "optimum", "ours", "optimum_theirs", "ours_theirs"]
 
 
@@ -147,7 +150,10 @@ class Case:
             {"name": name, "codes": [f"{k:03d}" for k in range(count)]}
             for name, count in zip(self.schema.names, codes, strict=True)
         ]
-        task = {"features": features, "favourable": 1, "settings": FOREST, "people": len(self.refused)}
+        task = {
+            "features": features, "favourable": 1, "settings": FOREST, "people": len(self.refused),
+            "margin": MIN_MARGIN if self.model == "boosting" else FOREST["n_estimators"] * np.tanh(MIN_MARGIN / 2),
+        }  # fmt: skip
         (folder / "task.json").write_text(json.dumps(task))  # the last: whoever finds it finds all
 
     def prove(self, folder: Path, python: Path, seconds: float) -> list[dict[str, Any]]:
@@ -195,8 +201,8 @@ class Case:
         raw = np.array([proof["answer"]])
         cost = float(self.costs(own, raw)[proof["cost"]].sum())
         assert abs(cost - proof["paid"]) < 1e-4, f"it costs {cost}, OCEAN says {proof['paid']}"
-        accepted = self.pipeline.predict(self.encoder.write(raw, self.refused.head(1)))[0] == 1
-        return cost if accepted else np.inf
+        refusal, favour = self.pipeline.predict_proba(self.encoder.write(raw, self.refused.head(1)))[0]
+        return cost if np.log(favour / refusal) >= MIN_MARGIN - ROUNDING else np.inf
 
 
 class Judged:

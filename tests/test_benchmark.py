@@ -29,6 +29,7 @@ from tdce_reproduction.benchmark.fingerprint import cell_fingerprint
 from tdce_reproduction.benchmark.price import PRICE, verdicts
 from tdce_reproduction.benchmark.run import BenchmarkSettings, run, tables
 from tdce_reproduction.benchmark.settings import (
+    ANY_YES_VARIANTS,
     AS_PUBLISHED,
     BASELINES,
     DATA,
@@ -39,6 +40,7 @@ from tdce_reproduction.benchmark.settings import (
     SEARCH_VARIANTS,
     TUNED_SETTINGS,
     tuned_method,
+    wanted_safety,
 )
 from tdce_reproduction.benchmark.summary import markdown, paper_figures
 
@@ -390,7 +392,7 @@ def scored(data: str, method: str, masked: str = "no", **others: float) -> list[
     return [(data, method, masked, s, m, v + d) for m, v in values.items() for s, d in ((0, -0.1), (1, 0.1))]
 
 
-def only(rows: pd.DataFrame) -> tuple[tuple[float, ...], tuple[str, ...]]:
+def only(rows: pd.DataFrame) -> tuple[tuple[str, ...], tuple[str, ...]]:
     (found,) = verdicts(rows)
     return found.positions, found.losses
 
@@ -402,7 +404,7 @@ def test_every_position_at_which_ours_is_no_worse_in_any_of_the_four_is_found():
         *scored("lcd", "search"), *scored("lcd", "unchanged"),
     )  # fmt: skip
     assert [each.method for each in verdicts(rows)] == ["wachter"]
-    assert only(rows) == ((0.5, 0.75), ())
+    assert only(rows) == (("search@0.5", "search@0.75"), ())
     text = markdown(rows)
     assert "| The paper's baselines as published | **1 of 1** |" in text
     assert "| wachter | **0.5** (2) |" in text
@@ -413,7 +415,7 @@ def test_where_no_position_is_as_good_that_with_the_fewest_losses_is_named():
     """Position 0 loses two of the four, position 1 only one."""
     rows = tidy(*scored("lcd", "nice"), *scored("lcd", "search@0", gower=2, sparsity=2),
                 *scored("lcd", "search@1", held_out_distance=2))  # fmt: skip
-    assert only(rows) == ((1.0,), ("held_out_distance",))
+    assert only(rows) == (("search@1",), ("held_out_distance",))
     assert "| NICE | **0 of 1** |" in markdown(rows)
     assert "| nice | 1: held_out_distance |" in markdown(rows)
 
@@ -425,17 +427,25 @@ def test_where_no_position_is_as_good_that_with_the_fewest_losses_is_named():
 def test_a_loss_is_more_than_the_baselines_own_deviation(metric, value, lost):
     """Two seeds at 0.9 and 1.1: mean 1, deviation 0.1 times the square root of 2, 0.141."""
     rows = tidy(*scored("lcd", "face"), *scored("lcd", "search@0.3", **{metric: value}))
-    assert only(rows) == ((0.3,), (metric,) if lost else ())
+    assert only(rows) == (("search@0.3",), (metric,) if lost else ())
 
 
 def test_ours_loses_where_it_was_not_measured_and_a_baseline_where_it_made_no_row_valid():
     ours, theirs = tidy(*scored("gmc", "search@1")), tidy(*scored("gmc", "clue", validity=0))
     without = pd.concat([ours[ours["metric"] != "gower"], theirs])
-    assert only(without) == ((1.0,), ("gower",))
+    assert only(without) == (("search@1",), ("gower",))
     nothing = pd.concat([ours, theirs[theirs["metric"] == "validity"]])
-    assert only(nothing) == ((1.0,), ())
+    assert only(nothing) == (("search@1",), ())
     assert verdicts(theirs) == []
     assert "## Price for price" not in markdown(theirs)
+
+
+def test_positions_without_a_wanted_safety_stand_beside_methods_that_take_any_yes_alone():
+    """The default loses gower to both; `any yes` loses nothing, and counts only beside the one that is not refined."""
+    ours = (*scored("lcd", "search@0.5", gower=2), *scored("lcd", "search@0.5@0"))
+    assert only(tidy(*ours, *scored("lcd", "revise"))) == (("search@0.5@0",), ())
+    assert only(tidy(*ours, *scored("lcd", "revise+"))) == (("search@0.5",), ("gower",))
+    assert "| revise | **0.5 any yes** (1) |" in markdown(tidy(*ours, *scored("lcd", "revise")))
 
 
 def test_published_and_refined_methods_and_readings_are_counted_apart():
@@ -460,14 +470,15 @@ def test_published_and_refined_methods_and_readings_are_counted_apart():
     assert "face+" not in first
 
 
-def test_all_positions_are_measured_by_one_search(results, monkeypatch):
+@pytest.mark.parametrize(("variants", "safety"), [(SEARCH_VARIANTS, None), (ANY_YES_VARIANTS, 0.0)])
+def test_all_positions_are_measured_by_one_search(variants, safety, results, monkeypatch):
     monkeypatch.setattr(Bench, "explainer", property(small))
     searches, asked = [], Bench.explanation
     monkeypatch.setattr(Bench, "explanation", lambda *each: searches.append(each[4:]) or asked(*each))
     bench = Bench("german", 0, 20, results[0] / "fitted")
-    cells = [Cell("german", name, "no", 0) for name in SEARCH_VARIANTS]
+    cells = [Cell("german", name, "no", 0) for name in variants]
     found = {each.cell: each.metrics for each in bench.measure_positions(cells)}
-    assert searches == [(POSITIONS,), (POSITIONS,)]  # of the queries and of their neighbours
+    assert searches == [(POSITIONS, safety)] * 2  # of the queries and of their neighbours
     assert list(found) == cells
     assert all({*PRICE, "instability", "rows"} <= set(metrics) for metrics in found.values())
     assert found[cells[0]]["gower"] > found[cells[-1]]["gower"]  # from plausible to near
@@ -497,18 +508,21 @@ def test_stale_cells_are_left_out_beside_fresh_ones_and_marked_where_there_are_n
 def test_a_name_may_say_the_position_of_the_dial_or_ask_for_the_way_back():
     assert tuned_method("search@0.25", "lcd").closeness == 0.25
     assert tuned_method("search", "lcd") == METHODS["search"]()  # one setting, whatever the data
-    assert [tuned_method(name, "law").closeness for name in SEARCH_VARIANTS] == [k / 20 for k in range(21)]
+    for variants, safety in ((SEARCH_VARIANTS, None), (ANY_YES_VARIANTS, 0.0)):
+        assert [tuned_method(name, "law").closeness for name in variants] == [k / 20 for k in range(21)]
+        assert {wanted_safety(name) for name in variants} == {safety}
     assert tuned_method("wachter+", "lcd") == Refined(tuned_method("wachter", "lcd"))
     for wrong, word in (("search@close", "must be a number, as in search@0.25"), ("search@2", "closeness is 2"),
-                        ("face@0.5", "has no closeness"), ("magic@0.5", "no method 'magic@0.5'"),
-                        ("magic+", "no method 'magic'")):  # fmt: skip
+                        ("face@0.5", "has no closeness"),
+                        ("search@0.5@none", "must be one number"), ("search@0.5@1", "below 1"),
+                        ("magic@0.5", "no method 'magic@0.5'"), ("magic+", "no method 'magic'")):  # fmt: skip
         with pytest.raises(InputError, match=word):
             tuned_method(wrong, "lcd")
 
 
 def test_all_five_data_sets_and_all_positions_are_run_and_timed_once(tmp_path, monkeypatch):
     assert set(BenchmarkSettings().data) == {"german", "adult", "adult_9_2", "law_7502", *PAPER_DATA}
-    assert BenchmarkSettings().methods == (*AS_PUBLISHED, *SEARCH_VARIANTS, *REFINED_METHODS)
+    assert BenchmarkSettings().methods == (*AS_PUBLISHED, *SEARCH_VARIANTS, *ANY_YES_VARIANTS, *REFINED_METHODS)
     assert set(REFINED_METHODS) == {f"{method}+" for method in (*BASELINES, "guided")}
     assert set(METHODS) < set(AS_PUBLISHED) <= set(ORDER)
     made = quick(monkeypatch)

@@ -106,7 +106,8 @@ def main():
     else:
         model = RandomForestClassifier(**task["settings"]).fit(arrays["matrix"], arrays["label"])
     np.save(folder / "verdicts.npy", model.predict(arrays["every"]))
-    explainer = Priced(model, mapper=mapper_of(task["features"], arrays["matrix"]))
+    margin = round(task["margin"] * Priced.DEFAULT_SCORE_SCALE)  # of the sums of the trees' values
+    explainer = Priced(model, mapper=mapper_of(task["features"], arrays["matrix"]), epsilon=margin)
     proofs = folder / "proofs.jsonl"
     known = [json.loads(line) for line in proofs.read_text().splitlines()] if proofs.exists() else []
     known = {(proof["person"], proof["cost"]) for proof in known}

@@ -19,7 +19,8 @@ def bench(
     methods: Annotated[
         str,
         typer.Option(
-            help="Methods, separated by commas (default: all); search@0.25 sets the closeness, wachter+ adds refinement"
+            help="Methods, separated by commas (default: all); search@0.25 sets the closeness, search@0.25@0 also the "
+            "wanted safety, wachter+ adds refinement"
         ),
     ] = "",
     masked: Annotated[str, typer.Option(help="Make one feature immutable: yes, no or both")] = "both",

@@ -48,6 +48,7 @@ API_DESCRIPTION = "Counterfactual explanations for tables: what would have to be
 PAGES = {"/": "page.html", "/docs": "docs.html"}
 STATIC_FOLDER = files("tdce.serving").joinpath("static")
 ERROR_DESCRIPTIONS = {
+    400: "Not an HTTP request, in plain text: the web server answers it, not this application",
     401: "Missing or wrong token",
     403: "Request from another site",
     404: "Not found",
@@ -167,10 +168,12 @@ def _validation_message(error: RequestValidationError) -> str:
 
 def _error_responses(*codes: int) -> dict[int | str, dict[str, Any]]:
     """The errors of a route for OpenAPI: those of every route, and these."""
-    return {
+    found: dict[int | str, dict[str, Any]] = {
         code: {"model": schemas.ErrorBody, "description": ERROR_DESCRIPTIONS[code]}
         for code in (401, 403, 421, 422, 429, 503, *codes)
     }
+    found[400] = {"description": ERROR_DESCRIPTIONS[400], "content": {"text/plain": {"schema": {"type": "string"}}}}
+    return found
 
 
 def _add_model_routes(api: FastAPI) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -24,6 +24,7 @@ from tdce.models import Class, Goals, Oracle
 from tdce.schema import ConstraintSet, FeasibleSet
 from tdce_reproduction.benchmark.fingerprint import fit_fingerprint
 from tdce_reproduction.benchmark.settings import (
+    ANY_YES_VARIANTS,
     OURS,
     POSITIONS,
     PRESETS,
@@ -31,6 +32,7 @@ from tdce_reproduction.benchmark.settings import (
     plain_schema,
     table_name,
     tuned_method,
+    wanted_safety,
 )
 from tdce_reproduction.benchmark.unchanged import Unchanged
 
@@ -136,10 +138,16 @@ class Bench:
         return self.fitted.task(self.immutable(masked))
 
     def explanation(
-        self, method: Method, masked: str, frame: pd.DataFrame, along: tuple[float, ...] = ()
+        self,
+        method: Method,
+        masked: str,
+        frame: pd.DataFrame,
+        along: tuple[float, ...] = (),
+        safety: float | None = None,
     ) -> tuple[Explanation, FeasibleSet]:
         feasible = FeasibleSet.of(self.fitted.encoder, frame, self.immutable(masked))
-        return explain(method, feasible, self.goals(len(frame)), self.question(), along=along), feasible
+        question = replace(self.question(), safety=safety)
+        return explain(method, feasible, self.goals(len(frame)), question, along=along), feasible
 
     def goals(self, rows: int) -> Goals:
         return Goals.all(Class(self.target), rows)
@@ -165,24 +173,25 @@ class Bench:
     def measure(self, cell: Cell, method: Method | None = None, task: Task | None = None) -> Measurement:
         """Fit the method, explain the queries and their neighbours, and compute every metric."""
         fitted_method = (method or tuned_method(cell.method, cell.data)).fit(task or self.task(cell.masked))
-        began = time.perf_counter()
-        explanation, feasible = self.explanation(fitted_method, cell.masked, self.queries)
+        safety, began = wanted_safety(cell.method), time.perf_counter()
+        explanation, feasible = self.explanation(fitted_method, cell.masked, self.queries, safety=safety)
         seconds = time.perf_counter() - began
-        of_neighbours, near = self.explanation(fitted_method, cell.masked, self.neighbours)
+        of_neighbours, near = self.explanation(fitted_method, cell.masked, self.neighbours, safety=safety)
         over_all = isinstance(fitted_method, Unchanged)
         values = self.reference.measure(feasible, explanation, near.own, of_neighbours, over_all)
         values |= {"seconds": seconds, "contradictions": self.contradictions(feasible, explanation)}
         return self._measurement(cell, values, feasible, explanation)
 
     def measure_positions(self, cells: list[Cell]) -> Iterator[Measurement]:
-        """Measure positions of the trade-off with one mask: one search answers all `POSITIONS`, for the queries as for
-        their neighbours."""
-        masked = cells[0].masked
+        """Measure positions of the trade-off with one mask and wanted safety: one search answers all `POSITIONS`, for
+        the queries as for their neighbours."""
+        masked, safety = cells[0].masked, wanted_safety(cells[0].method)
+        variants = SEARCH_VARIANTS if safety is None else ANY_YES_VARIANTS
         method = tuned_method(OURS, self.name).fit(self.task(masked))
-        explanation, feasible = self.explanation(method, masked, self.queries, POSITIONS)
-        of_neighbours, near = self.explanation(method, masked, self.neighbours, POSITIONS)
+        explanation, feasible = self.explanation(method, masked, self.queries, POSITIONS, safety)
+        of_neighbours, near = self.explanation(method, masked, self.neighbours, POSITIONS, safety)
         for cell in cells:
-            at = SEARCH_VARIANTS.index(cell.method)
+            at = variants.index(cell.method)
             found, beside = explanation.option(at), of_neighbours.option(at)
             values = self.reference.measure(feasible, found, near.own, beside)
             kept = {metric: values[metric] for metric in OF_POSITIONS if metric in values}
@@ -218,7 +227,13 @@ def measure_cells(data: str, seed: int, rows: int, cells: list[Cell], cache: Pat
     """Measure the cells of one data set and seed, one after another, on one thread."""
     torch.set_num_threads(1)
     bench = Bench(data, seed, rows, cache)
-    for positions, group in groupby(cells, key=lambda cell: cell.masked if cell.method in SEARCH_VARIANTS else None):
+
+    def searched_together(cell: Cell) -> tuple[str, float | None] | None:
+        """What is the same for the positions that one search answers; None: the cell is no position."""
+        is_position = cell.method in SEARCH_VARIANTS + ANY_YES_VARIANTS
+        return (cell.masked, wanted_safety(cell.method)) if is_position else None
+
+    for positions, group in groupby(cells, key=searched_together):
         if positions is not None:
             yield from bench.measure_positions(list(group))
         else:

@@ -91,9 +91,9 @@ def contests(rows: pd.DataFrame, data: str, masked: str, metrics: Iterable[str])
 def ordered(methods: Iterable[str]) -> list[str]:
     """The distinct methods in the order of `ORDER`; variants (`search@0`, `wachter+`) follow their method."""
 
-    def place(method: str) -> tuple[int, float, str]:
-        name, _, closeness = method.removesuffix("+").partition("@")
-        return ORDER.index(name) if name in ORDER else len(ORDER), float(closeness or -1), method
+    def place(method: str) -> tuple[int, int, list[float], str]:
+        name, *at = method.removesuffix("+").split("@")
+        return ORDER.index(name) if name in ORDER else len(ORDER), len(at), [float(each) for each in at], method
 
     return sorted(set(methods), key=place)
 

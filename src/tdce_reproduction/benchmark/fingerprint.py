@@ -6,12 +6,14 @@ import hashlib
 
 from tdce.explainer import Explainer, evaluation, fitting
 from tdce_reproduction.benchmark.settings import (
+    ANY_YES_VARIANTS,
     POSITIONS,
     PRESETS,
     SEARCH_VARIANTS,
     plain_schema,
     published_table,
     tuned_method,
+    wanted_safety,
 )
 
 
@@ -23,15 +25,16 @@ def fit_fingerprint(data: str, explainer: Explainer) -> str:
 
 
 def cell_fingerprint(data: str, method: str, rows: int, explainer: Explainer) -> str:
-    """The fingerprint of a method's metrics: the fit, the number of rows, the method's class, settings and edition, and
-    the edition of the metrics.
+    """The fingerprint of a method's metrics: the fit, the number of rows, the method's class, settings and edition,
+    the edition of the metrics, and the wanted safety if it is not the default.
 
     It leaves out the data set, the method's name, the mask and the seed, which identify the cell.
     """
     tuned = tuned_method(method, data)
     editions = [getattr(part, "edition", None) for part in (tuned, getattr(tuned, "method", None))]  # and what it wraps
-    together = (POSITIONS,) if method in SEARCH_VARIANTS else ()  # answered by one search
-    return _digest(fit_fingerprint(data, explainer), rows, tuned, editions, evaluation.EDITION, *together)
+    together = (POSITIONS,) if method in SEARCH_VARIANTS + ANY_YES_VARIANTS else ()  # answered by one search
+    asked = () if wanted_safety(method) is None else (wanted_safety(method),)
+    return _digest(fit_fingerprint(data, explainer), rows, tuned, editions, evaluation.EDITION, *together, *asked)
 
 
 def _digest(*parts: object) -> str:

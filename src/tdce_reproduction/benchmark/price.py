@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from tdce_reproduction.benchmark.contests import TITLES, UNRANKED, contests, ordered
-from tdce_reproduction.benchmark.settings import BASELINES, OURS, POSITIONS, SEARCH_VARIANTS
+from tdce_reproduction.benchmark.settings import ANY_YES_VARIANTS, BASELINES, OURS, POSITIONS, SEARCH_VARIANTS
 
 PRICE = ("sparsity", "gower", "held_out_distance", "validity")
 """What is compared: features changed, Gower distance, distance to held-out rows, validity."""
@@ -19,25 +19,30 @@ class Verdict(NamedTuple):
     method: str
     data: str
     masked: str
-    positions: tuple[float, ...]  # those with the fewest losses, from the most plausible
+    positions: tuple[str, ...]  # those with the fewest losses, those with the wanted safety first, then by closeness
     losses: tuple[str, ...]  # the metrics lost at the first of them: none if `search` is no worse there
 
 
 def verdicts(rows: pd.DataFrame) -> list[Verdict]:
-    """A loss is a metric in which `search` is worse by more than the other's deviation over seeds."""
+    """A loss is a metric in which `search` is worse by more than the other's deviation over seeds.
+
+    Refined answers want the same safety as ours, so that only positions with the default stand beside them; other
+    methods take any yes, and positions without a wanted safety stand beside them as well.
+    """
     found = []
     for data, masked in rows[["data", "masked"]].drop_duplicates().itertuples(index=False):
         compared = contests(rows, data, masked, PRICE)
         methods = {method for contest in compared for method in contest.figures}
-        own = {c: name for c, name in zip(POSITIONS, SEARCH_VARIANTS, strict=True) if name in methods}
         for other in ordered(method for method in methods if method.partition("@")[0] not in (OURS, UNRANKED)):
+            variants = SEARCH_VARIANTS if other.endswith("+") else SEARCH_VARIANTS + ANY_YES_VARIANTS
             losses = {
-                c: tuple(contest.metric for contest in compared if contest.loses(name, other))
-                for c, name in own.items()
+                name: tuple(contest.metric for contest in compared if contest.loses(name, other))
+                for name in variants
+                if name in methods
             }
             if losses:
                 fewest = min(map(len, losses.values()))
-                positions = tuple(c for c, lost in losses.items() if len(lost) == fewest)
+                positions = tuple(name for name, lost in losses.items() if len(lost) == fewest)
                 found.append(Verdict(other, data, masked, positions, losses[positions[0]]))
     return found
 
@@ -53,7 +58,9 @@ def price_section(rows: pd.DataFrame, stale: frozenset[tuple[str, str, str]] = f
         f"does `{OURS}` change no more features than another method, at no larger Gower distance, no further from "
         "held-out rows of the wanted class, and is no less valid, within the other's own deviation over seeds? "
         "**Bold**: the first such position, and how many there are. Otherwise the position with the fewest losses is "
-        "followed by what is lost there. `frontier_DATA.png` in the folder `figures` shows the same.",
+        "followed by what is lost there. Refined answers (`+`) want the same safety as the default; all others take "
+        "any yes, and beside them the positions stand a second time, without a wanted safety (`any yes`). "
+        "`frontier_DATA.png` in the folder `figures` shows the same.",
     ]
     groups = {
         "The paper's baselines as published": BASELINES,
@@ -97,5 +104,6 @@ def _table(compared: list[Verdict], stale: frozenset[tuple[str, str, str]]) -> s
 
 
 def _cell(verdict: Verdict) -> str:
-    first = f"{verdict.positions[0]:g}"
+    _, closeness, *any_yes = verdict.positions[0].split("@")
+    first = f"{closeness} any yes" if any_yes else closeness
     return f"{first}: {', '.join(verdict.losses)}" if verdict.losses else f"**{first}** ({len(verdict.positions)})"

@@ -4,7 +4,8 @@ A plain name is a method as it was published, and nothing else; with a `+` its a
 `search`. So `guided` is one walk of Algorithm 1, and `guided+` what `Explainer(method="guided")` gives. The baselines
 were tuned on validation rows (docs/baselines.md), and so was `guided`: with one setting for all data sets, its default,
 and as `guided_tuned` with one for each, as in the paper (docs/paper.md). `search` has its defaults on all data sets; it
-is run at several values of `closeness`. `unchanged` gives back the rows as they are.
+is run at several values of `closeness`, with its wanted safety (`search@0.25`) and without any (`search@0.25@0`).
+`unchanged` gives back the rows as they are.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ OURS = "search"
 POSITIONS = tuple(k / 20 for k in range(21))
 SEARCH_VARIANTS = tuple(f"{OURS}@{closeness:g}" for closeness in POSITIONS)
 """`search` along the trade-off, from plausibility (0) to proximity (1); one search answers all of these positions."""
+
+ANY_YES_VARIANTS = tuple(f"{name}@0" for name in SEARCH_VARIANTS)
+"""The same without a wanted safety: whatever the model accepts, as for methods that know of no safety."""
 
 BASELINES = ("wachter", "cchvae", "revise", "clue", "face", "counternet")
 """The paper's baselines."""
@@ -115,14 +119,30 @@ def plain_schema(data: str) -> Schema:
 
 
 def tuned_method(method: str, data: str) -> Method:
-    """A method by name with its settings for a data set; `search@0.25` sets the closeness, `wachter+` refines."""
+    """A method by name with its settings for a data set; `search@0.25` sets the closeness, `wachter+` refines. What
+    safety a name asks for (`search@0.25@0`) is part of the question: `wanted_safety`."""
+    wanted_safety(method)
     if method.endswith("+"):
         return METHODS["guided"]() if method == "guided+" else Refined(tuned_method(method[:-1], data))
-    name, at, closeness = method.partition("@")
+    name, *at = method.split("@")
     if name not in AS_PUBLISHED:
         raise InputError(f"there is no method {method!r}; {suggest(name, AS_PUBLISHED)}known: {listing(AS_PUBLISHED)}")
     settings = TUNED_SETTINGS.get(name, {}).get(table_name(data), {})
-    return AS_PUBLISHED[name](**settings, **(_closeness(name, closeness) if at else {}))
+    return AS_PUBLISHED[name](**settings, **(_closeness(name, at[0]) if at else {}))
+
+
+def wanted_safety(method: str) -> float | None:
+    """What `search@0.25@0` asks for after its second @; None: the default."""
+    _, *at = method.split("@")
+    if len(at) < 2:
+        return None
+    try:
+        (wanted,) = map(float, at[1:])
+    except ValueError:
+        raise InputError(f"the safety in {method} must be one number, as in search@0.25@0") from None
+    if not 0 <= wanted < 1:
+        raise InputError(f"the safety in {method} must be at least 0 and below 1")
+    return wanted
 
 
 def _closeness(name: str, text: str) -> dict[str, float]:

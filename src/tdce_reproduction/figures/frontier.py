@@ -1,4 +1,4 @@
-"""The trade-off of `search` as a line, every other method as a point: what answers cost, and how realistic they are.
+"""The trade-off of `search` as a line, dashed for any yes, every other method as a point: cost beside realism.
 
 A point below and to the left of the line is better than every position of the trade-off in these two; tables.md of the
 benchmark compares four metrics at once.
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from tdce._core import InputError
 from tdce_reproduction.benchmark.contests import TITLES, UNRANKED, contests, ordered
 from tdce_reproduction.benchmark.price import PRICE
-from tdce_reproduction.benchmark.settings import BASELINES, OURS, SEARCH_VARIANTS
+from tdce_reproduction.benchmark.settings import ANY_YES_VARIANTS, BASELINES, OURS, SEARCH_VARIANTS
 from tdce_reproduction.figures.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION, YELLOW, new
 from tdce_reproduction.figures.workspace import Workspace
 
@@ -59,9 +59,10 @@ def draw(table: pd.DataFrame) -> Figure:
 
 
 def _panel(axes: Axes, part: pd.DataFrame, cost: str) -> None:
-    line = part.loc[[name for name in SEARCH_VARIANTS if name in part.index]]
-    axes.plot(line[cost], line["held_out_distance"], color=BLUE, label=f"{OURS}, closeness 0 to 1", zorder=1)
-    for method in part.index.difference([*SEARCH_VARIANTS, "matrix_products"], sort=False):
+    for variants, style, label in ((SEARCH_VARIANTS, "-", "closeness 0 to 1"), (ANY_YES_VARIANTS, "--", "any yes")):
+        line = part.loc[[name for name in variants if name in part.index]]
+        axes.plot(line[cost], line["held_out_distance"], style, color=BLUE, label=f"{OURS}, {label}", zorder=1)
+    for method in part.index.difference([*SEARCH_VARIANTS, *ANY_YES_VARIANTS, "matrix_products"], sort=False):
         name, refined = method.removesuffix("+"), method.endswith("+")
         colour = BLUE if name in (OURS, UNRANKED) else COLOURS.get(name, "0.4")
         mark = "*" if name == OURS else "P" if name == UNRANKED else MARKS.get(name, "o")
