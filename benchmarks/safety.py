@@ -56,6 +56,9 @@ JUDGE_SEED = 1_000
 ROBUST_MODELS = 10
 TURNS = 3
 ASKED = ("default", "safety 0", "safety 0.7", "safety 0.8", "p 0.6", "p 0.7", "p 0.8", "robust")
+WANTED = ("safety 0", "safety 0.7", "safety 0.8", "default")  # from a bare yes to the default
+MARGINS = ("p 0.6", "p 0.7", "p 0.8")
+KNEE = 3  # times as much as the step before costs
 METRICS = {  # the title of each, and its decimals
     "validity": ("validity", 2), "common": ("common", 2), "held_other": ("held, other half", 2),
     "held_again": ("held, bootstraps", 2), "held": ("held", 2), "forecast": ("forecast", 2),
@@ -237,23 +240,70 @@ def calibration_markdown(rows: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def means(rows: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Of each line (data and model): a row for each way of asking, a column for each metric."""
+    lines = rows.groupby(["data", "model"], sort=False)
+    return {
+        f"{data} | {model}": part.pivot_table(index="asked", columns="metric", values="value")
+        for (data, model), part in lines
+    }
+
+
+def at_held(ways: pd.DataFrame, held: float, metric: str) -> float:
+    """What these ways of asking cost for as much `held`, on the line between two of them or its continuation."""
+    ways = ways.sort_values("held")
+    high = int(np.clip(np.searchsorted(ways["held"], held), 1, len(ways) - 1))
+    (h0, c0), (h1, c1) = ways.iloc[[high - 1, high]][["held", metric]].to_numpy()
+    return float(c0 + (held - h0) / max(h1 - h0, 1e-9) * (c1 - c0))
+
+
 def equal_markdown(rows: pd.DataFrame) -> str:
-    """The default beside a constant margin that holds as much, read off the line between two of those measured."""
-    lines = [
-        "| data | model | held | Gower | by a constant margin | features | by a constant margin |",
-        "|---" * 7 + "|",
+    """The default beside a constant margin that holds as much, and `robust` beside a wanted safety that does."""
+    head = ["data", "model", "held", "Gower", "by a constant margin", "features", "by a constant margin"]
+    head += ["held by `robust`", "Gower", "by safety", "features", "by safety"]
+    lines, found = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"], {}
+    for line, mean in means(rows).items():
+        found[line] = []
+        for asked, others in (("default", MARGINS), ("robust", WANTED)):
+            ours = mean.loc[asked]
+            found[line].append(ours["held"])
+            for metric in ("gower", "sparsity"):
+                found[line] += [ours[metric], at_held(mean.loc[[*others]], ours["held"], metric)]
+    found["all | "] = np.mean([*found.values()], axis=0).tolist()
+    for line, figures in found.items():
+        cells = (f"{figure:.{digits}f}" for figure, digits in zip(figures, (2, 3, 3, 2, 2) * 2, strict=True))
+        lines.append(f"| {line} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def prices(mean: pd.DataFrame) -> list[float]:
+    """What a tenth of `held` costs in Gower distance, from each wanted safety to the next."""
+    steps = mean.loc[[*WANTED], ["held", "gower"]].diff().iloc[1:]
+    return (0.1 * steps["gower"] / steps["held"].clip(lower=1e-9)).tolist()
+
+
+def before_knee(price: list[float]) -> str:
+    """The last wanted safety before a step whose price is a multiple of that of the step before."""
+    for i in range(1, len(price)):
+        if price[i] > KNEE * price[i - 1]:
+            return WANTED[i]
+    return WANTED[-1]
+
+
+def price_markdown(rows: pd.DataFrame) -> str:
+    """The price of every step on every line, and of the lines together, by which the default is chosen."""
+    head = [
+        "data",
+        "model",
+        *(f"to {asked}" for asked in WANTED[1:]),
+        "before the knee",
+        "Gower, times that of any yes",
     ]
-    for (data, model), part in rows.groupby(["data", "model"], sort=False):
-        mean = part.pivot_table(index="asked", columns="metric", values="value")
-        ours, margins = mean.loc["default"], mean.loc[["p 0.6", "p 0.7", "p 0.8"]].sort_values("held")
-        at = int(np.clip(np.searchsorted(margins["held"], ours["held"]), 1, 2))
-        low, high = margins.iloc[at - 1], margins.iloc[at]
-        share = (ours["held"] - low["held"]) / max(high["held"] - low["held"], 1e-9)
-        cells = [f"{ours['held']:.2f}"]
-        for metric, digits in (("gower", 3), ("sparsity", 2)):
-            beside = low[metric] + share * (high[metric] - low[metric])
-            cells += [f"{ours[metric]:.{digits}f}", f"{beside:.{digits}f}"]
-        lines.append(f"| {data} | {model} | {' | '.join(cells)} |")
+    lines, each = ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"], means(rows)
+    for line, mean in (each | {"all | ": sum(each.values()) / len(each)}).items():
+        gower = mean["gower"]
+        cells = [*(f"{price:.3f}" for price in prices(mean)), before_knee(prices(mean))]
+        lines.append(f"| {line} | {' | '.join(cells)} | {gower['default'] / gower['safety 0']:.2f} |")
     return "\n".join(lines)
 
 
@@ -267,7 +317,7 @@ def times_markdown(times: pd.DataFrame) -> str:
 
 def write_docs(results: Path, page: Path) -> None:
     rows, bins, times = (pd.read_csv(results.with_name(f"{name}.csv")) for name in FILES)
-    made = {"safety": markdown(rows), "equal": equal_markdown(rows)}
+    made = {"safety": markdown(rows), "equal": equal_markdown(rows), "price": price_markdown(rows)}
     put(page, **made, calibration=calibration_markdown(bins), times=times_markdown(times))
 
 
