@@ -38,6 +38,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
+from docs_tables import put
 from environments import make_environment
 from lightgbm import LGBMClassifier
 from sklearn.compose import ColumnTransformer
@@ -471,7 +472,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100)
     parser.add_argument("--cache", type=Path, default=Path("results/fitted/peers"))
     parser.add_argument("--out", type=Path, default=Path("results/peers.csv"))
+    parser.add_argument("--docs", action="store_true")
     asked = parser.parse_args()
+    if asked.docs:
+        write_docs(asked.out, Path("docs/models.md"))
+        return
     torch.set_num_threads(1)
     rows = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=COLUMNS)
     for data in asked.data.split(","):
@@ -481,6 +486,10 @@ def main() -> None:
             rows = pd.concat([rows[~old], new], ignore_index=True)
             rows.to_csv(asked.out, index=False)
     print(markdown(rows))
+
+
+def write_docs(results: Path, page: Path) -> None:
+    put(page, peers=markdown(pd.read_csv(results)))
 
 
 def markdown(rows: pd.DataFrame) -> str:

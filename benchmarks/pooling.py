@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+from docs_tables import put
 
 import tdce
 from tdce._core import Floats, Progress
@@ -115,16 +116,20 @@ def kept_people(explainer: tdce.Explainer, frame: pd.DataFrame) -> Iterator[Floa
         yield people_with(known, values)
 
 
-def print_tables(found: pd.DataFrame) -> None:
-    for part, titles in TITLES.items():
-        print(f"\n| data | exact | {' | '.join(titles.values())} |")
-        print("|---" * (2 + len(titles)) + "|")
-        of_part = found[found["part"] == part]
-        for (data, exact), group in of_part.groupby(["data", "exact"], sort=False):
-            values = [group.loc[group["metric"] == metric, "value"] for metric in titles]
-            decimals = {"few": 1, "kept": 0, "cost": 3}[part]
-            cells = [f"{v.mean():.{decimals}f}{f' ± {v.std():.{decimals}f}' if len(v) > 1 else ''}" for v in values]
-            print(f"| {data} | {'yes' if exact else 'no'} | {' | '.join(cells)} |")
+def markdown(found: pd.DataFrame, part: str) -> str:
+    titles, decimals = TITLES[part], {"few": 1, "kept": 0, "cost": 3}[part]
+    lines = [f"| data | `exact` | {' | '.join(titles.values())} |", "|---" * (2 + len(titles)) + "|"]
+    of_part = found[found["part"] == part]
+    for (data, exact), group in of_part.groupby(["data", "exact"], sort=False):
+        values = [group.loc[group["metric"] == metric, "value"] for metric in titles]
+        cells = [f"{v.mean():.{decimals}f}{f' ± {v.std():.{decimals}f}' if len(v) > 1 else ''}" for v in values]
+        lines.append(f"| {data} | {'yes' if exact else 'no'} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_docs(results: Path, page: Path) -> None:
+    found = pd.read_csv(results)
+    put(page, **{f"pooling_{part}": markdown(found, part) for part in TITLES})
 
 
 def main() -> None:
@@ -133,7 +138,11 @@ def main() -> None:
     parser.add_argument("--cost-seeds", type=int, default=1)
     parser.add_argument("--rows", type=int, default=30)
     parser.add_argument("--out", type=Path, default=Path("results/pooling.csv"))
+    parser.add_argument("--docs", action="store_true")
     asked = parser.parse_args()
+    if asked.docs:
+        write_docs(asked.out, Path("docs/privacy.md"))
+        return
     torch.set_num_threads(1)
     found = pd.read_csv(asked.out) if asked.out.exists() else pd.DataFrame(columns=COLUMNS)
     runs = [(kept, 1), (few, asked.seeds), (cost, asked.cost_seeds)]
@@ -144,7 +153,7 @@ def main() -> None:
             new = pd.DataFrame(lines, columns=COLUMNS)
             found = pd.concat([found, new]) if len(found) else new
             found.to_csv(asked.out, index=False)
-    print_tables(found)
+    print(*(markdown(found, part) for part in TITLES), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ goes on where it was: what a step has so far is in results/partial, and its earl
 step is skipped if it was finished with today's editions and the same scale. `--scale 0.1` takes a tenth of the seeds
 and rows, `--budget` stops after so many minutes. results/steps.csv notes with which editions and at which scale each
 step was measured, when and in how many seconds; a page whose step was measured with other editions than today's says so
-by itself. The most quoted come first. `speed` compares with a checkout of an earlier version, and is left out without.
+by itself. What a step prints is kept in results/printed, and its tables are written into the pages as well. The most
+quoted come first. `speed` compares with a checkout of an earlier version, and is left out without.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib import import_module
+from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
@@ -35,7 +37,8 @@ from tdce.explainer import evaluation, fitting
 from tdce.methods import DiffusionSearch, Guided
 
 ROOT = Path(__file__).parents[1]
-RESULTS, DOCS = ROOT / "results", ROOT / "docs"
+RESULTS = ROOT / "results"
+PAGES = (*sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md")
 COLUMNS = ["step", "seconds", "scale", "editions", "date", "commit"]
 EDITIONS = {
     "search": DiffusionSearch.edition,
@@ -107,6 +110,7 @@ STEPS = (
     Step("privacy", ANSWERED, (), (("--rows", 300),)),
     Step("energy", LEARNED, (), (("--rows", 1000),)),
     Step("fidelity", LEARNED),
+    Step("fuzz_artefact", LEARNED, (), (("--tries", 10_000),)),
     Step("machines", ANSWERED, (), (("--rows", 2000),)),
     Step("theorem", ()),
     Step("tune", ("fit", "metrics")),
@@ -278,11 +282,20 @@ def write_notes(log: Log, page: Path) -> None:
         put(page, **{f"measured: {name}": log.note(name)})
 
 
+def write_printed(folder: Path, page: Path) -> None:
+    """Write tables that a step printed between their markers, `<!-- printed: NAME 2 -->` for the second one."""
+    for name, which in re.findall(r"<!-- printed: (\w+) (\d+) -->", page.read_text(encoding="utf-8")):
+        lines = (folder / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+        tables = ["\n".join(some) for is_table, some in groupby(lines, lambda line: line.startswith("|")) if is_table]
+        put(page, **{f"printed: {name} {which}": tables[int(which) - 1]})
+
+
 def write_pages(log: Log) -> None:
     for name in writers():
         subprocess.run([sys.executable, f"benchmarks/{name}.py", "--docs"], cwd=ROOT, check=True)
-    for page in sorted(DOCS.glob("*.md")):
+    for page in PAGES:
         write_notes(log, page)
+        write_printed(RESULTS / "printed", page)
     about = RESULTS / "environment.json"
     if about.exists():
         known = json.loads(about.read_text(encoding="utf-8"))

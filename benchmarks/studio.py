@@ -60,7 +60,7 @@ def main() -> None:
                 took, seconds, errors = asyncio.run(pool(address, rows, clients))
                 p50, p99 = np.quantile(seconds, [0.5, 0.99]) if seconds else (float("nan"),) * 2
                 print(f"| {clients:,} | {clients / took:.1f} | {p50:.2f} s | {p99:.2f} s | {errors} |")
-    print("\n| file | bytes | packed |\n|---|---|---|")
+    print("\n| page weight | bytes | packed |\n|---|---|---|")
     weights()
 
 
@@ -148,17 +148,27 @@ async def pool(address: str, rows: list[dict[str, Any]], clients: int) -> tuple[
 
 
 def weights() -> None:
-    total = np.zeros(2, dtype=int)
-    for path in (STATIC.parent / "page.html", *sorted(STATIC.rglob("*"))):
-        if path.is_file() and path.suffix != ".txt":
-            content = path.read_bytes()
-            size = np.array([len(content), len(gzip.compress(content))])
-            total += size
-            print(f"| {path.name} | {size[0]:,} | {size[1]:,} |")
+    """What a browser loads for the pages, by kind."""
+    modules = sorted(STATIC.glob("*.js"))
+    kinds = {
+        "HTML, icon and style": [STATIC.parent / "page.html", STATIC / "icon.svg", STATIC / "studio.css"],
+        f"scripts of the pages, {len(modules)} modules": modules,
+        "uPlot": [path for path in sorted((STATIC / "vendor").iterdir()) if path.suffix != ".txt"],
+    }
+    sizes = {kind: np.sum([_sizes(path.read_bytes()) for path in paths], axis=0) for kind, paths in kinds.items()}
     for language in languages():
-        content = json.dumps(page_words(language), ensure_ascii=False).encode()
-        print(f"| words, {language} | {len(content):,} | {len(gzip.compress(content)):,} |")
-    print(f"| **all pages** | **{total[0]:,}** | **{total[1]:,}** |")
+        sizes[f"words, {language}"] = _sizes(json.dumps(page_words(language), ensure_ascii=False).encode())
+    for kind, (plain, packed) in sizes.items():
+        print(f"| {kind} | {plain:,} | {packed:,} |")
+    plain, packed = np.sum([*sizes.values()], axis=0) - np.sum(
+        [sizes[f"words, {each}"] for each in languages()[1:]], axis=0
+    )
+    print(f"| **all, with the words of one language** | **{plain:,}** | **{packed:,}** |")
+
+
+def _sizes(content: bytes) -> np.ndarray:
+    """As they are, and packed."""
+    return np.array([len(content), len(gzip.compress(content))])
 
 
 if __name__ == "__main__":
