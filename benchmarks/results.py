@@ -35,6 +35,7 @@ from docs_tables import put
 from tdce.datasets import write_whole
 from tdce.explainer import evaluation, fitting
 from tdce.methods import DiffusionSearch, Guided
+from tdce_reproduction.benchmark.settings import DATA, plain_schema
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
@@ -291,6 +292,8 @@ def write_printed(folder: Path, page: Path) -> None:
 
 
 def write_pages(log: Log) -> None:
+    for data in DATA:
+        plain_schema(data)  # without the data nobody can say which cells are stale: an error before any page is written
     for name in writers():
         subprocess.run([sys.executable, f"benchmarks/{name}.py", "--docs"], cwd=ROOT, check=True)
     for page in PAGES:
