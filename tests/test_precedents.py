@@ -81,8 +81,9 @@ def explainer() -> tdce.Explainer:
     return lending.explainer()
 
 
-def test_fit_answers_refused_synthetic_rows_as_explain_does(explainer):
-    """The second route: the public `explain`, on the same rows."""
+def test_fit_answers_refused_synthetic_rows_as_explain_does(explainer, monkeypatch):
+    """The second route: the public `explain`, on the same rows, without what only positions above the default need."""
+    monkeypatch.setattr(DiffusionSearch, "combined", 0)
     fitted = replace(explainer.fitted, precedents=None, memo={}, report=explainer.fitted.report | {"seconds": 0.0})
     found = add_precedents(fitted, 16, 0, Progress("silent")).precedents
     rows, answers, energy = found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,6 +16,12 @@ from tdce.models import Goals, Oracle
 from tdce.schema import FeasibleSet
 
 FIRST_PRECEDENTS = 256  # found without any; these serve the search for all others
+
+
+class _Search(DiffusionSearch):
+    """The default search as far as the standard position needs it."""
+
+    combined: ClassVar[int] = 0
 
 
 def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) -> Fitted:
@@ -54,7 +61,7 @@ def answer_rows(fitted: Fitted, rows: Positions, seed: int, progress: Progress) 
     encoder = fitted.encoder
     feasible = FeasibleSet.of(encoder, encoder.decode(encoder.embed(fitted.synthetic[rows])))
     task, question = fitted.task(feasible.immutable), Question(seed=seed, costs=encoder.schema.costs)
-    goals, method = Goals.all(fitted.goal, len(rows)), DiffusionSearch().fit(task)
+    goals, method = Goals.all(fitted.goal, len(rows)), _Search().fit(task)
     explanation = explain(method, feasible, goals, question, progress, along=PRECEDENT_POSITIONS)
     answered = (explanation.status == Status.VALID).all(axis=1)
     raw, followers = explanation.raw[answered], feasible.constraints.followers

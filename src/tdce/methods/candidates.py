@@ -73,7 +73,8 @@ class Candidates:
         """(m,) the objective at this position of the trade-off; unless `safe`, without the penalty for too little
         safety."""
         penalty = self.shortfall if safe else torch.zeros_like(self.shortfall)
-        return self.objective.total(self.cost, self.energy, closeness, penalty) + MIN_WORTH * self.changes
+        energy = self.energy if closeness < 1 else 0.0  # which is dear to compute
+        return self.objective.total(self.cost, energy, closeness, penalty) + MIN_WORTH * self.changes
 
     def add(self, x: Tensor, at: Tensor, margin: Tensor, line: Tensor | None = None) -> None:
         """Add candidates (m, width) of the rows at `at` that the model accepts by this margin (m,): each as a line of
@@ -167,16 +168,17 @@ class Candidates:
         standard = lowest(self.total(STANDARD_POSITION), self.at, len(self.query.x))
         return torch.cat([self.shortfall, torch.zeros(1)])[standard]  # the last one for rows without any
 
-    def answer(self, closeness: float, nearest: Tensor | None = None) -> Tensor:
-        """(n, width) the best candidate of each row, but none that is nearer than `nearest` (n,), which is taken in its
-        place; the nearest miss if there is none.
+    def answer(self, closeness: float, standard: Tensor | None = None) -> Tensor:
+        """(n, width) the best candidate of each row, or `standard` (n,), the best of the standard position, if at a
+        lower position the best is nearer, or at a higher one further; the nearest miss if there is none.
 
-        Whoever asks at the standard position alone gets `nearest`, so at a lower one nobody may get what is nearer. It
-        has no needless change there either: a part of it that is worse at the standard position has more energy."""
+        Whoever asks at the standard position alone gets `standard` itself, which has no needless change at the others
+        either: a part of it that is worse at the standard position has more energy."""
         best = self.best(closeness)
-        if nearest is not None:
+        if standard is not None:
             cost = torch.cat([self.cost, torch.zeros(1)])
-            best = torch.where(cost[best] < cost[nearest], nearest, best)
+            backwards = cost[best] < cost[standard] if closeness < STANDARD_POSITION else cost[best] > cost[standard]
+            best = torch.where(backwards & (standard >= 0), standard, best)
         return torch.where((best >= 0)[:, None], torch.cat([self.x, self.query.x[:1]])[best], self.nearest_miss)
 
     def answers(self, count: int, first: Tensor, closeness: float) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -136,7 +137,7 @@ class ValueEffects:
         """Measured once; with a query budget, by a part of it."""
         family, oracle = goal.family, task.oracle
         accepted = exemplars_meeting(task, family)  # charged to every question
-        unmeasured = task.memoise(("chosen", family), lambda: cls._choose(task, task.synthetic[accepted]))
+        unmeasured = task.memoise(("chosen", family), lambda: cls._of(task, task.synthetic[accepted]))
         values = len(unmeasured.rows)
         sample = max(MIN_EFFECT_SAMPLE, min(EFFECT_SAMPLE, EFFECT_ROWS // max(1, values)))
         if oracle.budget is not None:
@@ -149,26 +150,10 @@ class ValueEffects:
         return oracle.charge(("values", family), sample * values, measured)
 
     @classmethod
-    def _choose(cls, task: Task, accepted: Tensor) -> ValueEffects:
+    def _of(cls, task: Task, accepted: Tensor) -> ValueEffects:
         """The values, their effects still 0."""
-        space, feature, rows = task.space, [], [torch.zeros(0, task.space.width)]
-        marked = task.encoder.is_mark(accepted)
-        for i, columns in enumerate(space.places.values() if len(accepted) else ()):
-            numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
-            row = torch.zeros(len(weights), space.width)
-            if numbers:
-                marks = len(task.encoder.schema.features[i].marks)
-                quantiles = _quantiles(accepted[~marked[:, numbers[0]], numbers[0]])
-                row = torch.zeros(len(quantiles) + marks, space.width)
-                row[: len(quantiles), numbers[0]] = quantiles
-                row[: len(quantiles), weights[:1]] = 1.0  # present
-                row[len(quantiles) :, weights[len(weights) - marks :]] = torch.eye(marks)
-            else:
-                row[:, weights] = torch.eye(len(weights))
-            feature += [i] * len(row)
-            rows.append(row)
-        values = torch.cat(rows)
-        return cls(torch.tensor(feature, dtype=torch.long), values, torch.zeros(len(values)), 0)
+        feature, rows = feature_values(task, accepted, QUANTILES)
+        return cls(feature, rows, torch.zeros(len(rows)), 0)
 
     def _measure(self, task: Task, goal: Goal, refused: Tensor) -> ValueEffects:
         if len(refused) == 0 or len(self.rows) == 0:
@@ -221,6 +206,28 @@ class ValueEffects:
         return known
 
 
+def feature_values(task: Task, x: Tensor, shares: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """(v,) features and (v, width) rows with a value in that feature's columns: quantiles of a number among rows x
+    (n, width), then its marks; every category. None if there are no such rows."""
+    space, feature, rows = task.space, list[int](), [torch.zeros(0, task.space.width)]
+    marked = task.encoder.is_mark(x)
+    for i, columns in enumerate(space.places.values() if len(x) else ()):
+        numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
+        row = torch.zeros(len(weights), space.width)
+        if numbers:
+            marks = len(task.encoder.schema.features[i].marks)
+            quantiles = _quantiles(x[~marked[:, numbers[0]], numbers[0]], shares)
+            row = torch.zeros(len(quantiles) + marks, space.width)
+            row[: len(quantiles), numbers[0]] = quantiles
+            row[: len(quantiles), weights[:1]] = 1.0  # present
+            row[len(quantiles) :, weights[len(weights) - marks :]] = torch.eye(marks)
+        else:
+            row[:, weights] = torch.eye(len(weights))
+        feature += [i] * len(row)
+        rows.append(row)
+    return torch.tensor(feature, dtype=torch.long), torch.cat(rows)
+
+
 def exemplars_meeting(task: Task, goal: Goal) -> Tensor:
     """(p,) which synthetic rows meet the goal."""
     if len(task.synthetic) == 0:
@@ -234,10 +241,10 @@ def exemplars_meeting(task: Task, goal: Goal) -> Tensor:
     return goal.met(task.oracle.charge("synthetic scores", len(task.synthetic), scores))
 
 
-def _quantiles(values: Tensor) -> Tensor:
+def _quantiles(values: Tensor, shares: Sequence[float]) -> Tensor:
     """Quantiles of the values and of the distinct ones, for nearly all of them may be 0; 0 if there are none."""
     if len(values) == 0:
         return torch.zeros(1)
     number = values.double().numpy()
-    quantiles = np.concatenate([np.quantile(each, QUANTILES) for each in (number, np.unique(number))])
+    quantiles = np.concatenate([np.quantile(each, shares) for each in (number, np.unique(number))])
     return torch.from_numpy(np.unique(quantiles.astype(np.float32)))

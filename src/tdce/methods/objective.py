@@ -94,7 +94,7 @@ class Objective:
         return error + ATYPICAL_WEIGHT * beyond.clamp_min(0.0)
 
     @staticmethod
-    def total(cost: Tensor, energy: Tensor, closeness: float, shortfall: Tensor | float = 0.0) -> Tensor:
+    def total(cost: Tensor, energy: Tensor | float, closeness: float, shortfall: Tensor | float = 0.0) -> Tensor:
         """J"""
         return closeness * cost + (1 - closeness) * energy + SAFETY_WEIGHT * shortfall
 

@@ -23,6 +23,7 @@ from torch.nn.functional import one_hot
 
 from tdce._core import LARGEST_COUNT, Noise
 from tdce.methods.candidates import STANDARD_POSITION, Candidates, round_numbers
+from tdce.methods.combinations import combine
 from tdce.methods.coordinates import FEW_POINTS, FIRST_BISECTIONS, bisect, complete, enumerate_rows, exchange, try_ends
 from tdce.methods.dialogues import together
 from tdce.methods.exemplars import ExemplarPool, ValueEffects
@@ -56,13 +57,20 @@ class DiffusionSearch:
     edition: ClassVar[int] = 11  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
+    combined: ClassVar[int] = 3  # changes of which all combinations are considered above the standard position, at most
     closeness: float = STANDARD_POSITION  # the trade-off: 0 is most plausible by the diffusion model, 1 closest
     exemplars: int = 8  # of which a row may take over a part, and which are tried as a whole
     beam: int = 4  # lines of candidates that are refined
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_settings(self, closeness=(0, 1), exemplars=(1, NEAREST_EXEMPLARS), beam=(1, LARGEST_COUNT))
+        check_settings(
+            self,
+            closeness=(0, 1),
+            exemplars=(1, NEAREST_EXEMPLARS),
+            beam=(1, LARGEST_COUNT),
+            combined=(0, MANY_FEATURES),
+        )
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
@@ -75,13 +83,15 @@ class DiffusionSearch:
         near = yield from self.refine(query, (yield from self.propose(query, objective)), UPPER)
         near.fix_safety()
         standard = near.best(STANDARD_POSITION)
+        if max(asked) > STANDARD_POSITION and self.combined and task_of(self).oracle.budget is None:
+            near = yield from self.approach(query, near)
         if min(asked) < STANDARD_POSITION:
             plausible = yield from self.propose_plausible(query, objective)
             near = yield from self.refine(query, near.union(plausible), LOWER)
         yield from self.settle(query, near, partial(front, positions=asked))
         if query.along:
             return torch.stack([near.answer(each) for each in asked], dim=1)
-        answer = near.answer(closeness, standard if closeness < STANDARD_POSITION else None)
+        answer = near.answer(closeness, None if closeness == STANDARD_POSITION else standard)
         if query.options == 1:
             return answer
         near = near.union((yield from self.propose_others(query, objective)))
@@ -265,6 +275,17 @@ class DiffusionSearch:
         if not is_wide(task_of(self)):  # else these were narrowed
             yield from self.settle(query, near, lines, groups=False)
         yield from self.settle(query, near, best, groups=False)
+        near = near.union((yield from exchange(task_of(self), query, near.take(best(near)))))
+        yield from self.bisect_each(query, near, best(near))
+        yield from self.settle(query, near, best)
+        return near
+
+    def approach(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
+        """Look for candidates that are nearer still than the best: combinations of a few changes, refined."""
+        best = partial(front, positions=(1.0,))
+        yield from combine(task_of(self), query, near, self.combined)
+        yield from self.bisect_each(query, near, best(near))
+        yield from self.settle(query, near, best)
         near = near.union((yield from exchange(task_of(self), query, near.take(best(near)))))
         yield from self.bisect_each(query, near, best(near))
         yield from self.settle(query, near, best)

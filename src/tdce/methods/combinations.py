@@ -1,0 +1,157 @@
+"""The cheapest combinations of a few changes, for whoever asks for an answer nearer than the standard one.
+
+The model says what each single change does to the row's own margin. Of the combinations of two changes and more, those
+are tried that should suffice if these effects add up, so that none is left out because no similar row needed it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from tdce._core import rank_within
+from tdce.methods.candidates import Candidates, round_numbers
+from tdce.methods.exemplars import ValueEffects, feature_values
+from tdce.methods.objective import change_costs, feature_positions, needed_margin
+from tdce.methods.protocol import Dialogue, Query, Task
+
+PLACES = tuple(i / 24 for i in range(25))  # quantiles of a number that are tried
+MOST_FEATURES = 24  # whose values are tried: in a wide table those of the largest effects
+CONTINUED = 128  # combinations that do not suffice to which a further change is added: those that help most
+TRIED = 128  # combinations that should suffice, the cheapest of them, and as many others, those that should help most
+ROWS_AT_A_TIME = 32
+
+
+def combine(task: Task, query: Query, near: Candidates, most: int) -> Dialogue[None]:
+    """Add the accepted combinations of up to `most` changes that cost less than the best candidate of their row at
+    position 1."""
+    rows = (near.best(1.0) >= 0).nonzero().squeeze(1)
+    for at in torch.split(rows, ROWS_AT_A_TIME):
+        changes = yield from _try_alone(task, query, near, at)
+        tried = changes.insufficient()
+        for _ in range(most - 1):
+            tried = yield from changes.extend(tried, near)
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """Up to k combinations of each of some rows; the margin of those that go no further is minus infinity."""
+
+    x: Tensor  # (n, k, width)
+    margin: Tensor  # (n, k)
+    cost: Tensor  # (n, k)
+    last: Tensor  # (n, k) the last of its changes
+    changed: Tensor  # (n, k, features)
+
+    def most_helpful(self, count: int) -> _Tried:
+        """These, up to `count` of each row."""
+        which = self.margin.argsort(dim=1, descending=True, stable=True)[:, :count]
+        rows = torch.arange(len(which))[:, None]
+        parts = (each[rows, which] for each in (self.x, self.margin, self.cost, self.last, self.changed))
+        return _Tried(*parts)
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """Up to v single changes of each of some rows, those first that help most; if there are fewer, the others cost
+    infinitely much."""
+
+    query: Query
+    members: Tensor  # (features, width) the columns of each feature
+    at: Tensor  # (n,) the rows
+    needed: Tensor  # (n,) the margin that suffices
+    x: Tensor  # (n, v, width) the row with this change alone
+    feature: Tensor  # (n, v)
+    gain: Tensor  # (n, v) what it adds to the row's margin
+    cost: Tensor  # (n, v)
+
+    def insufficient(self) -> _Tried:
+        """Those that do not suffice alone."""
+        margin = self.query.decision.margin[self.at, None].float() + self.gain
+        margin = margin.masked_fill(self.cost.isinf() | (margin >= self.needed[:, None]), -torch.inf)
+        changed = one_hot(self.feature, len(self.members)).bool()
+        return _Tried(self.x, margin, self.cost, torch.arange(self.x.shape[1]).expand_as(self.feature), changed)
+
+    def extend(self, tried: _Tried, near: Candidates) -> Dialogue[_Tried]:
+        """Try combinations with one change more."""
+        tried, n = tried.most_helpful(CONTINUED), torch.arange(len(self.at))[:, None]
+        pair, there = self._promising(tried, near.cost[near.best(1.0)[self.at]])  # (n, t)
+        parent, change = pair // self.gain.shape[1], pair % self.gain.shape[1]
+        feature = self.feature[n, change]
+        more = _Tried(
+            torch.where(self.members[feature], self.x[n, change], tried.x[n, parent]),
+            torch.full(pair.shape, -torch.inf), torch.zeros(pair.shape), change,
+            tried.changed[n, parent] | one_hot(feature, len(self.members)).bool(),
+        )  # fmt: skip
+        i, j = there.nonzero(as_tuple=True)
+        if len(i):
+            x, margin = yield from _ask(self.query, near, more.x[i, j], self.at[i])
+            more.x[i, j], more.cost[i, j] = x, near.objective.cost(x, self.at[i])
+            more.margin[i, j] = margin.masked_fill(margin >= self.needed[i], -torch.inf)
+        return more
+
+    def _promising(self, tried: _Tried, bound: Tensor) -> tuple[Tensor, Tensor]:
+        """(n, t) pairs of a combination and a further change that cost less than the bound (n,), and which of them
+        exist: the cheapest of those that should suffice if their effects add up, then those that should help most."""
+        margin = tried.margin[:, :, None] + self.gain[:, None]  # (n, k, v)
+        cost = tried.cost[:, :, None] + self.cost[:, None]
+        other = ~tried.changed.gather(2, self.feature[:, None].expand(-1, margin.shape[1], -1))
+        later = torch.arange(margin.shape[2]) > tried.last[:, :, None]  # each combination once
+        left = other & later & (cost < bound[:, None, None]) & margin.isfinite()
+        margin, cost, left = (each.flatten(1) for each in (margin, cost, left))
+        chosen = []
+        for key, which in ((cost, left & (margin >= self.needed[:, None])), (-margin, left)):
+            key, order = key.masked_fill(~which, torch.inf).sort(dim=1, stable=True)
+            chosen.append((order[:, :TRIED], key[:, :TRIED].isfinite()))
+            left = left & ~torch.zeros_like(left).scatter(1, *chosen[-1])
+        pairs, exist = (torch.cat(each, dim=1) for each in zip(*chosen, strict=True))
+        return pairs, exist
+
+
+def _try_alone(task: Task, query: Query, near: Candidates, at: Tensor) -> Dialogue[_Changes]:
+    """Try the single changes of some rows (n,) that cost less than their best candidates."""
+    feature, values = _values(task, query)
+    there = feature_positions(task.encoder, values)[torch.arange(len(values)), feature]
+    here = feature_positions(task.encoder, query.x[at])[:, feature]
+    other = there[:, 0] != here[:, :, 0]
+    price = change_costs(other, here, there) * near.objective.weights[feature]
+    i, value = (other & (price < near.cost[near.best(1.0)[at], None])).nonzero(as_tuple=True)
+    own, feature, most = query.x[at], feature[value], int(torch.bincount(i, minlength=1).max())
+    changes = _Changes(
+        query, task.space.members, at, (needed_margin(task, query) + near.min_margin)[at].float(),
+        own[:, None].repeat(1, most, 1), torch.zeros(len(at), most, dtype=torch.long),
+        torch.full((len(at), most), -torch.inf), torch.full((len(at), most), torch.inf),
+    )  # fmt: skip
+    if most:
+        x_cf = torch.where(task.space.members[feature], values[value], own[i])
+        x, margin = yield from _ask(query, near, round_numbers(task.space, own[i], x_cf), at[i])
+        order = torch.from_numpy(np.lexsort((-margin.numpy(), i.numpy())))
+        places = i[order], rank_within(i[order])
+        changes.x[places], changes.feature[places] = x[order], feature[order]
+        changes.gain[places] = (margin - query.decision.margin[at[i]].float())[order]
+        changes.cost[places] = near.objective.cost(x, at[i])[order]
+    return changes
+
+
+def _values(task: Task, query: Query) -> tuple[Tensor, Tensor]:
+    """(v,) free features, and (v, width) rows with a value in that feature's columns."""
+    feature, values = task.memoise("places", lambda: feature_values(task, task.synthetic, PLACES))
+    size = torch.zeros(len(task.free))
+    if int(task.free.sum()) > MOST_FEATURES:
+        for goal, _ in query.goals.groups():
+            size = torch.maximum(size, ValueEffects.of(task, goal).spread(len(size)))
+    largest = size.masked_fill(~task.free, -1.0).argsort(descending=True, stable=True)[:MOST_FEATURES]
+    kept = (task.free & torch.zeros_like(task.free).index_fill(0, largest, True))[feature]
+    return feature[kept], values[kept]
+
+
+def _ask(query: Query, near: Candidates, x_cf: Tensor, at: Tensor) -> Dialogue[tuple[Tensor, Tensor]]:
+    """(m, width) candidates as they would be returned, and (m,) their margins; those accepted are added."""
+    reply = yield query.ask(x_cf, at)
+    x, margin, accepted = reply.x[:, 0], reply.margin[:, 0], near.screen(reply, at)
+    near.add(x[accepted], at[accepted], margin[accepted])
+    return x, margin.float()

@@ -1,0 +1,134 @@
+"""Combinations of a few changes by hand, and the answers at closeness 1 beside all rows that a model could be asked."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import toys
+from asking import class_goals, make_query, run_dialogue
+from sklearn.ensemble import RandomForestClassifier
+from user_models import learned
+
+from tdce._core import Noise
+from tdce.methods import DiffusionSearch
+from tdce.methods.candidates import MIN_MARGIN, Candidates
+from tdce.methods.combinations import MOST_FEATURES, _values, combine
+from tdce.methods.objective import Objective, measure_distance
+
+LEVELS = 10
+
+
+def combined(odds, encoder, own: list[float], start: list[float], most: int = 3) -> Candidates:
+    """What a row gets whose best candidate so far is `start`, by a model with these log odds."""
+    synthetic = torch.cat([torch.tensor(own)[None], torch.tensor(start)[None], torch.rand(64, len(own)) * 4])
+    synthetic[:, encoder.space.num :] = torch.tensor(own)[encoder.space.num :]
+    model = lambda x: torch.stack([torch.zeros(len(x)), odds(x)], dim=1)  # noqa: E731
+    task = replace(toys.task(encoder, model, synthetic), synthetic=synthetic)
+    x = torch.tensor([own])
+    query = make_query(task, x, class_goals(1, x))
+    near = Candidates(task, query, Objective(task, query, Noise(x, 0), torch.ones(1, dtype=torch.long)))
+    near.lacking = torch.zeros(1)
+    near.add(torch.tensor([start]), torch.tensor([0]), torch.ones(1, dtype=torch.double))
+    run_dialogue(combine(task, query, near, most), task, x, class_goals(1, x))
+    return near
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_as_many_changes_are_combined_as_are_needed_and_no_more_than_are_asked_for(most):
+    """Each of three categories adds 1, and so many of them suffice."""
+    encoder, own, start = toys.encoder("a", b=2, c=2, d=2), [0.0, 1, 0, 1, 0, 1, 0], [16.0, 0, 1, 0, 1, 0, 1]
+
+    def odds(x):
+        return x[:, 2] + x[:, 4] + x[:, 6] - most + 0.5
+
+    near = combined(odds, encoder, own, start, most)
+    moved = encoder.space.moved(near.x, torch.tensor([own]).expand(len(near.x), -1)).sum(dim=1).tolist()
+    assert moved[0] == 4
+    assert len(moved) > 1
+    assert set(moved[1:]) == {most}
+    assert most == 1 or len(combined(odds, encoder, own, start, most - 1).x) == 1
+
+
+def test_what_costs_more_than_the_best_so_far_is_not_asked_about():
+    encoder = toys.encoder("ab")
+    asked = []
+
+    def odds(x):
+        asked.append(x.clone())
+        return x.sum(dim=1) - 1
+
+    near = combined(odds, encoder, [0.0, 0.0], [1.5, 0.0])
+    tried = torch.cat(asked[1:])  # after the row itself
+    cost = near.objective.cost(tried, torch.zeros(len(tried), dtype=torch.long))
+    assert len(tried) > 2
+    assert cost.max() < near.cost[0]
+    assert near.cost[1:].min() < near.cost[0]
+
+
+def test_of_a_wide_table_the_features_with_the_largest_effects_are_combined():
+    encoder = toys.encoder("", **{f"c{i}": 2 for i in range(40)})
+    model = lambda x: torch.stack([torch.zeros(len(x)), 4 * x[:, -11::2].sum(dim=1) - 6], dim=1)  # noqa: E731
+    half = torch.randint(0, 2, (256, 40), generator=torch.Generator().manual_seed(0))
+    synthetic = torch.stack([1.0 - half, half], dim=2).flatten(1)
+    task = replace(toys.task(encoder, model, synthetic), synthetic=synthetic)
+    x = synthetic[:1]
+    feature, values = _values(task, make_query(task, x, class_goals(1, x)))
+    assert len(feature.unique()) == MOST_FEATURES
+    assert set(range(34, 40)) <= set(feature.tolist())
+    assert len(values) == 2 * MOST_FEATURES
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    """Four numbers and a category, which decide together and not monotonically."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.integers(0, LEVELS, 1_500) for name in "pqrs"})
+    frame["t"] = rng.choice(list("xyz"), 1_500)
+    score = np.sin(frame["p"]) + frame["q"] * (frame["t"] == "y") / 4 + np.abs(frame["r"] - 4) / 2 - frame["s"] / 5
+    score += rng.normal(size=len(frame))
+    frame["decision"] = np.where(score > score.quantile(0.8), "yes", "no")
+    return frame
+
+
+def test_at_closeness_one_hardly_anybody_pays_a_tenth_more_than_the_cheapest_of_all_rows(table, monkeypatch):
+    """All rows that the model accepts are known; without combinations several people pay more, and nobody less."""
+    names = list("pqrst")
+    codes = lambda frame: frame[names].assign(t=frame["t"].map({"x": 0, "y": 1, "z": 2})).to_numpy(float)  # noqa: E731
+    forest = RandomForestClassifier(10, max_depth=9, random_state=0).fit(codes(table), table["decision"])
+    explainer = learned(lambda frame: forest.predict_proba(codes(frame)), table)
+    every = pd.DataFrame(product(*[range(LEVELS)] * 4, "xyz"), columns=names)
+    yes = forest.predict_proba(codes(every))[:, 1].clip(1e-9, 1 - 1e-9)
+    encoder, task = explainer.fitted.encoder, explainer.fitted.task()
+    accepted = encoder.read(every[np.log(yes / (1 - yes)) >= MIN_MARGIN])[:, None]
+    refused = table[forest.predict(codes(table)) == "no"].drop(columns="decision").head(100)
+    own = encoder.embed(encoder.read(refused)).float()
+    best = [measure_distance(task, each.expand(len(accepted), -1), accepted, {}).min() for each in own]
+
+    def paid() -> np.ndarray:
+        return explainer.explain(refused, closeness=1, safety=0).explanation.distance[:, 0] / np.array(best)
+
+    ratio = paid()
+    assert ratio.min() >= 1 - 1e-5
+    assert (ratio > 1.10).mean() <= 0.03
+    alone = explainer.explain(refused.iloc[[7]], closeness=1, safety=0).explanation.raw
+    assert (alone[0] == explainer.explain(refused, closeness=1, safety=0).explanation.raw[7]).all()
+    monkeypatch.setattr(DiffusionSearch, "combined", 0)
+    without = paid()
+    assert (without >= ratio - 1e-6).all()
+    assert (without > 1.10).mean() > 0.05
+
+
+def test_above_the_default_nobody_gets_what_is_further_than_the_default_answer():
+    """Of three candidates the third, which the default position did not know of, is the best, and further away."""
+    x = torch.tensor([[0.0]])
+    task = toys.task(toys.encoder("a"), lambda x: torch.zeros(len(x), 2), x)
+    near = Candidates(task, make_query(task, x, class_goals(1, x)), Objective)  # only its sum is needed
+    near.x, near.at, near.line = torch.tensor([[3.0], [4.0], [5.0]]), torch.zeros(3, dtype=torch.long), torch.arange(3)
+    near.shortfall, near._changes = torch.zeros(3), torch.ones(3)
+    near._cost, near._energy = torch.tensor([3.0, 4.0, 5.0]), torch.tensor([30.0, 40.0, 1.0])
+    assert near.answer(0.9).tolist() == [[5.0]]
+    assert near.answer(0.9, torch.tensor([0])).tolist() == [[3.0]]
+    assert near.answer(0.9, torch.tensor([-1])).tolist() == [[5.0]]  # there is no default answer
