@@ -32,8 +32,7 @@ def combined(odds, encoder, own: list[float], start: list[float], most: int = 3)
     near = Candidates(task, query, Objective(task, query, Noise(x, 0), torch.ones(1, dtype=torch.long)))
     near.lacking = torch.zeros(1)
     near.add(torch.tensor([start]), torch.tensor([0]), torch.ones(1, dtype=torch.double))
-    run_dialogue(combine(task, query, near, most), task, x, class_goals(1, x))
-    return near
+    return near.union(run_dialogue(combine(task, query, near, most), task, x, class_goals(1, x)))
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

@@ -26,15 +26,22 @@ TRIED = 128  # combinations that should suffice, the cheapest of them, and as ma
 ROWS_AT_A_TIME = 32
 
 
-def combine(task: Task, query: Query, near: Candidates, most: int) -> Dialogue[None]:
-    """Add the accepted combinations of up to `most` changes that cost less than the best candidate of their row at
+def combine(task: Task, query: Query, near: Candidates, most: int) -> Dialogue[Candidates]:
+    """The accepted combinations of up to `most` changes that cost less than the best candidate of their row at
     position 1."""
-    rows = (near.best(1.0) >= 0).nonzero().squeeze(1)
-    for at in torch.split(rows, ROWS_AT_A_TIME):
-        changes = yield from _try_alone(task, query, near, at)
+    original = near.objective.first_copy  # the copies of a row get what it gets
+    own = (original[near.at] == near.at).nonzero().squeeze(1)
+    found = near.take(own)
+    for at in torch.split((found.best(1.0) >= 0).nonzero().squeeze(1), ROWS_AT_A_TIME):
+        changes = yield from _try_alone(task, query, found, at)
         tried = changes.insufficient()
         for _ in range(most - 1):
-            tried = yield from changes.extend(tried, near)
+            tried = yield from changes.extend(tried, found)
+    found = found.take(torch.arange(len(own), len(found.at)))
+    row, which = (original[:, None] == found.at).nonzero(as_tuple=True)
+    found = found.take(which)
+    found.at, found.line = row, torch.arange(len(row))
+    return found
 
 
 @dataclass(frozen=True)

@@ -283,7 +283,7 @@ class DiffusionSearch:
     def approach(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
         """Look for candidates that are nearer still than the best: combinations of a few changes, refined."""
         best = partial(front, positions=(1.0,))
-        yield from combine(task_of(self), query, near, self.combined)
+        near = near.union((yield from combine(task_of(self), query, near, self.combined)))
         yield from self.bisect_each(query, near, best(near))
         yield from self.settle(query, near, best)
         near = near.union((yield from exchange(task_of(self), query, near.take(best(near)))))
