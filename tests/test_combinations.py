@@ -23,7 +23,13 @@ LEVELS = 10
 
 def combined(odds, encoder, own: list[float], start: list[float], most: int = 3) -> Candidates:
     """What a row gets whose best candidate so far is `start`, by a model with these log odds."""
-    synthetic = torch.cat([torch.tensor(own)[None], torch.tensor(start)[None], torch.rand(64, len(own)) * 4])
+    synthetic = torch.cat(
+        [
+            torch.tensor(own)[None],
+            torch.tensor(start)[None],
+            torch.rand(64, len(own), generator=torch.Generator().manual_seed(0)) * 4,
+        ]
+    )
     synthetic[:, encoder.space.num :] = torch.tensor(own)[encoder.space.num :]
     model = lambda x: torch.stack([torch.zeros(len(x)), odds(x)], dim=1)  # noqa: E731
     task = replace(toys.task(encoder, model, synthetic), synthetic=synthetic)
@@ -63,7 +69,7 @@ def test_what_costs_more_than_the_best_so_far_is_not_asked_about():
     tried = torch.cat(asked[1:])  # after the row itself
     cost = near.objective.cost(tried, torch.zeros(len(tried), dtype=torch.long))
     assert len(tried) > 2
-    assert cost.max() < near.cost[0]
+    assert cost.max() < near.cost[0] + 0.001  # numbers are rounded after they were chosen
     assert near.cost[1:].min() < near.cost[0]
 
 
