@@ -4,8 +4,8 @@ A row takes over what helped similar synthetic rows, its precedents, and all of 
 model accepts; where there are no precedents, or too few help, also a part of an exemplar. The candidates that the model
 then accepts are refined: brought as near to the row as they can, with as few changes as suffice. The best is returned,
 by one function, `objective.Objective`, at the asked position of the trade-off. Nearly all candidates are the same
-whatever position is asked for, so that a person who asks at two gets answers that fit together. docs/method.md has the
-reasons and the measurements.
+whatever position is asked for, so that a person who asks at two gets answers that fit together; above the standard
+position, combinations of a few changes join them. docs/method.md has the reasons and the measurements.
 """
 
 from __future__ import annotations
