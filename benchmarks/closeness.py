@@ -9,7 +9,7 @@ is the distance that the method minimises. `back`: asked one position at a time,
 rises by more than 1 % from some position to the next, nearer one.
 
 The rule: the default is the largest closeness, in steps of 0.05, at which the answers on every table are no further
-from held-out rows of the wanted class than the refused rows are.
+from held-out rows of the wanted class than the refused rows are, or by 1 % at most.
 Writes results/closeness.csv and results/figures/closeness.png and .svg.
 """
 
@@ -39,7 +39,7 @@ SHOWN = {
     "plausibility": "plausibility",
 }
 MEASURED = ("cost", *SHOWN, "implausible", "safety", "validity")
-RISE = 1.01  # of the distance towards closeness 1, from which on it counts
+RISE = 1.01  # of a distance, from which on it counts
 IMPLAUSIBLE = 0.02
 LOOKS = ((BLUE, "o"), (VERMILION, "s"), (GREEN, "^"), (PURPLE, "D"), ("black", "v"))
 
@@ -86,7 +86,7 @@ def measure_all(data: list[str], seeds: int, rows: int, cache: Path) -> pd.DataF
 def choose(table: pd.DataFrame) -> float:
     """The default, by the rule."""
     distance = table.groupby(["data", "asked"])["held_out_distance"].mean().unstack()
-    near = distance.div(distance["unchanged"], axis=0).max() <= 1
+    near = distance.div(distance["unchanged"], axis=0).max() <= RISE
     return max(c for c in CLOSENESS if near[f"{c:g}"])
 
 
