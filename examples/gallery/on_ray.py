@@ -5,6 +5,7 @@ On Ray
 Rows of a Ray data set are answered by actors, each of which loads the explainer once. The answers are those of one process, to the bit.
 """
 
+import logging
 import os
 from pathlib import Path
 
@@ -24,6 +25,7 @@ if not saved.exists():
 people = data.part("test").drop(columns=data.label).assign(customer=lambda frame: frame.index)
 
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
+logging.getLogger("ray.data").setLevel(logging.ERROR)
 dataset = ray.data.from_pandas(people)
 answers = tdce.batch.ray.explain(dataset, str(saved), workers=1, immutable=["purpose"]).to_pandas()
 ray.shutdown()
