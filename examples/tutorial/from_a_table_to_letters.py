@@ -117,7 +117,8 @@ answer = explainer.explain(refused, n=2, rules=house_rules, immutable=["purpose"
 pd.Series(answer.counts()).rename("lines").to_frame()
 
 # %%
-# Where the rules leave no way to a yes, the line is still there, and its note says which rule is in the way:
+# Where the rules leave no way to a yes, the line is still there, and its note says which rule is in the way. ``best_effort`` is what
+# comes nearest:
 
 for line in answer.to_frame().query("status != 'valid' and option == 0").itertuples():
     print(f"{line.row}: {line.status}, {line.note}")
@@ -147,7 +148,7 @@ axes.spines[["top", "right"]].set_visible(False)
 # -----------
 #
 # A letter to an applicant has the decision, its principal reasons, what would change it, and whom to ask, in the words of the schema; it says that
-# nothing is promised. Features that the schema hides from applicants are not in it.
+# nothing is promised. Who has no way to a yes reads that, too. Features that the schema hides from applicants are not in it.
 
 out = Path("out")
 out.mkdir(exist_ok=True)
