@@ -5,12 +5,12 @@ On Ray
 Rows of a Ray data set are answered by actors, each of which loads the explainer once. The answers are those of one process, to the bit.
 """
 
-import logging
 import os
 from pathlib import Path
 
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
 os.environ["RAY_DATA_DISABLE_PROGRESS_BARS"] = "1"
+os.environ["RAY_DATA_LOG_LEVEL"] = "ERROR"
 
 import ray
 
@@ -25,7 +25,6 @@ if not saved.exists():
 people = data.part("test").drop(columns=data.label).assign(customer=lambda frame: frame.index)
 
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="error")
-logging.getLogger("ray.data").setLevel(logging.ERROR)
 dataset = ray.data.from_pandas(people)
 answers = tdce.batch.ray.explain(dataset, str(saved), workers=1, immutable=["purpose"]).to_pandas()
 ray.shutdown()
