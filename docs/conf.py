@@ -38,7 +38,7 @@ sphinx_gallery_conf: dict[str, Any] = {
     "remove_config_comments": True,
     "image_scrapers": ("matplotlib",),
     "capture_repr": ("_repr_html_", "__repr__"),
-    "ignore_repr_types": r"matplotlib|list|NoneType",
+    "ignore_repr_types": r"matplotlib|list|NoneType|sklearn|xgboost",
     "default_thumb_file": str(ROOT / "docs" / "_theme" / "thumbnail.png"),
     "reset_modules": ("matplotlib",),
     "copyfile_regex": r"never",
@@ -52,7 +52,7 @@ html_title = f"tdce {release}"
 html_static_path = ["_theme"]
 html_css_files = ["tdce.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "tutorial/*": []}  # one page has nothing beside it
 html_theme_options = {
     "show_toc_level": 2,
     "header_links_before_dropdown": 6,

@@ -1,4 +1,5 @@
-"""Check the built site: every link, picture and anchor leads somewhere, and nothing is fetched from elsewhere.
+"""Check the built site: every link, picture and anchor leads somewhere, nothing is fetched from elsewhere, and no page
+names the folder in which it was built.
 
 python scripts/site_links.py site
 """
@@ -8,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+ROOT = Path(__file__).resolve().parents[1]
 FETCHED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 
 
@@ -16,6 +18,7 @@ class Page(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
+        self.text = text
         self.anchors: set[str] = set()
         self.links: list[tuple[str, bool]] = []  # the address, and whether a browser fetches it by itself
         self.feed(text)
@@ -37,6 +40,8 @@ def problems(site: Path) -> list[str]:
     }
     found = []
     for path, page in pages.items():
+        if str(ROOT) in page.text:
+            found.append(f"{path.relative_to(site)}: {ROOT}: a folder of this machine is named in the text")
         for link, fetched in page.links:
             wrong = _wrong(site, path, link, fetched, pages)
             if wrong:
@@ -66,7 +71,7 @@ def main() -> int:
     site = Path(sys.argv[1]).resolve()
     found = problems(site)
     print(*found, sep="\n", end="\n" if found else "")
-    print(f"{len(list(site.rglob('*.html')))} pages, {len(found)} links that lead nowhere", file=sys.stderr)
+    print(f"{len(list(site.rglob('*.html')))} pages, {len(found)} problems", file=sys.stderr)
     return 1 if found else 0
 
 

@@ -89,6 +89,8 @@ def prepared(page: str, text: str) -> str:
         text = re.sub(
             rf"\]\({re.escape(path_there)}(#[^)]*)?\)", lambda found, name=name: f"]({name}{found[1] or ''})", text
         )
+    text = re.sub(rf"\]\(\.\./examples/({'|'.join(GALLERIES)})\)", r"](\1/index.rst)", text)
+    text = re.sub(rf"\]\(\.\./examples/({'|'.join(GALLERIES)})/(\w+)\.py\)", r"](\1/\2.rst)", text)
     return re.sub(r"\[(?:docs/)?(\w+\.md)\]\(\1\)", r"[](\1)", text)
 
 

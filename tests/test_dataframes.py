@@ -5,6 +5,7 @@ import pickle
 from decimal import Decimal
 
 import lending
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -93,6 +94,18 @@ def test_a_lazy_frame_comes_out_lazy(explainer, people, expected):
     assert isinstance(answer.changes(), pl.LazyFrame)
     assert isinstance(explainer.plausibility(pl.from_pandas(people).lazy()), pl.Series)  # there is no lazy column
     alike(answer.to_frame().collect(), expected.to_frame())
+
+
+@pytest.mark.parametrize("native", [pd.DataFrame, pl.DataFrame, pl.LazyFrame], ids=lambda kind: kind.__module__)
+def test_a_frame_of_narwhals_comes_out_as_one(native, explainer, people, expected):
+    given = people if native is pd.DataFrame else pl.from_pandas(people)
+    rows = nw.from_native(given.lazy() if native is pl.LazyFrame else given)
+    answer = explainer.explain(rows, n=2)
+    for out in (answer.to_frame(), answer.changes()):
+        assert isinstance(out, type(rows))
+        assert isinstance(out.to_native(), native)
+    assert isinstance(explainer.plausibility(rows), nw.Series)
+    assert answer.to_frame().lazy().collect()["income"].to_list() == expected.to_frame()["income"].to_list()
 
 
 def test_arrow_comes_out_as_arrow_with_dictionaries(explainer, people, expected):

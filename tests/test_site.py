@@ -10,6 +10,8 @@ import pytest
 import site_links
 import site_pages
 
+from tdce.cli import COMMANDS
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.stem for path in DOCS.glob("*.md"))
@@ -33,6 +35,8 @@ def test_links_of_a_page_as_the_site_has_it_lead_somewhere(page):
         path, _, anchor = link.partition("#")
         if re.match(r"https?://", link) or not path:
             continue
+        if path.partition("/")[0] in site_pages.GALLERIES:  # made when the site is built
+            path = f"../examples/{path.removesuffix('/index.rst').replace('.rst', '.py')}"
         assert (DOCS / path).resolve().exists(), link
         if anchor and path.endswith(".md"):
             other = site_pages.prepared(Path(path).stem, (DOCS / path).read_text(encoding="utf-8"))
@@ -47,6 +51,10 @@ def _slug(title: str) -> str:
 def test_bare_names_become_titles_and_files_elsewhere_become_pages():
     text = "[docs/rules.md](rules.md), [the log](../CHANGELOG.md), [a](../results/tables.md#b)"
     assert site_pages.prepared("x", text) == "[](rules.md), [the log](changelog.md), [a](tables.md#b)"
+    text = "[all](../examples/gallery), [one](../examples/gallery/causes.py), [none](../examples/notebook.ipynb)"
+    assert site_pages.prepared("x", text) == (
+        "[all](gallery/index.rst), [one](gallery/causes.rst), [none](../examples/notebook.ipynb)"
+    )
 
 
 def test_links_of_a_file_elsewhere_lead_from_docs():
@@ -111,6 +119,14 @@ def test_a_link_that_leads_nowhere_is_found(tmp_path):
     ]
 
 
+def test_a_folder_of_the_machine_that_built_the_site_is_found(tmp_path):
+    """As in a warning that an example printed."""
+    (tmp_path / "a.html").write_text(f"<pre>{site_links.ROOT}/.venv/lib/x.py:7: Warning</pre>", encoding="utf-8")
+    assert site_links.problems(tmp_path.resolve()) == [
+        f"a.html: {site_links.ROOT}: a folder of this machine is named in the text"
+    ]
+
+
 def test_versions_stand_side_by_side_and_the_newest_is_first(tmp_path):
     site, pages = tmp_path / "site", tmp_path / "pages"
     (site / ".doctrees").mkdir(parents=True)
@@ -123,3 +139,9 @@ def test_versions_stand_side_by_side_and_the_newest_is_first(tmp_path):
     assert [entry["preferred"] for entry in listed] == [True, False, False]
     assert "url=0.10.0/" in (pages / "index.html").read_text(encoding="utf-8")
     assert not (pages / "0.2.0" / ".doctrees").exists()
+
+
+def test_the_page_of_the_command_line_has_every_command():
+    page = (DOCS / "command_line.md").read_text(encoding="utf-8")
+    shown = {line.split()[1] for line in page.splitlines() if line.startswith("tdce ")}
+    assert shown == {command.__name__ for command in COMMANDS}

@@ -38,7 +38,7 @@ for i, line in enumerate(lines.itertuples()):
 axes.plot(lines["score_before"].to_numpy(), "o", color="#8a8a8a", label="now")
 axes.plot(lines["score_after"].to_numpy(), "o", color="#2f6690", label="as it would have to be")
 axes.set(xlabel="applicant", ylabel="limit, DM")
-axes.legend(loc="lower right")
+axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=3, frameon=False)
 axes.spines[["top", "right"]].set_visible(False)
 
 # %%

@@ -44,7 +44,9 @@ points = pd.DataFrame(
 fig, axes = plt.subplots(figsize=(6, 3.4), layout="constrained")
 axes.plot(points["distance"], points["plausibility"], "o-", color="#2f6690")
 for at, point in points.iterrows():
-    axes.annotate(f"closeness {at:g}", point, textcoords="offset points", xytext=(6, -10), fontsize=8)
-axes.set(xlabel="distance from the person", ylabel="plausibility", title=f"{len(refused)} refused applicants, mean")
-axes.margins(x=0.2)
+    axes.annotate(f"{at:g}", point, textcoords="offset points", xytext=(0, 6), ha="center", fontsize=8)
+axes.set(
+    xlabel="distance from the person", ylabel="plausibility", title=f"{len(refused)} applicants, mean by closeness"
+)
+axes.margins(y=0.15)
 axes.spines[["top", "right"]].set_visible(False)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
 os.environ["RAY_DATA_DISABLE_PROGRESS_BARS"] = "1"
+os.environ["RAY_DATA_LOG_LEVEL"] = "ERROR"
 
 import ray
 

@@ -7,9 +7,12 @@ Rows of a Spark table are answered by Python workers, each of which loads the ex
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 os.environ["PYSPARK_PYTHON"] = sys.executable  # Spark's workers run the Python in which tdce is installed
+
+warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")  # what is used here is tested
 
 from pyspark.sql import SparkSession
 

@@ -31,12 +31,12 @@ explainer = tdce.Explainer(model=model, steps=300).fit(
     table, label="decision", favourable="yes", actionable=["district"]
 )
 refused = table[(model.predict(table) == "no") & (table["district"] == "south")].head(40)
-answer = explainer.explain(refused)
-answer.changes()["feature"].value_counts().to_frame("people")
+answer = explainer.explain(refused, n=2)
+answer.changes().groupby(["option", "feature"]).size().to_frame("people")
 
 # %%
-# Most of the south are told to move north: moving changes nothing about whether they pay, only whom the model takes them for. The remedy is not
-# another counterfactual. Freeze what must not be asked of anybody, and compare what is asked of whom:
+# Whoever does not earn more is told to move north: moving changes nothing about whether they pay, only whom the model takes them for. The remedy is
+# not another counterfactual. Freeze what must not be asked of anybody, and compare what is asked of whom:
 
 frozen = explainer.explain(refused, immutable=["district"])
 south = frozen.to_frame()["income"]

@@ -7,7 +7,7 @@ that nobody changed comes back as it was, whatever pandas makes of its type.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -35,10 +35,25 @@ class FrameKind:
     lazy: bool = False
     columns: pa.Table | None = None  # None: pandas, or a library with its dtypes and its index
     dtypes: nw.Schema | None = None  # of these columns
+    wrapped: bool = False  # whether it came as a frame of narwhals itself
 
     def frame(self, result: pd.DataFrame, rows: pd.DataFrame | None = None, at: Positions | None = None) -> AnyFrame:
         """A result as a frame of this kind. Its first columns are those of `rows`, the table as pandas, at the
         positions `at` (n,), but for cells that were changed; without `rows`, all columns are new."""
+        return self._wrap(self._frame(result, rows, at))
+
+    def series(self, result: pd.Series[Any]) -> AnySeries:
+        """A column as a series of this kind; of a lazy frame, the eager one."""
+        return self._wrap(self._series(result))
+
+    def _wrap(self, native: Any) -> Any:
+        if not self.wrapped:
+            return native
+        import narwhals as nw
+
+        return nw.from_native(native, allow_series=True)
+
+    def _frame(self, result: pd.DataFrame, rows: pd.DataFrame | None, at: Positions | None) -> AnyFrame:
         if self.columns is None:
             return result if self.library == "pandas" else _library(self.library).DataFrame(result)
         import pyarrow as pa
@@ -57,8 +72,7 @@ class FrameKind:
             arrays.append(array)
         return self._native(pa.Table.from_arrays(arrays, schema=pa.schema(fields)))
 
-    def series(self, result: pd.Series[Any]) -> AnySeries:
-        """A column as a series of this kind; of a lazy frame, the eager one."""
+    def _series(self, result: pd.Series[Any]) -> AnySeries:
         if self.columns is None:
             return result if self.library == "pandas" else _library(self.library).Series(result)
         import pyarrow as pa
@@ -95,6 +109,9 @@ def open_frame(
         return _from_array(table, what, columns), PANDAS
     import narwhals as nw
 
+    if isinstance(table, nw.DataFrame | nw.LazyFrame):
+        frame, kind = open_frame(table.to_native(), what)
+        return frame, replace(kind, wrapped=True)
     try:
         given = nw.from_native(table)
     except TypeError:
