@@ -43,7 +43,7 @@ def odd(people: pd.DataFrame) -> pl.DataFrame:
     """The same people in polars' own types, beside columns that nobody learns."""
     return pl.from_pandas(people).with_columns(
         pl.col("income").cast(pl.Int16),
-        pl.col("debt").cast(pl.Decimal(12, 2)),
+        pl.Series("debt", [Decimal(f"{each:.2f}") for each in people["debt"]], dtype=pl.Decimal(12, 2)),
         pl.col("housing").cast(pl.Enum(HOUSING)),
         pl.lit(dt.date(2020, 2, 29)).alias("since"),
         pl.Series("flag", [True, None] * 4),

@@ -130,6 +130,9 @@ def open_frame(
     if arrow.num_columns == 0:
         return pd.DataFrame(index=range(arrow.num_rows)), FrameKind(library, lazy, arrow, eager.schema)
     series = [_as_pandas(arrow.column(i)) for i in range(arrow.num_columns)]
+    for i, dtype in enumerate(eager.schema.values()):
+        if isinstance(dtype, nw.Enum):  # of which older versions of polars do not say in Arrow that it is ordered
+            series[i] = series[i].cat.as_ordered()
     frame = pd.concat(series, axis=1, ignore_index=True)
     frame.columns = pd.Index(arrow.column_names)
     return frame, FrameKind(library, lazy, arrow, eager.schema)
