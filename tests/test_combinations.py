@@ -15,22 +15,18 @@ from user_models import learned
 from tdce._core import Noise
 from tdce.methods import DiffusionSearch
 from tdce.methods.candidates import MIN_MARGIN, Candidates
-from tdce.methods.combinations import MOST_FEATURES, _values, combine
+from tdce.methods.combinations import MOST_FEATURES, _best_places, _values, combine
 from tdce.methods.objective import Objective, measure_distance
+from tdce.methods.protocol import Query, Task
 
 LEVELS = 10
 
 
-def combined(odds, encoder, own: list[float], start: list[float], most: int = 3) -> Candidates:
-    """What a row gets whose best candidate so far is `start`, by a model with these log odds."""
-    synthetic = torch.cat(
-        [
-            torch.tensor(own)[None],
-            torch.tensor(start)[None],
-            torch.rand(64, len(own), generator=torch.Generator().manual_seed(0)) * 4,
-        ]
-    )
-    synthetic[:, encoder.space.num :] = torch.tensor(own)[encoder.space.num :]
+def searched(odds, encoder, own: list[float], start: list[float]) -> tuple[Task, Query, Candidates]:
+    """A row whose best candidate so far is `start`, by a model with these log odds."""
+    some = 4 * torch.rand(64, len(own), generator=torch.Generator().manual_seed(0))
+    some[:, encoder.space.num :] = torch.tensor(own)[encoder.space.num :]
+    synthetic = torch.cat([torch.tensor([own, start]), some])
     model = lambda x: torch.stack([torch.zeros(len(x)), odds(x)], dim=1)  # noqa: E731
     task = replace(toys.task(encoder, model, synthetic), synthetic=synthetic)
     x = torch.tensor([own])
@@ -38,7 +34,13 @@ def combined(odds, encoder, own: list[float], start: list[float], most: int = 3)
     near = Candidates(task, query, Objective(task, query, Noise(x, 0), torch.ones(1, dtype=torch.long)))
     near.lacking = torch.zeros(1)
     near.add(torch.tensor([start]), torch.tensor([0]), torch.ones(1, dtype=torch.double))
-    return near.union(run_dialogue(combine(task, query, near, most), task, x, class_goals(1, x)))
+    return task, query, near
+
+
+def combined(*case, most: int = 3) -> Candidates:
+    """The candidate so far, and what combinations add."""
+    task, query, near = searched(*case)
+    return near.union(run_dialogue(combine(task, query, near, most), task, query.x, query.goals))
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])
@@ -49,28 +51,47 @@ def test_as_many_changes_are_combined_as_are_needed_and_no_more_than_are_asked_f
     def odds(x):
         return x[:, 2] + x[:, 4] + x[:, 6] - most + 0.5
 
-    near = combined(odds, encoder, own, start, most)
+    near = combined(odds, encoder, own, start, most=most)
     moved = encoder.space.moved(near.x, torch.tensor([own]).expand(len(near.x), -1)).sum(dim=1).tolist()
     assert moved[0] == 4
     assert len(moved) > 1
     assert set(moved[1:]) == {most}
-    assert most == 1 or len(combined(odds, encoder, own, start, most - 1).x) == 1
+    assert most == 1 or len(combined(odds, encoder, own, start, most=most - 1).x) == 1
 
 
 def test_what_costs_more_than_the_best_so_far_is_not_asked_about():
-    encoder = toys.encoder("ab")
-    asked = []
-
-    def odds(x):
-        asked.append(x.clone())
-        return x.sum(dim=1) - 1
-
-    near = combined(odds, encoder, [0.0, 0.0], [1.5, 0.0])
-    tried = torch.cat(asked[1:])  # after the row itself
-    cost = near.objective.cost(tried, torch.zeros(len(tried), dtype=torch.long))
-    assert len(tried) > 2
+    case = (lambda x: x.sum(dim=1) - 1), toys.encoder("ab"), [0.0, 0.0], [1.5, 0.0]
+    task, query, near = searched(*case)
+    request = next(combine(task, query, near, 1))
+    cost = near.objective.cost(request.x[:, 0], request.at)
+    assert len(cost) > 2
     assert cost.max() < near.cost[0] + 0.001  # numbers are rounded after they were chosen
-    assert near.cost[1:].min() < near.cost[0]
+    assert combined(*case).cost.min() < near.cost[0]
+
+
+def test_of_a_number_one_place_in_ten_is_tried_and_the_top_of_each_window():
+    effect = torch.linspace(0, 1, 31)
+    assert _best_places(effect).nonzero().squeeze(1).tolist() == [0, 10, 20, 30]
+    effect[[3, 4, 26]] = torch.tensor([2.0, 3.0, 0.5])  # a window, and a hole
+    assert _best_places(effect).nonzero().squeeze(1).tolist() == [0, 4, 10, 20, 30]
+    assert _best_places(effect[:5]).nonzero().squeeze(1).tolist() == [0, 4]
+    assert _best_places(effect[:1]).tolist() == [True]
+    assert len(_best_places(effect[:0])) == 0
+
+
+def test_a_narrow_window_of_one_number_is_found():
+    """In the middle of the range, a hundredth of it wide, where no precedent and no exemplar leads."""
+    frame = pd.DataFrame({"a": np.arange(1000) % 500, "b": np.arange(1000) // 2})
+    frame["decision"] = np.where(frame["b"] >= 400, "yes", "no")
+
+    def accepts(rows: pd.DataFrame) -> np.ndarray:
+        yes = np.where((rows["b"] >= 400) | rows["a"].between(253, 257), 0.9, 0.1)
+        return np.column_stack([1 - yes, yes])
+
+    explainer = learned(accepts, frame)
+    found = explainer.explain(pd.DataFrame({"a": [230], "b": [50]}), closeness=1, safety=0).to_frame()
+    assert found.loc[0, "b"] == 50
+    assert 253 <= found.loc[0, "a"] <= 257
 
 
 def test_of_a_wide_table_the_features_with_the_largest_effects_are_combined():

@@ -7,6 +7,8 @@ are tried that should suffice if these effects add up, so that none is left out 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -15,11 +17,13 @@ from torch.nn.functional import one_hot
 
 from tdce._core import rank_within
 from tdce.methods.candidates import Candidates, round_numbers
-from tdce.methods.exemplars import ValueEffects, feature_values
+from tdce.methods.exemplars import ValueEffects
 from tdce.methods.objective import change_costs, feature_positions, needed_margin
 from tdce.methods.protocol import Dialogue, Query, Task
+from tdce.schema import Space
 
-PLACES = tuple(i / 24 for i in range(25))  # quantiles of a number that are tried
+PLACES = tuple(i / 240 for i in range(241))  # quantiles of a number whose average effects are compared
+APART = 10  # of these places one in ten is tried, and what helps most between two of them
 MOST_FEATURES = 24  # whose values are tried: in a wide table those of the largest effects
 CONTINUED = 128  # combinations that do not suffice to which a further change is added: those that help most
 TRIED = 128  # combinations that should suffice, the cheapest of them, and as many others, those that should help most
@@ -146,14 +150,39 @@ def _try_alone(task: Task, query: Query, near: Candidates, at: Tensor) -> Dialog
 
 def _values(task: Task, query: Query) -> tuple[Tensor, Tensor]:
     """(v,) free features, and (v, width) rows with a value in that feature's columns."""
-    feature, values = task.memoise("places", lambda: feature_values(task, task.synthetic, PLACES))
-    size = torch.zeros(len(task.free))
-    if int(task.free.sum()) > MOST_FEATURES:
-        for goal, _ in query.goals.groups():
-            size = torch.maximum(size, ValueEffects.of(task, goal).spread(len(size)))
-    largest = size.masked_fill(~task.free, -1.0).argsort(descending=True, stable=True)[:MOST_FEATURES]
-    kept = (task.free & torch.zeros_like(task.free).index_fill(0, largest, True))[feature]
-    return feature[kept], values[kept]
+    found = []
+    for goal, _ in query.goals.groups():
+        size = ValueEffects.of(task, goal).spread(len(task.free)) if int(task.free.sum()) > MOST_FEATURES else task.free
+        largest = size.float().masked_fill(~task.free, -1.0).argsort(descending=True, stable=True)[:MOST_FEATURES]
+        features = tuple(sorted(i for i in largest.tolist() if task.free[i]))
+        values = ValueEffects.of(task, goal, PLACES, features)
+        chosen = task.memoise(("tried", goal.family, features), partial(_choose, task.space, values))
+        found.append((values.feature[chosen], values.rows[chosen]))
+    feature, rows = (torch.cat(each) for each in zip(*found, strict=True))
+    return feature, rows
+
+
+def _choose(space: Space, values: ValueEffects) -> Tensor:
+    """(k,) which of the values are tried: all categories and marks, and some places of each number."""
+    chosen, first = torch.ones(len(values.feature), dtype=torch.bool), 0
+    for columns, (rows, effect) in zip(space.places.values(), values.by_feature(space), strict=True):
+        if columns[0] < space.num:
+            places = int((rows[:, 1:2] == 1).all(dim=1).sum())  # the others are marks
+            chosen[first : first + places] = _best_places(effect[:places])
+        first += len(rows)
+    return chosen.nonzero().squeeze(1)
+
+
+def _best_places(effect: Tensor) -> Tensor:
+    """(n,) of the places of a number one in ten, and of those between two of these the one that helps most, if it helps
+    more than both: trees may have a narrow window anywhere."""
+    chosen, places = torch.zeros(len(effect), dtype=torch.bool), range(len(effect))
+    ends = sorted({*places[::APART], *places[-1:]})
+    chosen[ends] = True
+    for a, b in pairwise(ends):
+        if b - a > 1 and effect[a + 1 : b].max() > effect[[a, b]].max():
+            chosen[a + 1 + int(effect[a + 1 : b].argmax())] = True
+    return chosen
 
 
 def _ask(query: Query, near: Candidates, x_cf: Tensor, at: Tensor) -> Dialogue[tuple[Tensor, Tensor]]:

@@ -133,11 +133,15 @@ class ValueEffects:
     sample: int  # how many rows measured it
 
     @classmethod
-    def of(cls, task: Task, goal: Goal) -> ValueEffects:
-        """Measured once; with a query budget, by a part of it."""
-        family, oracle = goal.family, task.oracle
+    def of(
+        cls, task: Task, goal: Goal, shares: tuple[float, ...] = QUANTILES, features: tuple[int, ...] | None = None
+    ) -> ValueEffects:
+        """Of these features, or all. Measured once; with a query budget, by a part of it."""
+        family, oracle, which = goal.family, task.oracle, (shares, features)
         accepted = exemplars_meeting(task, family)  # charged to every question
-        unmeasured = task.memoise(("chosen", family), lambda: cls._of(task, task.synthetic[accepted]))
+        unmeasured = task.memoise(
+            ("chosen", family, which), lambda: cls._of(task, task.synthetic[accepted], shares, features)
+        )
         values = len(unmeasured.rows)
         sample = max(MIN_EFFECT_SAMPLE, min(EFFECT_SAMPLE, EFFECT_ROWS // max(1, values)))
         if oracle.budget is not None:
@@ -145,14 +149,14 @@ class ValueEffects:
 
         def measured() -> ValueEffects:
             refused = task.synthetic[~accepted][:sample]
-            return task.memoise(("values", family, sample), lambda: unmeasured._measure(task, family, refused))
+            return task.memoise(("values", family, sample, which), lambda: unmeasured._measure(task, family, refused))
 
-        return oracle.charge(("values", family), sample * values, measured)
+        return oracle.charge(("values", family, which), sample * values, measured)
 
     @classmethod
-    def _of(cls, task: Task, accepted: Tensor) -> ValueEffects:
+    def _of(cls, task: Task, accepted: Tensor, shares: Sequence[float], features: Sequence[int] | None) -> ValueEffects:
         """The values, their effects still 0."""
-        feature, rows = feature_values(task, accepted, QUANTILES)
+        feature, rows = feature_values(task, accepted, shares, features)
         return cls(feature, rows, torch.zeros(len(rows)), 0)
 
     def _measure(self, task: Task, goal: Goal, refused: Tensor) -> ValueEffects:
@@ -169,7 +173,7 @@ class ValueEffects:
 
     def are_had(self, space: Space, x: Tensor) -> Tensor:
         """(n, v) which of the values rows (n, width) have."""
-        each = zip(space.places.values(), self._by_feature(space), strict=True)
+        each = zip(space.places.values(), self.by_feature(space), strict=True)
         had = [(x[:, None, list(columns)] == rows).all(dim=2) for columns, (rows, _) in each]
         return torch.cat(had, dim=1)
 
@@ -182,7 +186,7 @@ class ValueEffects:
     def effects(self, space: Space, x: Tensor) -> Tensor:
         """(n, features) of the values of rows (n, width); numbers between two measured ones are interpolated."""
         effects = torch.zeros(len(x), len(space.members))
-        for i, (columns, (rows, effect)) in enumerate(zip(space.places.values(), self._by_feature(space), strict=True)):
+        for i, (columns, (rows, effect)) in enumerate(zip(space.places.values(), self.by_feature(space), strict=True)):
             if len(self.feature) == 0:
                 break
             if columns[0] < space.num:
@@ -195,23 +199,27 @@ class ValueEffects:
                 effects[:, i] = effect[x[:, columns[0] : columns[-1] + 1].argmax(dim=1)]
         return effects
 
-    def _by_feature(self, space: Space) -> list[tuple[Tensor, Tensor]]:
+    def by_feature(self, space: Space) -> list[tuple[Tensor, Tensor]]:
         """For each feature, its columns of the rows with its values, and the effects of these."""
-        if "by_feature" not in vars(self):
+        if "_by_feature" not in vars(self):
             counts = self.feature.bincount(minlength=len(space.places)).tolist()
             parts = zip(torch.split(self.rows, counts), torch.split(self.effect, counts), strict=True)
             each = zip(space.places.values(), parts, strict=True)
-            vars(self)["by_feature"] = [(rows[:, list(columns)], effect) for columns, (rows, effect) in each]
-        known: list[tuple[Tensor, Tensor]] = vars(self)["by_feature"]
+            vars(self)["_by_feature"] = [(rows[:, list(columns)], effect) for columns, (rows, effect) in each]
+        known: list[tuple[Tensor, Tensor]] = vars(self)["_by_feature"]
         return known
 
 
-def feature_values(task: Task, x: Tensor, shares: Sequence[float]) -> tuple[Tensor, Tensor]:
-    """(v,) features and (v, width) rows with a value in that feature's columns: quantiles of a number among rows x
-    (n, width), then its marks; every category. None if there are no such rows."""
+def feature_values(
+    task: Task, x: Tensor, shares: Sequence[float], features: Sequence[int] | None
+) -> tuple[Tensor, Tensor]:
+    """(v,) features, out of these or all, and (v, width) rows with a value in that feature's columns: quantiles of a
+    number among rows x (n, width), then its marks; every category. None if there are no such rows."""
     space, feature, rows = task.space, list[int](), [torch.zeros(0, task.space.width)]
     marked = task.encoder.is_mark(x)
     for i, columns in enumerate(space.places.values() if len(x) else ()):
+        if features is not None and i not in features:
+            continue
         numbers, weights = [c for c in columns if c < space.num], [c for c in columns if c >= space.num]
         row = torch.zeros(len(weights), space.width)
         if numbers:
