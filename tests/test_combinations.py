@@ -98,6 +98,19 @@ def test_a_narrow_window_of_one_number_is_found(monkeypatch):
     assert answer() == [230, 60]
 
 
+def test_of_a_wide_table_the_features_with_the_largest_effects_are_combined():
+    encoder = toys.encoder("", **{f"c{i}": 2 for i in range(40)})
+    model = lambda x: torch.stack([torch.zeros(len(x)), 4 * x[:, -11::2].sum(dim=1) - 6], dim=1)  # noqa: E731
+    half = torch.randint(0, 2, (256, 40), generator=torch.Generator().manual_seed(0))
+    synthetic = torch.stack([1.0 - half, half], dim=2).flatten(1)
+    task = replace(toys.task(encoder, model, synthetic), synthetic=synthetic)
+    x = synthetic[:1]
+    feature, values = _values(task, make_query(task, x, class_goals(1, x)))
+    assert len(feature.unique()) == MOST_FEATURES
+    assert set(range(34, 40)) <= set(feature.tolist())
+    assert len(values) == 2 * MOST_FEATURES
+
+
 @pytest.fixture(scope="module")
 def table() -> pd.DataFrame:
     """Four numbers and a category, which decide together and not monotonically."""
