@@ -496,7 +496,7 @@ def markdown(rows: pd.DataFrame) -> str:
     lines = [f"| data | method | {' | '.join(SHOWN)} |".replace("_", " "), "|---" * (2 + len(SHOWN)) + "|"]
     for (data, method), part in rows.groupby(["data", "method"], sort=False):
         value = part.set_index("metric")["value"]
-        cells = [f"{value[m]:,.{0 if m in WHOLE else 3}f}" if m in value else "" for m in SHOWN]
+        cells = [f"{round(value[m], 9):,.{0 if m in WHOLE else 3}f}" if m in value else "" for m in SHOWN]
         lines.append(f"| {data} | {method} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -56,7 +56,7 @@ def categories(rng: np.random.Generator, count: int) -> dict[str, np.ndarray]:
     for i in range(count):
         values = rng.choice(list("abcde")[: rng.integers(2, 6)], ROWS).astype(object)
         if rng.random() < 0.2:
-            values[rng.random(ROWS) < 0.1] = None
+            values[rng.random(ROWS) < 0.1] = np.nan  # which older versions of scikit-learn tell from None
         columns[f"c{i}"] = values
     return columns
 
