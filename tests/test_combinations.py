@@ -12,12 +12,14 @@ from asking import class_goals, make_query, run_dialogue
 from sklearn.ensemble import RandomForestClassifier
 from user_models import learned
 
+from tdce import AtLeast
 from tdce._core import Noise
 from tdce.methods import DiffusionSearch
 from tdce.methods.candidates import MIN_MARGIN, Candidates
 from tdce.methods.combinations import MOST_FEATURES, _best_places, _values, combine
 from tdce.methods.objective import Objective, measure_distance
 from tdce.methods.protocol import Query, Task
+from tdce.models.goals import Class, Goals
 
 LEVELS = 10
 
@@ -69,6 +71,27 @@ def test_what_costs_more_than_the_best_so_far_is_not_asked_about():
     assert combined(*case).cost.min() < near.cost[0]
 
 
+def test_the_same_row_with_other_goals_beside_it_gets_what_it_gets_alone():
+    encoder, own = toys.encoder("ab"), [0.0, 0.0]
+    task, _, _ = searched(lambda x: x.sum(dim=1) - 1, encoder, own, [8.0, 0.0])
+    goals = (AtLeast(1, 0.6), AtLeast(1, 0.9))
+
+    def found(which: list[int]) -> list[set[tuple[float, ...]]]:
+        x, asked = torch.tensor([own] * len(which)), Goals(goals, torch.tensor(which))
+        query = make_query(task, x, asked)
+        near = Candidates(task, query, Objective(task, query, Noise(x, 0), torch.ones(len(x), dtype=torch.long)))
+        near.lacking = torch.zeros(len(x))
+        near.add(torch.tensor([[8.0, 0.0]]).repeat(len(x), 1), torch.arange(len(x)), torch.ones(len(x)).double())
+        more = run_dialogue(combine(task, query, near, 3), task, x, asked)
+        return [{tuple(row) for row in more.x[more.at == i].tolist()} for i in range(len(x))]
+
+    low, high = found([0])[0], found([1])[0]
+    assert low != high
+    assert low
+    assert high
+    assert found([0, 1, 0, 1]) == [low, high, low, high]
+
+
 def test_of_a_number_one_place_in_ten_is_tried_and_the_top_of_each_window():
     effect = torch.linspace(0, 1, 31)
     assert _best_places(effect).nonzero().squeeze(1).tolist() == [0, 10, 20, 30]
@@ -104,8 +127,7 @@ def test_of_a_wide_table_the_features_with_the_largest_effects_are_combined():
     half = torch.randint(0, 2, (256, 40), generator=torch.Generator().manual_seed(0))
     synthetic = torch.stack([1.0 - half, half], dim=2).flatten(1)
     task = replace(toys.task(encoder, model, synthetic), synthetic=synthetic)
-    x = synthetic[:1]
-    feature, values = _values(task, make_query(task, x, class_goals(1, x)))
+    feature, values = _values(task, Class(1))
     assert len(feature.unique()) == MOST_FEATURES
     assert set(range(34, 40)) <= set(feature.tolist())
     assert len(values) == 2 * MOST_FEATURES

@@ -19,7 +19,9 @@ from tdce._core import rank_within
 from tdce.methods.candidates import Candidates, round_numbers
 from tdce.methods.exemplars import ValueEffects
 from tdce.methods.objective import change_costs, feature_positions, needed_margin
+from tdce.methods.padding import first_copies
 from tdce.methods.protocol import Dialogue, Query, Task
+from tdce.models import Goal
 from tdce.schema import Space
 
 PLACES = tuple(i / 240 for i in range(241))  # quantiles of a number whose average effects are compared
@@ -33,19 +35,27 @@ ROWS_AT_A_TIME = 32
 def combine(task: Task, query: Query, near: Candidates, most: int) -> Dialogue[Candidates]:
     """The accepted combinations of up to `most` changes that cost less than the best candidate of their row at
     position 1."""
-    original = near.objective.first_copy  # the copies of a row get what it gets
+    original = _originals(query)
     own = (original[near.at] == near.at).nonzero().squeeze(1)
     found = near.take(own)
-    for at in torch.split((found.best(1.0) >= 0).nonzero().squeeze(1), ROWS_AT_A_TIME):
-        changes = yield from _try_alone(task, query, found, at)
-        tried = changes.insufficient()
-        for _ in range(most - 1):
-            tried = yield from changes.extend(tried, found)
+    solved = found.best(1.0) >= 0
+    for goal, belongs in query.goals.groups():
+        for at in torch.split((solved & belongs).nonzero().squeeze(1), ROWS_AT_A_TIME):
+            changes = yield from _try_alone(task, query, goal, found, at)
+            tried = changes.insufficient()
+            for _ in range(most - 1):
+                tried = yield from changes.extend(tried, found)
     found = found.take(torch.arange(len(own), len(found.at)))
     row, which = (original[:, None] == found.at).nonzero(as_tuple=True)
     found = found.take(which)
     found.at, found.line = row, torch.arange(len(row))
     return found
+
+
+def _originals(query: Query) -> Tensor:
+    """(n,) the first row with the same values, bounds and goal as each, which gets what that one gets."""
+    bounds, which = query.bounds, query.goals.which[:, None].to(query.x.dtype)
+    return first_copies(torch.cat([query.x, bounds.low, bounds.high, bounds.allowed.to(query.x.dtype), which], dim=1))
 
 
 @dataclass(frozen=True)
@@ -123,9 +133,9 @@ class _Changes:
         return pairs, exist
 
 
-def _try_alone(task: Task, query: Query, near: Candidates, at: Tensor) -> Dialogue[_Changes]:
-    """Try the single changes of some rows (n,) that cost less than their best candidates."""
-    feature, values = _values(task, query)
+def _try_alone(task: Task, query: Query, goal: Goal, near: Candidates, at: Tensor) -> Dialogue[_Changes]:
+    """Try the single changes of some rows (n,) with this goal that cost less than their best candidates."""
+    feature, values = _values(task, goal)
     there = feature_positions(task.encoder, values)[torch.arange(len(values)), feature]
     here = feature_positions(task.encoder, query.x[at])[:, feature]
     other = there[:, 0] != here[:, :, 0]
@@ -148,18 +158,14 @@ def _try_alone(task: Task, query: Query, near: Candidates, at: Tensor) -> Dialog
     return changes
 
 
-def _values(task: Task, query: Query) -> tuple[Tensor, Tensor]:
+def _values(task: Task, goal: Goal) -> tuple[Tensor, Tensor]:
     """(v,) free features, and (v, width) rows with a value in that feature's columns."""
-    found = []
-    for goal, _ in query.goals.groups():
-        size = ValueEffects.of(task, goal).spread(len(task.free)) if int(task.free.sum()) > MOST_FEATURES else task.free
-        largest = size.float().masked_fill(~task.free, -1.0).argsort(descending=True, stable=True)[:MOST_FEATURES]
-        features = tuple(sorted(i for i in largest.tolist() if task.free[i]))
-        values = ValueEffects.of(task, goal, PLACES, features)
-        chosen = task.memoise(("tried", goal.family, features), partial(_choose, task.space, values))
-        found.append((values.feature[chosen], values.rows[chosen]))
-    feature, rows = (torch.cat(each) for each in zip(*found, strict=True))
-    return feature, rows
+    size = ValueEffects.of(task, goal).spread(len(task.free)) if int(task.free.sum()) > MOST_FEATURES else task.free
+    largest = size.float().masked_fill(~task.free, -1.0).argsort(descending=True, stable=True)[:MOST_FEATURES]
+    features = tuple(sorted(i for i in largest.tolist() if task.free[i]))
+    values = ValueEffects.of(task, goal, PLACES, features)
+    chosen = task.memoise(("tried", goal.family, features), partial(_choose, task.space, values))
+    return values.feature[chosen], values.rows[chosen]
 
 
 def _choose(space: Space, values: ValueEffects) -> Tensor:
