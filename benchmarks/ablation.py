@@ -211,7 +211,9 @@ def differences(rows: pd.DataFrame) -> str:
     for data in rows["data"].unique():
         for variant in (v for v in rows["variant"].unique() if v != "full"):
             pairs = [tuple(each.get((data, m), {}).get(variant) for each in (means, deviations)) for m in COMPARED]
-            cells = ["" if a is None or isnan(a) else f"{a:+.3f} ± {b:.3f}" for a, b in pairs]
+            cells = [
+                "" if a is None or isnan(a) else f"{a:+.3f}" if isnan(b) else f"{a:+.3f} ± {b:.3f}" for a, b in pairs
+            ]
             lines.append(f"| {data} | {variant} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
