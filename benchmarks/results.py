@@ -328,9 +328,7 @@ def main() -> None:
     names = asked.only.split(",") if asked.only else [step.name for step in STEPS]
     if unknown := set(names) - {step.name for step in STEPS}:
         parser.error(f"there is no step {', '.join(sorted(unknown))}; known: {', '.join(s.name for s in STEPS)}")
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit("stopped")
-    )  # its steps are stopped, too, and what they have is kept
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the steps are stopped, too
     run = Run(RESULTS, asked.scale, asked.jobs, time.time() + 60 * asked.budget, asked.before)
     if asked.list:
         show(run)

@@ -64,13 +64,7 @@ class DiffusionSearch:
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            closeness=(0, 1),
-            exemplars=(1, NEAREST_EXEMPLARS),
-            beam=(1, LARGEST_COUNT),
-            combined=(0, MANY_FEATURES),
-        )
+        check_settings(self, closeness=(0, 1), exemplars=(1, NEAREST_EXEMPLARS), beam=(1, LARGEST_COUNT))
 
     def fit(self, task: Task) -> Self:
         return replace(self, task_=task)
