@@ -24,7 +24,7 @@ from tdce.models import Oracle
 from tdce_reproduction.benchmark.cell import Bench
 from tdce_reproduction.benchmark.contests import TITLES, contests
 from tdce_reproduction.benchmark.run import current
-from tdce_reproduction.benchmark.settings import BASELINES, PAPER_DATA
+from tdce_reproduction.benchmark.settings import BASELINES, PAPER_DATA, plain_schema
 from tdce_reproduction.benchmark.summary import paper_figures
 
 TDCE = ("guided", "guided_tuned")
@@ -289,7 +289,10 @@ def importance(seeds: int, rows: int, cache: Path) -> pd.DataFrame:
 
 
 def write_docs(results: Path, page: Path) -> None:
-    """`results` is the file of the importance; the others are beside it."""
+    """`results` is the file of the importance; the others are beside it. Which of their rows are stale is known with
+    the data alone."""
+    for data in PAPER_DATA:
+        plain_schema(data)
     folder = results.parent
     about = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
     figures = [pd.read_csv(folder / "figures" / f"{name}.csv") for name in ("correlations", "tau")]

@@ -1,17 +1,18 @@
 """Make everything in results/ anew with today's code, and the tables of docs/ from it: `make results`.
 
-    TDCE_DATA=... python benchmarks/results.py [--scale 1] [--budget MINUTES] [--only bench,safety] [--jobs 2]
-                                               [--before TREE]
+    TDCE_DATA=... python benchmarks/results.py [--scale 1] [--seeds 5] [--budget MINUTES] [--only bench,safety]
+                                               [--jobs 2] [--before TREE]
     python benchmarks/results.py --list        which steps are up to date, and how long they took
     python benchmarks/results.py --docs        only writes the pages from the results
 
 Each step is a process with one thread; those of which the time is measured run alone. It can be stopped at any time and
 goes on where it was: what a step has so far is in results/partial, and its earlier results stay until it is finished. A
-step is skipped if it was finished with today's editions and the same scale. `--scale 0.1` takes a tenth of the seeds
-and rows, `--budget` stops after so many minutes. results/steps.csv notes with which editions and at which scale each
-step was measured, when and in how many seconds; a page whose step was measured with other editions than today's says so
-by itself. What a step prints is kept in results/printed, and its tables are written into the pages as well. The most
-quoted come first. `speed` compares with a checkout of an earlier version, and is left out without.
+step is skipped if it was finished with today's editions and the same size. `--scale 0.1` takes a tenth of the rows,
+`--seeds 1` one seed at most, and `--budget` stops after so many minutes. results/steps.csv notes with which editions
+and of which size each step was measured, when and in how many seconds; a page whose step was measured with other
+editions than today's says so by itself. What a step prints is kept in results/printed, and its tables are written into
+the pages as well. The most quoted come first. `speed` compares with a checkout of an earlier version, and is left out
+without.
 """
 
 import argparse
@@ -41,7 +42,7 @@ from tdce_reproduction.benchmark.settings import DATA, plain_schema
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
 PAGES = (*sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md")
-COLUMNS = ["step", "seconds", "scale", "editions", "date", "commit"]
+COLUMNS = ["step", "seconds", "scale", "seeds", "editions", "date", "commit"]
 EDITIONS = {
     "search": DiffusionSearch.edition,
     "fit": fitting.EDITION,
@@ -53,22 +54,39 @@ LEARNED, ANSWERED = ("fit",), ("fit", "search")
 
 
 @dataclass(frozen=True)
+class Size:
+    """How much of a full run is measured."""
+
+    scale: float = 1.0  # the share of its rows
+    seeds: int = 5  # at most
+
+    def of(self, option: str, full: int) -> int:
+        return min(full, self.seeds) if option == "--seeds" else max(1, round(self.scale * full))
+
+
+@dataclass(frozen=True)
 class Step:
     """One benchmark: `benchmarks/NAME.py`, or a command of its own."""
 
     name: str
     uses: tuple[str, ...]  # the editions that its results depend on
     files: tuple[str, ...] = ()  # in results/; none: it prints, which is kept as results/printed/NAME.txt
-    sizes: tuple[tuple[str, int], ...] = ()  # options that are scaled, with their full sizes
+    sizes: tuple[tuple[str, int], ...] = ()  # options that say how much is measured, with their values in a full run
     arguments: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
     alone: bool = False  # its time is measured
     checks: bool = False  # it notes in its files with what they were measured, and goes on from them by itself
 
-    def line(self, scale: float, jobs: int) -> list[str]:
-        sizes = [word for option, full in self.sizes for word in (option, str(max(1, round(scale * full))))]
+    def line(self, size: Size, jobs: int) -> list[str]:
+        sizes = [word for option, full in self.sizes for word in (option, str(size.of(option, full)))]
         words = [word.replace("{jobs}", str(jobs)) for word in self.arguments]
         return [sys.executable, *(self.command or (f"benchmarks/{self.name}.py",)), *words, *sizes]
+
+    def noted_size(self, size: Size) -> dict[str, str]:
+        """As results/steps.csv has it; "" is what the step has none of."""
+        sizes, scaled = dict(self.sizes), any(option != "--seeds" for option, _ in self.sizes)
+        seeds = str(size.of("--seeds", sizes["--seeds"])) if "--seeds" in sizes else ""
+        return {"scale": f"{size.scale:g}" if scaled else "", "seeds": seeds}
 
     @property
     def editions(self) -> str:
@@ -128,7 +146,8 @@ STEPS = (
     csv("slow_models", ANSWERED, ("--people", 10), alone=True),
     Step("imports", (), alone=True),
     Step("studio", ANSWERED, alone=True),
-    csv("scale", ANSWERED, alone=True),
+    Step("report_size", ANSWERED, alone=True),
+    Step("scale", ANSWERED, ("scale.csv",), arguments=("--ways", "local-1,local-2"), alone=True),
     Step("claims", ("fit", "search", "guided"), ("claims.csv",)),
 )  # fmt: skip
 
@@ -141,19 +160,19 @@ class Log:
         table = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else pd.DataFrame(columns=COLUMNS)
         self.lines = {line["step"]: line for line in table.to_dict("records")}
 
-    def has(self, step: Step, scale: float) -> bool:
-        """Whether the step is here with today's editions and this scale."""
-        line = self.lines.get(step.name)
-        return line is not None and (line["editions"], line["scale"]) == (step.editions, f"{scale:g}")
+    def has(self, step: Step, size: Size) -> bool:
+        """Whether the step is here with today's editions and of this size."""
+        wanted = {"editions": step.editions} | step.noted_size(size)
+        return wanted.items() <= self.lines.get(step.name, {}).items()
 
-    def add(self, step: Step, scale: float, seconds: float) -> None:
+    def add(self, step: Step, size: Size, seconds: float) -> None:
         """A step that goes on where it was adds to its time."""
-        before = float(self.lines[step.name]["seconds"] or 0) if self.has(step, scale) else 0.0
+        before = float(self.lines[step.name]["seconds"] or 0) if self.has(step, size) else 0.0
         git = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
         self.lines[step.name] = {
-            "step": step.name, "seconds": f"{before + seconds:.0f}", "scale": f"{scale:g}", "editions": step.editions,
+            "step": step.name, "seconds": f"{before + seconds:.0f}", "editions": step.editions,
             "date": datetime.now(UTC).strftime("%Y-%m-%d"), "commit": git.stdout.strip(),
-        }  # fmt: skip
+        } | step.noted_size(size)  # fmt: skip
         self.write()
 
     def write(self) -> None:
@@ -173,8 +192,11 @@ class Log:
             for each in step.uses
             if then.get(each) not in (None, str(EDITIONS[each]))
         ]
-        if line["scale"] != "1":
-            notes.append(f"Seeds and rows are {float(line['scale']):.0%} of those of a full run.")
+        full = step.noted_size(Size())
+        if line["scale"] != full["scale"]:
+            notes.append(f"The rows are {float(line['scale']):.0%} of those of a full run.")
+        if line["seeds"] != full["seeds"]:
+            notes.append(f"Measured with {line['seeds']} of the {full['seeds']} seeds of a full run.")
         return " ".join(notes)
 
 
@@ -183,7 +205,7 @@ class Run:
     """All steps of one call."""
 
     results: Path
-    scale: float
+    size: Size
     jobs: int
     until: float  # the time at which it stops
     before: Path | None = None
@@ -200,7 +222,7 @@ class Run:
         """Run the steps that are not up to date in their order, up to `jobs` at a time; the names of those that
         failed."""
         running: dict[Step, tuple[subprocess.Popen[bytes], float]] = {}
-        waiting, failed = [step for step in steps if not self.done.has(step, self.scale)], []
+        waiting, failed = [step for step in steps if not self.done.has(step, self.size)], []
         try:
             while waiting or running:
                 if time.time() >= self.until:
@@ -226,14 +248,14 @@ class Run:
 
     def begin(self, step: Step) -> subprocess.Popen[bytes]:
         """Start a step, with what it had when it was stopped, if that is of the same editions."""
-        if not self.begun.has(step, self.scale):
+        if not self.begun.has(step, self.size):
             for part, _, _ in self.places(step):
                 part.unlink(missing_ok=True)
         for part, place, older in self.places(step):
             _move(place, older)
             _move(part, place)
-        self.begun.add(step, self.scale, 0.0)
-        words = [*step.line(self.scale, self.jobs), *(["--before", str(self.before)] if step.name == "speed" else [])]
+        self.begun.add(step, self.size, 0.0)
+        words = [*step.line(self.size, self.jobs), *(["--before", str(self.before)] if step.name == "speed" else [])]
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         printed, messages = (self.results / "partial" / f"{step.name}.{kind}" for kind in ("txt", "err"))
         with printed.open("wb") as out, messages.open("ab") as errors:
@@ -241,7 +263,7 @@ class Run:
 
     def end(self, step: Step, seconds: float, good: bool) -> None:
         """Keep the new results of a step that is finished; otherwise put them aside, and the earlier ones back."""
-        self.begun.add(step, self.scale, seconds)
+        self.begun.add(step, self.size, seconds)
         print(f"{step.name}: {'done' if good else 'not finished'}, {seconds:.0f} s", flush=True)
         for part, place, older in self.places(step):
             if good:
@@ -310,14 +332,15 @@ def write_pages(log: Log) -> None:
 def show(run: Run) -> None:
     for step in STEPS:
         line = run.done.lines.get(step.name) or run.begun.lines.get(step.name)
-        state = "up to date" if run.done.has(step, run.scale) else "begun" if run.begun.has(step, run.scale) else ""
+        state = "up to date" if run.done.has(step, run.size) else "begun" if run.begun.has(step, run.size) else ""
         note = run.done.note(step.name) if step.name in run.done.lines else "not measured"
         print(f"{step.name}: {(line or {}).get('seconds') or '?'} s; {state or note or 'of another scale'}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--scale", type=float, default=1.0, help="share of the rows of a full run")
+    parser.add_argument("--seeds", type=int, default=Size.seeds, help="at most so many")
     parser.add_argument("--budget", type=float, default=float("inf"), metavar="MINUTES")
     parser.add_argument("--only", default="", help="steps, separated by commas")
     parser.add_argument("--jobs", type=int, default=2)
@@ -329,7 +352,7 @@ def main() -> None:
     if unknown := set(names) - {step.name for step in STEPS}:
         parser.error(f"there is no step {', '.join(sorted(unknown))}; known: {', '.join(s.name for s in STEPS)}")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # so that the steps are stopped, too
-    run = Run(RESULTS, asked.scale, asked.jobs, time.time() + 60 * asked.budget, asked.before)
+    run = Run(RESULTS, Size(asked.scale, asked.seeds), asked.jobs, time.time() + 60 * asked.budget, asked.before)
     if asked.list:
         show(run)
         return

@@ -40,7 +40,10 @@ def test_a_page_shows_what_was_measured(benchmark, results, page, tmp_path, monk
     text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     written = tmp_path / "page.md"
     written.write_text(text, encoding="utf-8")
-    importlib.import_module(benchmark).write_docs(ROOT / "results" / f"{results}.csv", written)
+    try:
+        importlib.import_module(benchmark).write_docs(ROOT / "results" / f"{results}.csv", written)
+    except importlib.import_module("tdce").InputError as missing:  # a table outside the package
+        pytest.skip(str(missing))
     assert written.read_text(encoding="utf-8") == text
 
 
@@ -90,17 +93,24 @@ def test_a_note_names_what_has_changed_since(monkeypatch, tmp_path):
     results = importlib.import_module("results")
     log = results.Log(tmp_path / "steps.csv")
     step = next(each for each in results.STEPS if each.name == "enumeration")
-    log.add(step, 1.0, 60.0)
+    full, half = results.Size(), results.Size(scale=0.5)
+    log.add(step, full, 60.0)
     again = results.Log(tmp_path / "steps.csv")
-    assert again.has(step, 1.0)
-    assert not again.has(step, 0.5)
+    assert again.has(step, full)
+    assert again.has(step, results.Size(seeds=1))  # it has no seeds
+    assert not again.has(step, half)
     assert again.note("enumeration") == ""
     monkeypatch.setitem(results.EDITIONS, "search", results.EDITIONS["search"] + 1)
-    assert not again.has(step, 1.0)
+    assert not again.has(step, full)
     now = results.EDITIONS["search"]
     assert again.note("enumeration") == f"Measured with edition {now - 1} of the search; today's is {now}."
-    again.add(step, 0.5, 30.0)
-    assert again.note("enumeration") == "Seeds and rows are 50% of those of a full run."
+    again.add(step, half, 30.0)
+    assert again.note("enumeration") == "The rows are 50% of those of a full run."
+    minimal = next(each for each in results.STEPS if each.name == "minimal")
+    again.add(minimal, results.Size(seeds=2), 30.0)
+    assert again.note("minimal") == "Measured with 2 of the 3 seeds of a full run."
+    assert again.has(minimal, results.Size(seeds=2))
+    assert not again.has(minimal, full)
 
 
 COUNTING = """
@@ -122,7 +132,7 @@ def test_a_run_that_is_stopped_keeps_the_earlier_results_and_goes_on_where_it_wa
         steps = [results.Step("slow", ("search",), ("slow.csv",), command=words),
                  results.Step("prints", (), command=("-c", "print(1)"))]  # fmt: skip
         monkeypatch.setattr(results, "STEPS", tuple(steps))
-        run = results.Run(tmp_path, 1.0, 2, time.time() + budget)
+        run = results.Run(tmp_path, results.Size(), 2, time.time() + budget)
         return run, run.everything(steps)
 
     stopped, failed = run(seconds=60, budget=2)
@@ -146,14 +156,14 @@ def test_every_step_of_a_full_run_is_a_script_with_these_options(monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "benchmarks")
     results = importlib.import_module("results")
     for step in results.STEPS:
-        path = ROOT / step.line(1.0, 2)[1]
+        path = ROOT / step.line(results.Size(), 2)[1]
         if path.suffix == ".py":
             text = path.read_text(encoding="utf-8")
             for option, _ in step.sizes:
                 assert f'"{option}"' in text, f"{step.name}: {option}"
     assert {benchmark for benchmark, _, _ in TABLES} <= {step.name for step in results.STEPS}
-    assert results.STEPS[0].line(0.1, 2)[1:] == [
-        "-m", "tdce", "bench", "--workers", "2", "--seeds", "1", "--rows", "100",
+    assert results.STEPS[0].line(results.Size(0.1, seeds=3), 2)[1:] == [
+        "-m", "tdce", "bench", "--workers", "2", "--seeds", "3", "--rows", "100",
     ]  # fmt: skip
 
 

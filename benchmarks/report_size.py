@@ -1,6 +1,6 @@
 """The size of a report and the time to write it, for 5, 1,000 and 10,000 people of the German credit data.
 
-    python scripts/report_size.py [german.tdce]   # fits one if none is given
+    python benchmarks/report_size.py [german.tdce]   # fits one if none is given
 
 At most 200 refused people are explained, with three options each. Larger reports repeat them with other amounts and
 labels, because only the page is measured.
