@@ -254,7 +254,7 @@ def test_the_two_readings_differ_in_these_settings_only():
     differ = {f.name: (getattr(GUIDED, f.name), getattr(GUIDED_LITERAL, f.name)) for f in fields(Guided)}
     assert {name: pair for name, pair in differ.items() if pair[0] != pair[1]} == {
         "start": (0.6, 1.0), "proximity": (1.0, 0.0), "sigma": ("deviation", "variance"), "loop_noise": (True, False),
-        "guidance": (1.2, 1.0), "tau": ((0.1, 0.1), None), "cat_scale": ("norm_pi", "norm"),
+        "guidance": (1.15, 1.0), "tau": ((5.0, 5.0), None), "cat_scale": ("norm_pi", "norm"),
         "noise_length": (2.0, INDEPENDENT),
         "steps": (50, None), "cat_gradient": ("denoised", "noisy"), "blend": ("noised", "x_t"),
         "soft_posterior": (False, True),

@@ -35,10 +35,10 @@ class Guided:
     has_tradeoff: ClassVar[bool] = True  # 0 starts from pure noise (typical of the target class), 1 from the row itself
     start: float = 0.6  # share of T at which the walk begins: 0 returns the row itself, 1 is pure noise  PAPER[7]
     steps: int | None = 50  # steps of the walk; None takes all T
-    guidance: float = 1.2  # weight of the classifier's gradient  PAPER[6]
+    guidance: float = 1.15  # weight of the classifier's gradient  PAPER[6]
     cat_guidance: float = 1.0  # lambda: how much more of it the categories get  PAPER[6]
     proximity: float = 1.0  # weight of the distance term: 1 as in the equation, 0 as in Algorithm 1  PAPER[3]
-    tau: tuple[float, float] | None = (0.1, 0.1)  # temperature at t = T and at t = 0; None: as in training  PAPER[8]
+    tau: tuple[float, float] | None = (5.0, 5.0)  # temperature at t = T and at t = 0; None: as in training  PAPER[8]
     through_denoiser: bool = True  # back-propagate through f_dn, or take f_dn(x_t) as a constant plus x_t
     sigma: Literal["variance", "deviation"] = "deviation"  # what line 6 takes for Sigma  PAPER[6]
     cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm_pi"  # of g_cat: lambda, times the norm of mu_cat  PAPER[6]

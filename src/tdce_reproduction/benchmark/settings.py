@@ -87,9 +87,9 @@ TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "law": {"confidence": 0.75},
     },
     "guided_tuned": {
-        "lcd": {"guidance": 1.0, "tau": (5.0, 5.0)},
-        "gmc": {"cat_gradient": "through", "cat_guidance": 1.5, "start": 0.5, "tau": (5.0, 5.0)},
-        "law": {"tau": (0.3, 0.3)},
+        "lcd": {"guidance": 1.05},
+        "adult": {"guidance": 1.1},
+        "law": {"guidance": 1.2, "cat_guidance": 1.5, "start": 0.5},
     },
     "counternet": {
         "gmc": {"sees_row": False},
