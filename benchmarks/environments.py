@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,6 +20,8 @@ def make_environment(
     inside, stamp = folder / "bin" / "python", folder / "made.json"
     wanted = json.dumps({"requirements": [*requirements], "alone": [*alone]})
     if not stamp.exists() or stamp.read_text() != wanted:
+        if shutil.which(python) is None or subprocess.run([python, "--version"], check=False).returncode:
+            raise SystemExit(f"{folder} needs {python}: install it, or put it on the PATH")
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
         subprocess.run([inside, "-m", "pip", "install", "-q", *requirements], check=True)
         if alone:

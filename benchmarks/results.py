@@ -147,6 +147,7 @@ STEPS = (
     Step("imports", (), alone=True),
     Step("studio", ANSWERED, alone=True),
     Step("report_size", ANSWERED, alone=True),
+    Step("scale_parts", ANSWERED, command=("benchmarks/scale.py", "--parts"), alone=True),
     Step("scale", ANSWERED, ("scale.csv",), arguments=("--ways", "local-1,local-2"), alone=True),
     Step("claims", ("fit", "search", "guided"), ("claims.csv",)),
 )  # fmt: skip

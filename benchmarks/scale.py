@@ -1,18 +1,18 @@
 """Rows per second and memory of `tdce explain` from 10^3 to 10^6 rows: one and two workers, Ray, Spark.
 
     python benchmarks/scale.py [--sizes 1000,10000] [--ways local-1,local-2,ray-2,spark-2] [--kinds search]
-                               [--cells results/scale.csv] [--work scale] [--page docs/scale.md]
+                               [--cells results/scale.csv] [--work scale]
+    python benchmarks/scale.py --docs          writes the table of docs/scale.md from the results
 
 Cells that are in the file are not measured again. The table is adult, repeated; the model refuses four fifths of its
 rows. `search`: the default. `nothing to do`: rows that are already accepted, with
 narrow networks; this measures only reading, writing and memory. Each cell is a process of its own, measured from its
-start to its end; memory is the largest sum over it and its child processes (proportional set size). --page puts the
-table into a Markdown page, between its marks.
+start to its end; memory is the largest sum over it and its child processes (proportional set size).
 
-    python benchmarks/scale.py --parts NAME.tdce ROWS
+    python benchmarks/scale.py --parts [--work scale]
 
-instead prints what each step but the search costs, in processor microseconds per row, for the rows of ROWS (.csv or
-.parquet) that the model already accepts.
+instead prints what each step but the search costs, in processor microseconds per row, for rows that the model already
+accepts (CSV), with the narrow networks and with the default ones.
 """
 
 import argparse
@@ -28,6 +28,7 @@ from functools import partial
 from pathlib import Path
 
 import pandas as pd
+from docs_tables import put
 
 import tdce
 from tdce.audit import block_lines
@@ -41,6 +42,7 @@ from tdce.schema import FeasibleSet
 
 DATA = "adult"
 KINDS = {"search": ("search.tdce", False), "nothing to do": ("narrow.tdce", True)}
+PARTS_ROWS = 10_000
 WAYS = ("local-1", "local-2", "ray-2", "spark-2")
 FIELDS = ("kind", "way", "rows", "seconds", "rows_per_second", "peak_mb")
 SPARK = """
@@ -63,25 +65,33 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000,10000,100000,1000000")
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--page", type=Path)
-    parser.add_argument("--parts", type=Path, nargs=2, metavar=("NAME.tdce", "ROWS"))
+    parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--docs", action="store_true")
     given = parser.parse_args()
-    if given.parts:
-        for name, cost in parts(*given.parts).items():
-            print(f"{name:<42}{1e6 * cost:8.1f}")
+    if given.docs:
+        write_docs(given.cells, Path("docs/scale.md"))
         return
     given.work.mkdir(exist_ok=True)
     prepare(given.work)
+    if given.parts:
+        print(parts_table(given.work))
+        return
     for kind in given.kinds.split(","):
         for rows in map(int, given.sizes.split(",")):
             for way in given.ways.split(","):
                 if (kind, way, str(rows)) not in {cell[:3] for cell in known(given.cells)}:
                     note(given.cells, (kind, way, rows, *measured(given.work, kind, way, rows)))
     print(table(given.cells))
-    if given.page:
-        begin, end = "<!-- table: made by benchmarks/scale.py -->\n", "\n<!-- end of table -->"
-        before, rest = given.page.read_text(encoding="utf-8").split(begin)
-        given.page.write_text(before + begin + table(given.cells) + end + rest.split(end)[1], encoding="utf-8")
+
+
+def parts_table(work: Path) -> str:
+    """Processor microseconds per row, by part and width of the networks."""
+    rows = work / "parts.csv"
+    pd.read_parquet(rows_file(work, "nothing to do", PARTS_ROWS)).to_csv(rows, index=False)
+    each = [parts(work / name, rows) for name, _ in (KINDS["nothing to do"], KINDS["search"])]
+    lines = ["| part | networks of width 16 | of the default width |", "|---|---|---|"]
+    lines += [f"| {part} | " + " | ".join(f"{1e6 * costs[part]:.0f}" for costs in each) + " |" for part in each[0]]
+    return "\n".join(lines)
 
 
 def parts(artefact: Path, rows: Path) -> dict[str, float]:
@@ -106,17 +116,17 @@ def parts(artefact: Path, rows: Path) -> dict[str, float]:
     feasible = FeasibleSet.of(fitted.encoder, frame)
     target = answer.goals.target_class(Oracle(fitted.model).score(feasible.own))
     steps = {
-        "answering": lambda: explainer.ask(frame, question).to_frame(),
-        "  of which plausibility": lambda: rate_plausibility(
+        "answering a row that the model accepts": lambda: explainer.ask(frame, question).to_frame(),
+        "of which plausibility": lambda: rate_plausibility(
             fitted.encoder, fitted.diffusion, fitted.energy_quantiles, feasible.own, target
         ),
-        "  of which the model": lambda: Oracle(fitted.model).score(feasible.own),
-        "evidence, if it is asked for": lambda: list(block_lines(replace(answer))),  # a copy without cached lines
+        "of which the model": lambda: Oracle(fitted.model).score(feasible.own),
+        "evidence, with `--evidence`": lambda: list(block_lines(replace(answer))),  # a copy without cached lines
     }
     for out in ("out.csv", "out.jsonl", "out.parquet"):
         run = RunOptions(artefact, Path(out), question, Dialect())
         shards = make_shard_format(run, explainer, frame, table.object_types())
-        steps[f"writing {Path(out).suffix}"] = partial(shards.encode, 1, answer.to_frame())
+        steps[f"writing `{Path(out).suffix}`"] = partial(shards.encode, 1, answer.to_frame())
     return costs | {name: seconds(step) / len(frame) for name, step in steps.items()}
 
 
@@ -231,6 +241,10 @@ def table(path: Path) -> str:
             f"| {float(cell.peak_mb):,.0f} |"
         )
     return "\n".join(lines)
+
+
+def write_docs(results: Path, page: Path) -> None:
+    put(page, scale=table(results))
 
 
 if __name__ == "__main__":

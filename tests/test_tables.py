@@ -26,6 +26,7 @@ TABLES = [
     ("recourse_bench", "recourse_bench", "models"),
     ("robustness", "robustness", "robustness"),
     ("safety", "safety", "safety"),
+    ("scale", "scale", "scale"),
     ("segments", "segments", "segments"),
     ("slow_models", "slow_models", "models"),
     ("speed", "speed", "speed"),

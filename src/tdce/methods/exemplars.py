@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -65,24 +65,23 @@ class ExemplarPool:
     def best(self, task: Task, objective: Objective, at: Tensor, count: int, closeness: float) -> Tensor:
         """(n, k) positions of the exemplars with the lowest objective for the rows at `at`, first those that agree on
         the immutable features."""
-        free, positions, best = task.free, self.position.transpose(0, 1), []
+        best = []
         for some in torch.split(at, RANKED_BATCH_ROWS):
             cost, disagreement = torch.zeros(2, len(some), len(self.x))
-            features = zip(
-                objective.position[some].transpose(0, 1)[:, :, None],
-                positions,
-                objective.weights,
-                free.tolist(),
-                strict=True,
-            )
-            for own, theirs, weight, may_change in features:  # one after another: no order of a sum
-                (cost if may_change else disagreement).add_(
-                    weight * change_costs(own[..., 0] != theirs[..., 0], own, theirs)
-                )
+            own = objective.position[some].transpose(0, 1)[:, :, None]
+            features = zip(own, self.distinct_positions, objective.weights, task.free.tolist(), strict=True)
+            for here, (theirs, which), weight, may_change in features:  # one after another: no order of a sum
+                price = weight * change_costs(here[..., 0] != theirs[..., 0], here, theirs)
+                (cost if may_change else disagreement).add_(price.index_select(1, which))
             energy = objective.weigh(self.errors(task, objective.y[some]), some)
             total = objective.total(cost, energy, closeness) + IMMUTABLE_WEIGHT * disagreement
             best.append(total.topk(min(count, len(self.x)), largest=False).indices)
         return torch.cat(best)
+
+    @cached_property
+    def distinct_positions(self) -> list[tuple[Tensor, Tensor]]:
+        """For each feature, (v, 2) its distinct positions, and (p,) which of them each exemplar has."""
+        return [each.unique(dim=0, return_inverse=True) for each in self.position.transpose(0, 1)]
 
     def errors(self, task: Task, y: Tensor) -> Tensor:
         """(n, p) the denoising errors of all exemplars as members of each row's class, each with noise of its own."""
