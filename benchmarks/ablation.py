@@ -5,7 +5,7 @@
 
 Refused test rows, nothing masked, default settings. Results are written as they are measured; those in the file are not
 measured again. The method does not optimise the distance to held-out rows, the two-sample test or the coherence.
-`excess` is the instability less that of the rows as they are; `implausible` the share of answers with a plausibility
+`excess` is the instability less that of the unchanged rows; `implausible` the share of answers with a plausibility
 below 0.02; `cost` the distance that the method minimises.
 `random row`: the denoiser returns a random synthetic row whatever its input; its errors are larger, so more features
 change. `random row, as few changes`: the closeness is raised until no more features change than with the real denoiser.

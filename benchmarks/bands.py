@@ -1,17 +1,17 @@
-"""Is a narrow band of a predicted number missed that somebody can reach? Judged by a random search that keeps the laws.
+"""How often does the search miss a narrow band of a predicted number that a random search (which keeps laws) reaches?
 
     TDCE_DATA=... python benchmarks/bands.py [--tables months,...] [--models ridge,...] [--rows 60] [--seed 0]
     python benchmarks/bands.py --docs          writes the table of docs/models.md from the results
 
 Two tables with laws (tests/lawful.py) get a number to predict; german's is the amount of the credit, adult's the hours
-of work. Each person gets a band of each width, a share of the range of that number in the table, at a place drawn
-evenly from all that a first random search reaches for this person, away from what the model says of them now. A second
-random search draws as many rows: each takes over a random subset of the features that may change from a random row of
-the table, then what follows is computed, and all is put on the grid.
+of work. Each person gets a band of each width, a share of the range of that number in the table, placed uniformly at
+random within what a first random search reaches for this person, away from the present prediction. A second random
+search draws as many rows: each takes over a random subset of the features that may change from a random row of the
+table; then followers are computed, and all values are put on the grid.
 
 `solvable`: the second search has a row in the band, or our answer is valid; `missed`: solvable, but ours is not valid.
-`random`: what the random search misses of the solvable ones. `untrue`: lines whose note does not say what the model
-says of the returned row, or that are further from the band than the person was.
+`random`: the share of the solvable ones that the random search misses. `untrue`: lines whose note does not state the
+model's prediction for the returned row, or that are further from the band than the person was.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the paper claims of its results, judged by ours: two tables of docs/claims.md.
+"""The paper's claims about its results, compared with our results: two tables of docs/claims.md.
 
     TDCE_DATA=... python benchmarks/claims.py [--seeds 5]     measures how much LCD's classifier needs each feature
     python benchmarks/claims.py --docs                        writes the tables from results/

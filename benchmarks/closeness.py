@@ -3,10 +3,10 @@
     TDCE_DATA=... python benchmarks/closeness.py [--data lcd,gmc,adult,law,german] [--seeds 2] [--rows 150]
     python benchmarks/closeness.py --docs          writes the table of docs/method.md from the results
 
-`search` with its defaults except for the closeness, refused validation rows, nothing immutable; beside it `nice`, the
-rows as they are (`unchanged`), and closeness 1 for whatever the model accepts (`1, safety 0`), as `nice` does. `cost`
-is the distance that the method minimises. `back`: asked one position at a time, the share of people whose distance
-rises by more than 1 % from some position to the next, nearer one.
+`search` with its defaults except for the closeness, refused validation rows, nothing immutable; for comparison `nice`,
+the unchanged rows (`unchanged`), and closeness 1 without a wanted safety (`1, safety 0`), as for `nice`. `cost` is the
+distance that the method minimises. `back`: with the settings requested one at a time, the share of people whose
+distance rises by more than 1 % from some setting to the next, nearer one.
 
 The rule: the default is the largest closeness, in steps of 0.05, at which the answers on every table are no further
 from held-out rows of the wanted class than the refused rows are, or by 1 % at most.

@@ -1,15 +1,15 @@
-"""Do answers contradict the arithmetic of a table? Writes results/contradictions.csv.
+"""Do answers contradict the equations of a table? Writes results/contradictions.csv.
 
     TDCE_DATA=... python benchmarks/contradictions.py [--tables months,...] [--rows 40] [--seeds 2]
     python benchmarks/contradictions.py --docs          writes the table of docs/rules.md from the results
     TDCE_DATA=... python benchmarks/contradictions.py --shuffles 25   in how many shuffled tables is a law found?
 
-Seven tables are made from known equations (tests/lawful.py), so that a judge who knows them, not our own laws,
-counts the contradictions. In tables of real people the judge is a set of laws discovered in the half that nobody here
-learned. Of the causal chain, the causes are given. Each table is learned once per seed, with a gradient-boosting model
-of scikit-learn that knows nothing of laws; nothing is immutable. The same refused rows are answered by `search` with
-laws, by `search` with all laws switched off, and by a simple neighbour search: from the nearest accepted training row,
-the feature that helps most is taken over, then the next, until the model accepts.
+Seven tables are generated from known equations (tests/lawful.py), and contradictions are counted against these
+equations, not against our own laws. In tables of real people they are counted against laws discovered in the half of
+the table that no method learned. For the causal chain, the causes are given. Each table is learned once per seed, with
+a gradient-boosting model of scikit-learn that knows no laws; nothing is immutable. The same refused rows are answered
+by `search` with laws, by `search` with all laws switched off, and by a simple neighbour search: it takes over from the
+nearest accepted training row the feature that helps most, then the next, until the model accepts.
 
 Columns: contradictions and validity as shares, features changed (followers are not counted), Gower distance, and
 seconds with laws divided by seconds without, in turns in the same process.

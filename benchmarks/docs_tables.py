@@ -1,4 +1,4 @@
-"""Tables of docs/ that are made from results/: each stands between two markers that name it."""
+"""Tables of docs/ that are made from results/: each is between two markers that name it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How well the energy tells real rows from corrupted ones, beside other scores. Prints the table of docs/energy.md.
+"""How well the energy and other scores tell real rows from corrupted ones. Prints the table of docs/energy.md.
 
     TDCE_DATA=... python benchmarks/energy.py [--data lcd,gmc,adult,law,german] [--cache results/fitted] [--rows 1000]
 

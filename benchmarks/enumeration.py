@@ -1,14 +1,14 @@
-"""Is a way missed that exists, and does the nearest answer cost more than it must? By trying every feasible row.
+"""Does the search miss answers that exist, and do its nearest answers cost too much? Compares with every feasible row.
 
     TDCE_DATA=... python benchmarks/enumeration.py [--data german,...] [--rows 30] [--out results/enumeration.csv]
     python benchmarks/enumeration.py --docs          writes the table of docs/method.md from the results
 
-Of each refused row only some features may change, few enough that all combinations of their values (at most 20,000) can
-be tried. `solvable`: the model accepts one of them by the method's margin; `missed`: it has none from `explain`. Of
-those that have one at closeness 1 without a wanted safety, `dearer`: the share whose cost is more than 1.10 times that
-of the cheapest combination; `worst`: the largest such ratio. Models: logistic regression, gradient boosting, a random
-forest (scikit-learn) and our own classifier; three sets of free features per table, the last one too large for the
-search to enumerate by itself.
+Only some features of each refused row may change, few enough to try all combinations of their values (at most 20,000).
+`solvable`: the model accepts one of them by the method's margin; `missed`: solvable, but `explain` finds none. Among
+the rows with an answer at closeness 1 without a wanted safety, `dearer`: the share whose cost is more than 1.10 times
+that of the cheapest combination; `worst`: the largest such ratio. Models: logistic regression, gradient boosting, a
+random forest (scikit-learn) and our own classifier; three sets of free features per table, the last one too large for
+the search to enumerate by itself.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Environments of their own for the packages that benchmarks compare with: made once, versions pinned."""
+"""Separate environments for the packages that benchmarks compare with: made once, with pinned versions."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
     python benchmarks/fidelity.py [adult lcd ...]
 
 For each data set: fit on the training rows, sample as many rows as are held out (validation and test), put them on
-the data's grid, and compare them with the held-out rows; beside it the same for as many real training rows. Numbers:
+the data's grid, and compare them with the held-out rows; the same for as many real training rows. Numbers:
 Kolmogorov-Smirnov distance; categories: Jensen-Shannon divergence in bits; both are means over columns. Then the
 largest difference between two correlation coefficients. `lcd`, `gmc` and `law` need TDCE_DATA.
 """

@@ -1,4 +1,4 @@
-"""Fuzz test of artefacts: what happens when damaged and forged ones are loaded. For docs/reliability.md.
+"""Fuzz test of artefacts: load damaged and forged ones. Prints the table of docs/reliability.md.
 
     python benchmarks/fuzz_artefact.py [--tries 10000] [--seed 0]
 

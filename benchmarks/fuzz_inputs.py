@@ -1,8 +1,8 @@
-"""Fuzz test of what people edit: schemas, questions and message files.
+"""Fuzz test of user-edited files: schemas, questions and message files.
 
     python benchmarks/fuzz_inputs.py [--tries 50000] [--seed 0]
 
-Each mutant is read and shown. An exception other than InputError, or a warning, ends the script with exit code 1.
+Each mutant is read and displayed. An exception other than InputError, or a warning, ends the script with exit code 1.
 """
 
 import argparse

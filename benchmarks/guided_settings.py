@@ -11,10 +11,10 @@ lowest penalty wins, the mean over the data sets of
 each taken as 0 where it is negative, plus a tenth of log2(instability / instability_paper) + log2(l2_per_feature /
 l2_paper), whatever its sign. First some readings of g_cat are tried with two strengths of guidance, then every setting
 in turn from the best so far, once with a lambda of 1 and once with others, with seed 0; a setting is dropped as soon as
-the data sets measured so far rule it out. The best few are measured with three seeds. From the one with the best mean
-guidance is tried once more, and the best mean is chosen. For each data set the choice is among all that was measured
-on it, and guidance around the best. Writes results/guided_settings.csv, a line at a time: a run that was stopped goes
-on where it was, and later runs add to what is there.
+the data sets measured so far rule it out. The best few are measured with three seeds. The guidance of the one with the
+best mean is varied once more, and the best mean is chosen. For each data set the choice is among all settings measured
+on it, and variations of the guidance of the best. Writes results/guided_settings.csv, a line at a time: a stopped run
+resumes, and later runs add to the file.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
     python benchmarks/machines.py [--rows 2000] [--data german,adult] [--folder FOLDER]
 
-For each setting: how many refused rows get other values than without it, and the largest difference of a score as it is
+For each setting: how many refused rows get other values than without it, and the largest difference between scores as
 written (six decimals). The fitted explainers are saved in the folder.
 """
 

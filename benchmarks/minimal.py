@@ -1,10 +1,10 @@
-"""Is any change of an answer needless? By trying every subset of the changes of every option.
+"""Is any change of an answer needless? Tries every subset of the changes of every option.
 
     python benchmarks/minimal.py [--tables numbers,...] [--models own,...] [--seeds 3] [--questions 4] [--people 8]
 
 Writes results/minimal.csv. Random tables (numbers, categories, both, wide ones, gaps, marks; those with laws once with
 them and once without), four kinds of model, random questions: options, closeness, safety, immutable features, costs,
-rules, targets and bands. All of this and the judge are in tests/minimal.py. A set of changes is needless if the model
+rules, targets and bands. All of this and the check are in tests/minimal.py. A set of changes is needless if the model
 still accepts the row without it, by the method's margin, and each of them lowers the objective by less than 0.001. Also
 counted: options that contain another one that is as good, and options that appear twice without a note.
 """

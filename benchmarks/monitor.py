@@ -1,14 +1,14 @@
-"""How often does `monitor` blame a table that has not changed, and how often does it find one that has?
+"""How often does `monitor` flag a table that has not changed, and how often one that has?
 
     TDCE_DATA=... python benchmarks/monitor.py [--tables german,...] [--samples 100]
     python benchmarks/monitor.py --docs          writes the table of docs/monitor.md from the results
 
 An explainer learns seven tenths of a table; samples are drawn from the rest, with labels and without. `none` leaves a
-sample as it is: every alarm is a false one. The others spoil it in one way:
+sample unchanged: every alarm is a false one. The others corrupt it in one way:
 `number`: a number rises by half its standard deviation; `category`: a quarter of the rows get the category that is
-least common; `rows`: each of half the columns is shuffled by itself, so that columns no longer belong together;
-`labels`: a quarter of the labels are others; `law`: in a table whose columns are bound by an equation, one of them is
-multiplied by 1.5 in a tenth of the rows.
+least common; `rows`: each of half the columns is shuffled by itself, which breaks their dependence; `labels`: a quarter
+of the labels are changed; `law`: in a table whose columns are bound by an equation, one of them is multiplied by 1.5 in
+a tenth of the rows.
 """
 
 from __future__ import annotations

@@ -6,12 +6,11 @@
     python benchmarks/optimum.py --docs          writes the table of docs/models.md from the results
 
 OCEAN (package oceanpy, by others) finds optimal counterfactuals of tree ensembles by constraint programming. It gets
-the same model and the same refused rows of the half of the table that the model has not seen, and for each feature the
-values that the schema allows with what they cost: once by our cost (`methods/objective.py`), once by its own, the
-distance of scaled numbers plus 1 for each changed category. Both must pass the decision by the same margin. Laws and
-rules are left out, because OCEAN knows none; our answers are those at closeness 1 without a wanted safety. Its proofs
-are kept in the cache and used again: remove them after a change of the tables, the models or the cost. Ours are
-computed each time.
+the same model, the same refused rows of the half of the table that the model has not seen, and for each feature the
+allowed values with their costs: once by our cost (`methods/objective.py`), once by its own, the distance of scaled
+numbers plus 1 for each changed category. Both must pass the decision by the same margin. Laws and rules are left out,
+because OCEAN knows none; our answers are those at closeness 1 without a wanted safety. OCEAN's proofs are cached:
+remove them after a change of the tables, the models or the cost. Our answers are computed each time.
 """
 
 from __future__ import annotations

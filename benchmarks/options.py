@@ -2,8 +2,8 @@
 
     TDCE_DATA=... python benchmarks/options.py [--data lcd,gmc,adult,law] [--n 3] [--rows 200]
 
-`search` with its defaults, seed 0, refused validation rows, nothing immutable. Beside it the answers of the same method
-with one option for each of the seeds 0 to n - 1, that is without the selection of different options.
+`search` with its defaults, seed 0, refused validation rows, nothing immutable. For comparison: the answers of the same
+method with one option for each of the seeds 0 to n - 1, that is, without the selection of different options.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Our answers beside those of NICE, DiCE and a baseline of forty lines, for the same rows with the same metrics.
+"""Our answers compared with those of NICE, DiCE and a forty-line baseline, for the same rows with the same metrics.
 
     TDCE_DATA=... python benchmarks/peers.py [--data adult,gmc,german] [--methods ...] [--rows 100] [--cache FOLDER]
                                              [--out results/peers.csv]
@@ -6,9 +6,9 @@
 A model of scikit-learn or LightGBM is trained on the complete rows of a table (the peers do not handle missing values),
 and 100 refused test rows are explained. Numbers may only take values of the table; there are no laws and no rules,
 because the peers have none. Adult is without `final_weight`, which does not describe a person. Each peer runs in an
-environment of its own (a venv in the cache, created when it is first needed) and queries the model through a pipe: one
-model answers all, in this process, which counts calls and rows. Seconds are processor time on one core, of the peer and
-of the model.
+environment of its own (a venv in the cache, created when it is first needed) and queries the model through a pipe: this
+process answers all queries and counts calls and rows. Seconds are processor time on one core, of the peer and of the
+model.
 
 All metrics are of the returned raw values. validity: the share that the model accepts. Of the valid ones: features
 changed; gower: the mean change over features, relative to the range in the training table, a category 0 or 1; l2:

@@ -1,5 +1,4 @@
-"""What pooled figures (`exact=False`, the default) keep from an artefact, and what they cost. Prints tables of
-docs/privacy.md.
+"""What pooled figures (`exact=False`, the default) keep out of an artefact, and what they cost, for docs/privacy.md.
 
     python benchmarks/pooling.py [--seeds 5] [--cost-seeds 1] [--rows 30] [--out results/pooling.csv]
 

@@ -1,4 +1,4 @@
-"""How near synthetic rows and answers are to training rows, and two attacks. Prints the tables of docs/privacy.md.
+"""Distances of synthetic rows and answers to training rows, and membership attacks. Prints tables of docs/privacy.md.
 
     TDCE_DATA=... python benchmarks/privacy.py [--data lcd,gmc,adult,law,german] [--cache results/fitted] [--rows 300]
 

@@ -1,4 +1,4 @@
-"""Is anybody told `valid` who has no way, or told that there is none who has one? As reachml proves by enumeration.
+"""Are there `valid` answers that a person cannot reach, or missed ones? Compares with reachml's enumeration.
 
     python benchmarks/reachable.py [--data german,months] [--models logistic,...] [--people 40] [--envs results/envs]
                                    [--python python3.12] [--cache results/fitted/reachable]
@@ -6,10 +6,10 @@
     python benchmarks/reachable.py --docs          writes the table of docs/method.md from the results
 
 reachml (by others) enumerates with SCIP every row that a person can reach, given which features may change, their
-ranges and directions. It knows no model: this process queries the model for all reachable rows. Who is accepted in none
-is proven fixed; `explain` (closeness 1, no wanted safety) must not find them a `valid` answer, and should find one for
-everybody else. Laws are left out, because reachml was told none. The sets are kept in the cache and used again; answers
-are computed each time.
+ranges and directions. It knows no model: this process queries the model for all reachable rows. A person with no
+accepted row is proven fixed; `explain` (closeness 1, no wanted safety) must not find a `valid` answer for them, and
+should find one for everybody else. Laws are left out, because reachml gets none. The sets are cached; answers are
+computed each time.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python benchmarks/readings.py --docs           writes the table of docs/paper.md from the results
 
 Up to 120 validation rows that the classifier refuses, nothing immutable, one walk each, nothing refined, seed 0. Writes
-results/readings.csv, a line at a time: a run that was stopped goes on where it was.
+results/readings.csv, a line at a time: a stopped run resumes.
 """
 
 import argparse

@@ -1,11 +1,12 @@
-"""Do three methods of principal reasons agree? One way to the target, and the two of Regulation B's commentary.
+"""Do three methods of principal reasons agree: `way`, and the two of Regulation B's commentary?
 
     python benchmarks/reasons.py [--data german,adult] [--people 100] [--seed 0]
 
 Writes results/reasons.csv, and the table of docs/evidence.md. Our own model is fitted to the training rows; the people
 are the first rows that it refuses, of the test part and then of the training part. They are compared with the
-artefact's synthetic rows and with the training rows themselves. Of every two methods: the share of people with the same
-first reason, of these with reasons that can change only, with one list inside the other, and the mean overlap.
+artefact's synthetic rows and with the training rows themselves. For every two methods: the share of people with the
+same first reason, the same among reasons that can change, the share with one list inside the other, and the mean
+overlap.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""RecourseBench's adult and random forest, rebuilt; its published results, and our line beside them.
+"""RecourseBench's adult and random forest, rebuilt: its published results compared with ours.
 
     python benchmarks/recourse_bench.py [--cache results/fitted/recourse_bench] [--out results/recourse_bench.csv]
     python benchmarks/recourse_bench.py --docs          writes the table of docs/models.md from the results
 
-RecourseBench (github.com/charmlab/recourse_bench, MIT) publishes what recourse methods by others achieve on 50 refused
+RecourseBench (github.com/charmlab/recourse_bench, MIT) publishes results of recourse methods by others on 50 refused
 test rows of adult. Its table is UCI's complete rows as codes, which our copy gives; numbers are scaled to 0 to 1,
 categories are flags, a fifth of the rows is for tests, and the model is scikit-learn's random forest. With the same
 seeds the model is the same: it refuses as many test rows, the same 50 are drawn, and where a published answer changes a

@@ -1,4 +1,4 @@
-"""Whether answers stay valid when the model is retrained, and what it costs to ask for that.
+"""Do answers stay valid when the model is retrained, and what does `robust` cost?
 
     TDCE_DATA=... python benchmarks/robustness.py [--data german,adult] [--models own,boosted] [--seeds 3] [--rows 100]
                                                   [--methods ...] [--cache FOLDER] [--out results/robustness.csv]
@@ -8,7 +8,7 @@ Refused test rows, each data set's own schema, default settings. `own` is the cl
 histogram gradient boosting with its own encoder. `held`: the share of valid answers that retrained models accept, each
 trained on a bootstrap sample from another start; the mean over 10 models that no method has queried. `search, robust`:
 `explain(..., robust=explainer.retrain(table, 10))`. Features changed, Gower's distance, the distance to held-out rows
-and the plausibility show what that costs. Results are written as they are measured; those in the file are not measured
+and the plausibility show the price. Results are written as they are measured; those in the file are not measured
 again. The printed table shows the whole file.
 """
 

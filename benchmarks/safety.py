@@ -1,4 +1,4 @@
-"""Are answers still accepted by models trained again? Independent ones, that no answer ever saw.
+"""Are answers still accepted by independently retrained models that no answer has seen?
 
     TDCE_DATA=... python benchmarks/safety.py [--data german,...] [--models own,boosted] [--seeds 3] [--rows 100]
                                               [--ask ...] [--cache FOLDER] [--out results/safety.csv]
@@ -6,20 +6,19 @@
     python benchmarks/safety.py --docs          writes the tables of docs/safety.md from the results
 
 Each table is cut into a half that is learned, another half, and unseen rows, of which the refused ones are explained.
-The judges are trained without anything that the explainer knows: three on the *other* half, with an encoding, an early
+The judges are models trained independently of the explainer: three on the *other* half, with an encoding, an early
 stopping and a seed of their own (`held_other`), and three on bootstrap samples of the learned half, through the whole
 of `fit` (`held_again`). `held` is the mean of both: the share of valid answers that a judge accepts. `own` is the
-classifier that `fit` trains, `boosted` histogram gradient boosting. Asked for: the default; `safety 0`, any acceptance
-at all; a constant margin (`p 0.7`: a probability of at least 0.7); `robust`, ten retrained models that must agree.
+classifier that `fit` trains, `boosted` histogram gradient boosting. The settings: the default; `safety 0`, no wanted
+safety; a constant margin (`p 0.7`: a probability of at least 0.7); `robust`, ten retrained models that must agree.
 
 `forecast` is the mean of the column `safety`, to be compared with `held`; `safe` the share of answers that reach a
-forecast of 0.9, and `held_safe` what is held of these. Not everybody can reach it: roles leave some people little to
-change. results/calibration.csv has the forecasts of all valid answers by bins, beside what was held.
+forecast of 0.9, and `held_safe` the share of these that is held. Not everybody can reach it: roles leave some people
+little to change. results/calibration.csv has forecasts and held shares of all valid answers, by bins of the forecast.
 
-A high threshold leaves the hard rows without an answer, so what is compared with each other (`held`, features, Gower)
-is of the rows that every way of asking answers (`common` is their share); validity, plausibility and the distance are
-of all. Results are written case by case; those in the file are not measured again. The printed table shows the whole
-file.
+A high threshold leaves the hard rows without an answer, so `held`, features and Gower are compared on the rows that
+every setting answers (`common` is their share); validity, plausibility and the distance are of all rows. Results are
+written case by case; those in the file are not measured again. The printed table shows the whole file.
 """
 
 from __future__ import annotations

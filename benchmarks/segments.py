@@ -1,23 +1,23 @@
-"""Segments: how many people a few actions help, beside brute force and beside small versions of AReS and GLOBE-CE.
+"""Segments: how many people a few actions help, compared with brute force and small versions of AReS and GLOBE-CE.
 
     python benchmarks/segments.py [--data german,adult] [--people 150] [--cache FOLDER]
     python benchmarks/segments.py --docs          writes the tables of docs/segments.md from the results
 
 The explainer has default settings and learns at most 8,000 training rows with the roles of the data set; the people are
-the first refused ones (german: of the whole table; adult: of the test rows). No method changes what nobody can change,
-nor to a category that is never proposed.
+the first refused ones (german: of the whole table; adult: of the test rows). No method changes an immutable feature or
+uses a category that is never proposed.
 
 `accepted`: the share of people to whom some action gives the wanted decision. `within`: the same within the person's
-limits, laws and rules. `safe`: the same with a safety of at least 0.75, which is what counts as help for `segments`;
-`segments, safety 0` takes any. `cost`: the mean distance of answers over those of `within`, each by the cheapest
-action. `brute force` enumerates all choices of so many of the very actions that `segments` tries.
+limits, laws and rules. `safe`: the same with a safety of at least 0.75, the definition of help in `segments`;
+`segments, safety 0` accepts any safety. `cost`: the mean distance of answers over those of `within`, each by the
+cheapest action. `brute force` enumerates all choices of that many actions from the candidates of `segments`.
 
 `ares` (Rawal and Lakkaraju 2020): rules "if c then c'", where c and c' are conjunctions over the same features with a
 support of at least 10 % in the training rows (Apriori; numbers in ten bins of equal width, a bin stands for its
 middle), at most three features wide, chosen greedily for the people to whom they give the wanted decision; there is
 one subgroup, everybody. `globe-ce` (Ley, Mishra and Magazzeni 2023): random directions over three features, numbers in
-units of their bins; those are chosen, one after the other, that at the full magnitude give the wanted decision to most
-of the people who are left; each person then goes only as far along a direction as is needed.
+units of their bins; directions are chosen one after the other, each giving the wanted decision at the full magnitude to
+most of the remaining people; each person then goes only as far along a direction as needed.
 Writes results/segments.csv.
 """
 

@@ -1,10 +1,10 @@
-"""How long does a model take that learns in context, is asked about one row at a time, and has a query budget?
+"""Time of `fit` and `explain` for a model that learns in context, queried one row at a time under a query budget.
 
     python benchmarks/slow_models.py [--people 10] [--pause 0.02]
     python benchmarks/slow_models.py --docs          writes the table of docs/models.md from the results
 
 A stand-in for TabPFN and TabICL, whose weights are not part of this project: it compares rows with 500 of the table, on
-a scale that all rows of a call set together, and every call takes a pause besides. german, up to ten refused people.
+a scale set by all rows of a call, and every call adds a pause. german, up to ten refused people.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Speed: processor time of `search` beside an earlier version and `nice`, its quality, its matrix products, its parts.
+"""Speed: processor time of `search`, an earlier version and `nice`; quality of answers, matrix products, profile.
 
     TDCE_DATA=... python benchmarks/speed.py --before TREE [--cache FOLDER] [--before-cache FOLDER]
                                              [--data german,...] [--models own,boosted] [--seeds 3] [--rows 1,100,1000]
     python benchmarks/speed.py --docs          writes the tables of docs/speed.md from the results
 
 TREE is a checkout of the earlier version; the caches hold the fits of benchmarks/safety.py, of either version. Both
-versions answer the same refused rows (repeated, where more are asked for) in processes of their own, with one thread,
-in turns; the shortest of the turns counts. `objective` is the mean objective of the answers with noise that no search
-saw; `search` and `before` are judged by the same code. `products`: the matrix products that one `explain` needs,
-computed again and nothing else. `parts`: where the time goes, by a profile. Results are written case by case; those in
-the file are not measured again.
+versions answer the same refused rows (repeated, where more are needed) in separate processes, with one thread, in
+turns; the shortest of the turns counts. `objective` is the mean objective of the answers with noise that no search saw;
+`search` and `before` are evaluated by the same code. `products`: the matrix products that one `explain` needs, computed
+again and nothing else. `parts`: where the time goes, by a profile. Results are written case by case; those in the file
+are not measured again.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python benchmarks/studio.py [NAME.tdce] [--clients 1,10,100,1000]
 
-It starts a server on this machine and stops it at the end; every client asks about one person. Without NAME.tdce an
-explainer is fitted first. Prints the tables of docs/studio.md.
+It starts a local server and stops it at the end; every client asks about one person. Without NAME.tdce an explainer is
+fitted first. Prints the tables of docs/studio.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables of docs/theory.md: the divergence and its bounds, the variance of the gradient, and the category.
+"""The tables of docs/theory.md: the divergence and its bounds, the variance of the gradient, and the drawn category.
 
 python benchmarks/theorem.py
 """

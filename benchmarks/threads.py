@@ -1,10 +1,11 @@
-"""CPU seconds of an `explain` of 200 rows of german, with one thread and with two, alone and beside a busy process.
+"""CPU seconds of an `explain` of 200 rows of german, with one thread and with two, with and without a busy process.
 
     python benchmarks/threads.py [NAME.tdce] [--repeats 5] [--out results/threads.csv]
     python benchmarks/threads.py --docs          writes the table of docs/speed.md from the results
 
-Without a file, the explainer is fitted first. Each repeat asks in every way once, in a process of its own that asks
-twice; of all repeats the least counts. Only ratios within one run are comparable, so the table has nothing else.
+Without a file, the explainer is fitted first. Each repeat runs every case once, in a process of its own that calls
+`explain` twice; the least of all repeats counts. Only ratios within one run are comparable, so the table has only
+ratios.
 """
 
 from __future__ import annotations

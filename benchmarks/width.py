@@ -4,7 +4,7 @@
     python benchmarks/width.py --docs          writes the table of docs/speed.md from the results
 
 Each size is a process of its own with one thread; sizes that are in the file are not measured again. The tables are
-drawn: a quarter of their columns are categories, the others depend on a few hidden numbers, two of 48 follow a law.
+random: a quarter of their columns are categories, the others depend on a few hidden numbers, two of 48 follow a law.
 """
 
 from __future__ import annotations

@@ -13,4 +13,4 @@ nice = NICE(
 )
 worker.ready()
 favourable = [int(task["favourable"])]
-worker.done([nice.explain(person[None].copy(), target=favourable) for person in task["people"]])
+worker.done([nice.explain(person[None].copy(), target_class=favourable) for person in task["people"]])
