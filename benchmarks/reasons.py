@@ -1,8 +1,9 @@
 """Do three methods of principal reasons agree: `way`, and the two of Regulation B's commentary?
 
     python benchmarks/reasons.py [--data german,adult] [--people 100] [--seed 0]
+    python benchmarks/reasons.py --docs          writes the table of docs/evidence.md from the results
 
-Writes results/reasons.csv, and the table of docs/evidence.md. Our own model is fitted to the training rows; the people
+Writes results/reasons.csv. Our own model is fitted to the training rows; the people
 are the first rows that it refuses, of the test part and then of the training part. They are compared with the
 artefact's synthetic rows and with the training rows themselves. For every two methods: the share of people with the
 same first reason, the same among reasons that can change, the share with one list inside the other, and the mean
@@ -77,7 +78,11 @@ def main() -> None:
     parser.add_argument("--data", default="german,adult")
     parser.add_argument("--people", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--docs", action="store_true")
     given = parser.parse_args()
+    if given.docs:
+        write_docs(OUT, PAGE)
+        return
     torch.set_num_threads(1)
     lines: list[dict[str, object]] = []
     for name in given.data.split(","):
