@@ -77,7 +77,7 @@ def root(
 
 
 def main() -> None:
-    """Run a command; a wrong input, or a file that cannot be read or written, ends it with a message and exit code 2."""
+    """Run a command; wrong input, or a file that cannot be read or written, ends it with a message and exit code 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(STOPPED[1]))
     code, message = _run()
     if message:
