@@ -20,16 +20,16 @@ class Findings:
 
     lines: int = 0
     answers: int = 0
-    rows: int = 0  # with an answer
+    rows: int = 0  # number of rows with an answer
     written: str = ""  # the time in the first line
     complete: bool = False  # whether the last line is present
     signed_by: str = ""  # the public key of the signature; empty if unsigned
     decisions: int | None = None  # answers for which the model decides as recorded; None: not checked
     replayed: int | None = None  # answers that the replay reproduces; None: not replayed
-    different_cells: int = 0  # values that differ in the other answers
-    largest_difference: float = 0.0  # between numbers among them
+    different_cells: int = 0  # number of values that differ in the others
+    largest_difference: float = 0.0  # the largest difference of two such numbers
     reasons: list[Agreement] = field(default_factory=list)  # agreement of the methods of principal reasons, as recorded
-    other_machines: list[dict[str, str]] = field(default_factory=list)  # machines of answers that differ from this one
+    other_machines: list[dict[str, str]] = field(default_factory=list)  # machines other than this one that answered
     notes: list[str] = field(default_factory=list)  # what could not be checked, and why
     problems: list[Problem] = field(default_factory=list)
     count: int = 0  # of all problems, including those not in the list

@@ -53,9 +53,9 @@ class Schema:
     features: tuple[Column, ...]
     laws: tuple[Law, ...] = ()  # discovered in the table
     rules: tuple[str, ...] = ()  # written by the user
-    costs: Mapping[Name, float] = field(default_factory=dict, hash=False)  # of changing a feature; default 1
+    costs: Mapping[Name, float] = field(default_factory=dict, hash=False)  # of changing a feature; 1 if not given
     outcomes: Mapping[str, Phrase | Forms] = field(default_factory=dict, hash=False)  # words for the model's decisions
-    causes: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict, hash=False)  # of a feature, stated by user
+    causes: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict, hash=False)  # of features, by the user
 
     def __post_init__(self) -> None:
         for name, kind in {"features": Column, "laws": Law}.items():

@@ -121,7 +121,7 @@ class Column(ABC):
         return -np.inf, np.inf
 
     def drop_off_grid(self, values: Floats) -> Floats:
-        """The values, with those off the grid or not believable as missing: errors tell nothing of other columns."""
+        """The values, with those off the grid or not believable, which are errors, as missing."""
         return values
 
     def narrow(self, low: float, high: float, allowed: Set[Value] | None) -> Self:

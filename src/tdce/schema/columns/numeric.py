@@ -220,7 +220,7 @@ class Numeric(Column):
 
     @property
     def weights(self) -> int:
-        """One for a number, one for missing if allowed, one per mark; 0 if the value is always a number."""
+        """The size of the block: 1 for a number, 1 for missing if allowed, 1 per mark; 0 if it is always a number."""
         states = 1 + self.missing + len(self.marks)
         return states if states > 1 else 0
 
