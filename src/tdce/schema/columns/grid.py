@@ -19,8 +19,8 @@ MAX_SPECIAL_SHARE = 0.1  # and their share of the cells other than the commonest
 MIN_VALUES_FOR_MULTIPLE = 20  # distinct values for a grid coarser than a power of ten
 ROUND_MULTIPLES = (1, 2, 5, 10, 20, 25, 50)  # times a power of 100: steps of grids that admit special values
 MAX_DECIMALS = 12
-MIN_VALUES_BELIEVED = 10  # distinct values, and
-MIN_CELLS_BELIEVED = 0.95  # share of the cells, that set the scale of what is believable
+MIN_VALUES_BELIEVED = 10  # distinct values and
+MIN_CELLS_BELIEVED = 0.95  # share of the cells, at least, that define what is believable
 BEYOND_BELIEF = 1_000  # times as far from the median as these: an alcohol content of 9e14
 MAX_LEVELS = 256
 MIN_ROWS_PER_LEVEL = 50
@@ -90,7 +90,7 @@ def _infer_step(distinct: Floats, counts: Positions) -> tuple[float | None, Flag
 
 def _is_grid(on: Flags, counts: Positions) -> bool:
     """Whether nearly all cells are on the grid, or all but one or two special values among many. The commonest value
-    proves nothing: it is often 0, which is on any grid."""
+    proves nothing: it may be 0, which is on any grid."""
     off, beside = int(counts[~on].sum()), int(counts.sum() - counts.max())
     if off > MAX_SPECIAL_SHARE * beside:
         return off == 0
