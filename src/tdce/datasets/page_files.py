@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from tdce._core import InputError
-from tdce.datasets.files import check_writable, sync_folder, whole_file, write_error, write_whole
+from tdce.datasets.files import check_writable, whole_file, write_whole
+from tdce.datasets.folders import whole_folder
 
 ZIP = ".zip"
 PAGE = ".html"
@@ -45,20 +43,6 @@ def write_pages(path: Path, pages: Iterable[tuple[str, bytes]]) -> None:
             for name, content in pages:
                 packed.writestr(zipfile.ZipInfo(name, NO_DATE), content, zipfile.ZIP_DEFLATED)
     else:
-        _write_folder(path, pages)
-
-
-def _write_folder(path: Path, pages: Iterable[tuple[str, bytes]]) -> None:
-    draft = path.parent / f".tdce-pages-{secrets.token_hex(8)}"
-    try:
-        draft.mkdir()
-        for name, content in pages:
-            (draft / name).write_bytes(content)
-        if path.is_dir():
-            path.rmdir()
-        os.replace(draft, path)
-    except OSError as error:
-        raise write_error(path, error) from None
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-    sync_folder(path.parent)
+        with whole_folder(path) as draft:
+            for name, content in pages:
+                (draft / name).write_bytes(content)

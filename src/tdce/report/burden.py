@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
@@ -20,14 +19,13 @@ from tdce._core import (
     FrameKind,
     InputError,
     Name,
-    as_numbers,
     html_card,
-    is_blank,
     is_name,
     listing,
     show,
     suggest,
 )
+from tdce.report.grouping import Group, group_people
 from tdce.report.language.catalogue import Catalogue, load_catalogue
 from tdce.report.language.formats import write_number, write_percent
 
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Z = 1.959963984540054  # 95 % of a normal distribution lie within this many standard deviations
-MAX_GROUPS = 12  # of a column; the remaining values form one group
-MIN_VALUES_FOR_QUARTERS = 8  # distinct numbers; with fewer, each is a group
 MEANS = ("distance", "features", "safety")
 
 
@@ -157,34 +153,27 @@ def split_groups(rows: pd.DataFrame, by: Any, write: Callable[[Any], str] = str)
     column = rows[by]
     if isinstance(column, pd.DataFrame):
         raise InputError(f"column {show(by)} appears twice; rename or drop one of them")
-    missing = column.isna().to_numpy(dtype=bool) | np.array([is_blank(cell) for cell in column], dtype=bool)
-    known, groups = column[~missing], list[tuple[str, Flags]]()
     try:
-        counts = known.value_counts()
-        counts = counts[counts > 0]  # a category without people is not a group
+        groups = group_people(column)
     except TypeError:
         raise InputError(
             f"by is {show(by)}, whose cells are lists and cannot be grouped; name another column"
         ) from None
-    numeric = pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype)
-    if numeric and len(counts) >= MIN_VALUES_FOR_QUARTERS:
-        numbers = as_numbers(column)
-        edges = np.unique(np.quantile(numbers[~missing], [0, 0.25, 0.5, 0.75, 1], method="lower"))
-        for k, (low, high) in enumerate(pairwise(edges)):
-            who = (numbers <= high) & ((numbers >= low) if k == 0 else (numbers > low))
-            ends = (int(end) if end == int(end) else end for end in (numbers[who].min(), numbers[who].max()))
-            groups.append((" – ".join(map(write, ends)), who))
-    else:
-        if len(counts) > MAX_GROUPS and len(counts) > len(known) / 2:
-            raise InputError(f"by is {show(by)}, in which nearly every row is a group of its own; name another column")
-        order = sorted(counts.index, key=lambda value: (-int(counts[value]), str(value)))
-        cells = column.astype(object).where(~missing, None).to_numpy(dtype=object)  # NA cannot be compared
-        for value in order[:MAX_GROUPS]:
-            groups.append((write(value), np.asarray(~missing & (cells == value), dtype=bool)))
-        rest = ~missing & ~np.any([who for _, who in groups], axis=0) if groups else np.zeros(len(column), dtype=bool)
-        if rest.any():
-            groups.append((f"{len(order) - MAX_GROUPS} others", rest))
-    return groups + ([("not known", missing)] if missing.any() else [])
+    if not groups and len(column):
+        raise InputError(f"by is {show(by)}, in which nearly every row is a group of its own; name another column")
+    return [(_group_name(group, write), group.people) for group in groups]
+
+
+def _group_name(group: Group, write: Callable[[Any], str]) -> str:
+    match group.kind:
+        case "range":
+            return " – ".join(write(int(end) if end == int(end) else end) for end in group.values)
+        case "value":
+            return write(group.values[0])
+        case "others":
+            return f"{group.values[0]} others"
+        case _:
+            return "not known"
 
 
 def written(line: Any, measure: str, messages: Catalogue | None = None) -> str:

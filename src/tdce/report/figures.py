@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tdce._core import Floats
 from tdce.report.curve import Curve
+from tdce.report.plots import shorten_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +86,7 @@ def waterfall_figure(
     names = ["now", *(f"{step.label}: {step.change}" for step in shown), "then"]
     if len(steps) > len(shown):
         names[-1] = f"then (after {len(steps) - len(shown)} more)"
-    axes.set_yticks(range(len(names)), [_cut(name) for name in names])
+    axes.set_yticks(range(len(names)), [shorten_label(name, 60) for name in names])
     axes.invert_yaxis()
     _score_axis(axes.xaxis, predicted)
     _pad(axes, [*scores, last, *thresholds], predicted)
@@ -122,7 +123,7 @@ def people_figure(
             right.scatter(
                 distance[own], safety[own], s=30, color=colour, marker=marker, alpha=0.75, linewidths=0, label=text
             )
-    left.set_yticks(y if named else [], [_cut(names[i], 18) for i in order] if named else [])
+    left.set_yticks(y if named else [], [shorten_label(names[i], 18) for i in order] if named else [])
     left.set_ylabel("" if named else f"{len(names):,} people")
     _thresholds(left, thresholds, vertical=True)
     _score_axis(left.xaxis, predicted)
@@ -184,7 +185,7 @@ def _bars_figure(curve: Curve, names: list[str], label: str, thresholds: Sequenc
         axes.annotate(_score(float(curve.score[i]), predicted), (bar.get_width(), bar.get_y() + bar.get_height() / 2),
                       (4, 0), textcoords="offset points", va="center", fontsize=9, bbox=PAPER)  # fmt: skip
     marks = {i: " (now)" if i == curve.own else "" for i in order}
-    axes.set_yticks(y, [_cut(names[i], 40) + marks[i] for i in order])
+    axes.set_yticks(y, [shorten_label(names[i], 40) + marks[i] for i in order])
     axes.invert_yaxis()
     _thresholds(axes, thresholds, vertical=True)
     _score_axis(axes.xaxis, predicted)
@@ -202,7 +203,8 @@ def burden_figure(table: pd.DataFrame, column: str) -> Figure:
         draw_measure(axes, table, measure, BLUE)
         axes.set_title(title, loc="left", fontsize=10)
     panels[0].set_yticks(
-        range(len(table)), [f"{_cut(g, 26)} ({n:,})" for g, n in zip(table["group"], table["needs"], strict=True)]
+        range(len(table)),
+        [f"{shorten_label(g, 26)} ({n:,})" for g, n in zip(table["group"], table["needs"], strict=True)],
     )
     panels[0].set_ylabel(column)
     panels[0].set_ylim(len(table) - 0.5, -0.5)
@@ -272,8 +274,3 @@ def _score(score: float, predicted: bool) -> str:
 
 def _signed(gain: float, predicted: bool) -> str:
     return f"{gain:+,.4g}" if predicted else f"{100 * gain:+.1f}"
-
-
-def _cut(text: str, most: int = 60) -> str:
-    """A text shortened to a maximum length, with dollars escaped so that none starts a formula."""
-    return (text if len(text) <= most else f"{text[: most - 1]}…").replace("$", r"\$")

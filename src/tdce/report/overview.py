@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tdce._core import Flags, Name, as_numbers, is_blank
+from tdce._core import Flags, Name
 from tdce.methods import LOW_SAFETY, Line, Status
+from tdce.report.grouping import Group, group_people
 from tdce.report.language.formats import write_number
 from tdce.report.language.speaker import Speaker, capitalise, spoken_name
 from tdce.report.view import View
@@ -20,9 +20,7 @@ from tdce.schema import Column
 MAX_FIRST_STEPS = 5  # in the finding
 MAX_LEFT_WITHOUT = 12  # people named in the finding
 MAX_PAIRED_FEATURES = 12  # in the table of pairs
-MAX_GROUPS = 12  # of a column; the remaining values form one group
 MIN_GROUP_PEOPLE = 20  # smaller groups are marked: their figures may be due to chance
-MIN_VALUES_FOR_QUARTERS = 8  # distinct numbers; with fewer, each number is a group
 
 
 def totals(view: View) -> dict[str, Any]:
@@ -188,35 +186,27 @@ def _groups(view: View, name: Name, speaker: Speaker) -> list[tuple[str, Flags]]
     if isinstance(column, pd.DataFrame):
         return []
 
+    try:
+        groups = group_people(column)
+    except TypeError:  # lists and the like
+        return []
+    return [(_group_name(group, name, speaker), group.people) for group in groups]
+
+
+def _group_name(group: Group, name: Name, speaker: Speaker) -> str:
     def text(cell: Any) -> str:
         return str(speaker.value(name, cell))
 
-    missing = column.isna().to_numpy(dtype=bool) | np.array([is_blank(cell) for cell in column], dtype=bool)
-    groups: list[tuple[str, Flags]] = []
-    known = column[~missing]
-    numeric = pd.api.types.is_numeric_dtype(column.dtype) and not pd.api.types.is_bool_dtype(column.dtype)
-    if numeric and known.nunique() >= MIN_VALUES_FOR_QUARTERS:
-        numbers = as_numbers(column)
-        edges = np.unique(np.quantile(numbers[~missing], [0, 0.25, 0.5, 0.75, 1], method="lower"))
-        for k, (low, high) in enumerate(pairwise(edges)):
-            who = (numbers <= high) & ((numbers >= low) if k == 0 else (numbers > low))
-            inside = numbers[who]
-            groups.append((speaker.text("report_range", low=text(inside.min()), high=text(inside.max())), who))
-    else:
-        try:
-            counts = known.value_counts()
-        except TypeError:  # lists and the like
-            return []
-        if len(counts) > MAX_GROUPS and len(counts) > len(known) / 2:
-            return []  # an id
-        cells = column.astype(object).where(~missing, None).to_numpy(dtype=object)  # NA cannot be compared
-        common = list(counts.index[:MAX_GROUPS])
-        for value in common:
-            groups.append((text(value), np.asarray(~missing & (cells == value), dtype=bool)))
-        rest = ~missing & ~np.any([who for _, who in groups], axis=0) if groups else np.zeros(len(column), dtype=bool)
-        if rest.any():
-            groups.append((speaker.text("report_others", number=_count(speaker, len(counts) - len(common))), rest))
-    return groups + ([(speaker.text("not_known"), missing)] if missing.any() else [])
+    match group.kind:
+        case "range":
+            low, high = map(text, group.values)
+            return speaker.text("report_range", low=low, high=high)
+        case "value":
+            return text(group.values[0])
+        case "others":
+            return speaker.text("report_others", number=_count(speaker, group.values[0]))
+        case _:
+            return speaker.text("not_known")
 
 
 def _count(speaker: Speaker, number: int) -> str:

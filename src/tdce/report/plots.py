@@ -87,9 +87,9 @@ def draw_burden(table: pd.DataFrame, titles: Mapping[str, str]) -> str:
     )
 
 
-def shorten_label(text: str) -> str:
+def shorten_label(text: str, most: int = 28) -> str:
     """A label shortened to a maximum length, with dollars escaped so that none starts a formula."""
-    return (text if len(text) <= 28 else f"{text[:27]}…").replace("$", r"\$")
+    return (text if len(text) <= most else f"{text[: most - 1]}…").replace("$", r"\$")
 
 
 def _figure(width: int, height: int) -> Figure:
