@@ -186,7 +186,7 @@ class Answer:
 
     @property
     def model_rows(self) -> int:
-        """Number of different rows that the model was queried for, over all calls."""
+        """Number of rows that the model was queried for: distinct rows of each call, summed over all calls."""
         return self.usage.rows
 
     def __len__(self) -> int:
