@@ -400,7 +400,7 @@ class Explainer:
     ) -> dict[float, Answer]:
         """Explain rows at several positions of the trade-off at once, so that the answers are consistent.
 
-        All positions choose from the same candidates: as closeness rises, no row's distance does.
+        All positions choose from the same candidates: as closeness rises, no row's distance increases.
 
         Parameters
         ----------

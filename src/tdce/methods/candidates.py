@@ -152,7 +152,7 @@ class Candidates:
         """(n,) the best candidate of each row at this position of the trade-off; -1 if there is none.
 
         At all positions the best is at least as safe as at the standard one, so that the trade-off is between distance
-        and energy alone: as closeness rises, the distance of the best never does."""
+        and energy alone: as closeness rises, the distance of the best never increases."""
         lacking = self._lacking() if self.lacking is None else self.lacking
         key = self.total(closeness, safe=False).masked_fill(self.shortfall > lacking[self.at], torch.inf)
         return lowest(key, self.at, len(self.query.x))
