@@ -42,7 +42,7 @@ class Guided:
     tau: tuple[float, float] | None = (5.0, 5.0)  # temperature at t = T and at t = 0; None: as in training  PAPER[8]
     through_denoiser: bool = True  # back-propagate through f_dn, or take f_dn(x_t) as a constant plus x_t
     sigma: Literal["variance", "deviation"] = "deviation"  # what line 6 takes for Sigma  PAPER[6]
-    cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm_pi"  # g_cat's factor: lambda, times the norm  PAPER[6]
+    cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm_pi"  # of g_cat: lambda, times the norm of mu_cat  PAPER[6]
     cat_gradient: Literal["through", "denoised", "noisy"] = "denoised"  # what g_cat is the gradient of  PAPER[5]
     blend: Literal["noised", "exact", "x_t"] = "noised"  # values of immutable features during the walk  PAPER[2]
     loop_noise: bool = True  # noise in every step but the last, or none after line 1  PAPER[4]
@@ -157,7 +157,7 @@ class GuidedLiteral(Guided):
     cat_guidance: float = 1.0  # lambda: only the equation has it  PAPER[6]
     proximity: float = 0.0  # weight of the distance term: line 3 has none  PAPER[3]
     sigma: Literal["variance", "deviation"] = "variance"  # what line 6 takes for Sigma: the covariance  PAPER[6]
-    cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm"  # g_cat's factor: the norm of mu_cat  PAPER[6]
+    cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm"  # of g_cat: the norm of mu_cat  PAPER[6]
     cat_gradient: Literal["through", "denoised", "noisy"] = "noisy"  # what g_cat is the gradient of: line 4  PAPER[5]
     blend: Literal["noised", "exact", "x_t"] = "x_t"  # values of immutable features during the walk: line 8  PAPER[2]
     loop_noise: bool = False  # noise in every step but the last: lines 6 and 7 have none  PAPER[4]

@@ -180,7 +180,7 @@ class Method(Protocol):
     def fit(self, task: Task) -> Self: ...
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """Search for answers; `noise`, a function of the row, the seed and the draw, is all randomness that it has."""
+        """Search for answers. All randomness comes from `noise`, a function of the row, the seed and the draw."""
 
 
 def task_of(method: Method) -> Task:

@@ -45,7 +45,7 @@ class Range:
 
     @property
     def family(self) -> Range:
-        """Above the third quartile on the way up, below the first on the way down: a quarter of all rows meet it."""
+        """The range above the third quartile, or below the first if on the way down: a quarter of all rows meet it."""
         low, high = self.output.edges[-1], self.output.edges[0]
         return replace(self, low=low if self.up else None, high=None if self.up else high)
 
