@@ -9,7 +9,7 @@ _load, _, __all__ = attach(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    """A public name or a room, imported on first use: `import tdce` waits for neither torch nor pandas."""
+    """Import a public name or a room on first use, so that `import tdce` loads neither torch nor pandas."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -13,11 +13,11 @@ from tdce.datasets import check_writable, load, make_folder, write_table
 from tdce.explainer import Explainer
 
 PEOPLE = 5
-OPTIONS = 3  # for everybody, in the report
+OPTIONS = 3  # per person, in the report
 
 
 def run(out: Path, console: Console, progress: Mode) -> None:
-    """Fit to the German credit data, explain the refused test applicants, write rows of five and a report of all."""
+    """Fit to the German credit data, explain refused test applicants, write five of them and a report on all."""
     rows, page, model = out / "counterfactuals.csv", out / "report.html", out / "german.tdce"
     make_folder(out)
     for path in (rows, page, model):
@@ -74,7 +74,7 @@ def run(out: Path, console: Console, progress: Mode) -> None:
 
 
 def command() -> str:
-    """`tdce` as the reader can type it: with its folder, unless that is on their path; after `make demo` it is not."""
+    """`tdce` as the reader can type it: with its folder unless it is on the path, as after `make demo`."""
     script = Path(sys.executable).with_name("tdce")
     if shutil.which("tdce") or not script.exists():
         return "tdce"

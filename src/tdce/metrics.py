@@ -1,6 +1,6 @@
 """One pure function per metric: first the paper's seven, then others.  PAPER[10]
 
-`x` are rows and `x_cf` their counterfactuals, row by row. L2, diversity and instability take standardised numbers
+`x` holds rows and `x_cf` their counterfactuals, row by row. L2, diversity and instability take standardised numbers
 (n, num); JS and the autoencoders' metrics take encoded rows (n, width). `raw` is (n, features): numbers as they are,
 categories as positions, missing as NaN; `numeric` says which features are numbers.
 """
@@ -18,14 +18,14 @@ from tdce._core import Flags, Floats, require_extra, same
 from tdce.schema import Space
 
 Autoencoder = Callable[[Tensor], Tensor]
-EPSILON = 1e-6  # in a denominator that may be 0
-NEAREST_ROWS = 5  # held-out rows with which a counterfactual is compared
+EPSILON = 1e-6  # for denominators that may be 0
+NEAREST_ROWS = 5  # held-out rows that a counterfactual is compared with
 TWO_SAMPLE_FOLDS = 5
 MIN_TWO_SAMPLE_ROWS = 20  # on each side
-DENSITY_NEIGHBOURS = 20  # rows in whose midst a counterfactual should be
-MOST_DENSITY_ROWS = 2_000  # training rows that outliers and densities are measured against
-DENSITY_SHARE = 0.95  # of held-out rows that are in a dense enough place
-LARGEST_FACTOR = 1.5  # local outlier factor from which on a row is an outlier
+DENSITY_NEIGHBOURS = 20  # neighbours that define the density at a row
+MOST_DENSITY_ROWS = 2_000  # training rows for outliers and densities, at most
+DENSITY_SHARE = 0.95  # of held-out rows whose place counts as dense
+LARGEST_FACTOR = 1.5  # local outlier factor; above it, a row is an outlier
 EXACT_DISTANCES = "donot_use_mm_for_euclid_dist"  # the same bits on any number of threads
 
 MEANING = {
@@ -62,8 +62,8 @@ def l2(x: Tensor, x_cf: Tensor) -> float:
 
 
 def l2_per_feature(x: Tensor, x_cf: Tensor) -> float:
-    """The squared distance as a mean over numeric features: mean (x - x_cf)^2. Lower is better. The paper's figures are
-    probably of this kind (docs/metrics.md)."""
+    """The squared distance as a mean over numeric features: mean (x - x_cf)^2. Lower is better. The paper's figures
+    probably use this one (docs/metrics.md)."""
     return l2(x, x_cf) / max(1, x.shape[1])
 
 
@@ -123,14 +123,14 @@ def sparsity(raw: Floats, raw_cf: Floats) -> float:
 
 
 def overlap(changed: NDArray[np.bool_], others: NDArray[np.bool_]) -> Floats:
-    """(...) the Jaccard index of two sets of features (..., features): shared over all; two empty sets are alike."""
+    """(...) the Jaccard index of two sets of features (..., features): shared over all; 1 for two empty sets."""
     union = (changed | others).sum(axis=-1)
     return np.where(union > 0, (changed & others).sum(axis=-1) / np.maximum(union, 1), 1.0)
 
 
 def option_spread(raw: Floats, raw_cf: Floats) -> float:
-    """How different a row's options are: 1 minus the overlap of the features that two of them change, the mean over
-    pairs and rows; `raw_cf` is (rows, options, features). Higher is better."""
+    """How different a row's options are: 1 minus the overlap of the features that two of them change, averaged
+    over pairs and rows; `raw_cf` is (rows, options, features). Higher is better."""
     changed, options = ~same(raw_cf, raw[:, None]), raw_cf.shape[1]
     alike = [overlap(changed[:, apart:], changed[:, :-apart]).sum() for apart in range(1, options)]
     return 1 - float(sum(alike)) / (len(raw) * options * (options - 1) / 2) if len(raw) and alike else 0.0
@@ -142,11 +142,11 @@ def realism(x_cf: Tensor, target_rows: Tensor) -> float:
 
 
 def gower(raw: Floats, raw_cf: Floats, numeric: Flags, rows: Floats) -> float:
-    """How much changed, over all features alike: the mean over rows and features of Gower's distance. A number counts
-    min(1, |x - x_cf| / (q95 - q5)), a category, or a value that was or is missing, 1 if it changed. Lower is better.
+    """How much changed, with all features on one scale: the mean over rows and features of Gower's distance. A number
+    counts min(1, |x - x_cf| / (q95 - q5)); a change of a category, or from or to missing, counts 1. Lower is better.
 
-    q5 and q95 are quantiles of the training `rows`; where they coincide, the smallest and the largest value. `numeric`
-    may also be (n, features): where a cell and its change are numbers.
+    q5 and q95 are quantiles of the training `rows`; where they coincide, the smallest and the largest value are
+    used. `numeric` may also be (n, features): whether a cell and its change are numbers.
     """
     if not len(raw):
         return 0.0
@@ -168,14 +168,14 @@ def spans(rows: Floats) -> Floats:
 
 
 def held_out_distance(x_cf: Tensor, held: Tensor) -> float:
-    """How far a counterfactual is from real rows that were not learned: the mean distance to its 5 nearest held-out
+    """How far a counterfactual is from real rows not used in training: the mean distance to its 5 nearest held-out
     rows of the target class. Lower is better."""
     return _mean(nearest_rows(x_cf, held, NEAREST_ROWS)[0].mean(dim=1))
 
 
 def coherence(raw_cf: Floats, held: Floats, numeric: Flags) -> float:
     """Whether features depend on each other as in real rows: the mean over pairs of features of |A_cf - A_real|, where
-    A is their association among the counterfactuals and among held-out rows of the target class. Lower is better."""
+    A is their association among the counterfactuals, or among held-out rows of the target class. Lower is better."""
     pairs = np.triu_indices(len(numeric), k=1)
     gap = np.abs(associations(raw_cf, numeric) - associations(held, numeric))[pairs]
     return float(gap.mean()) if len(gap) else 0.0
@@ -183,12 +183,12 @@ def coherence(raw_cf: Floats, held: Floats, numeric: Flags) -> float:
 
 def associations(raw: Floats, numeric: Flags) -> Floats:
     """(features, features) Pearson's correlation of two numbers, Cramer's V of two categories, the correlation ratio
-    eta of a number and a category; 0 where one is constant. A missing category is a category of its own; a missing
-    number leaves its row out of the pair."""
+    eta of a number and a category; 0 where one is constant. A missing category counts as a category; rows with
+    a missing number are left out of the pair."""
     out = np.eye(len(numeric))
     for i in range(len(numeric)):
         for j in range(i):
-            a, b = (i, j) if numeric[i] or not numeric[j] else (j, i)  # of a mixed pair the number first
+            a, b = (i, j) if numeric[i] or not numeric[j] else (j, i)  # in a mixed pair, the number first
             some = ~(numeric[[a, b]] & np.isnan(raw[:, [a, b]])).any(axis=1)
             association = pearson if numeric[b] else eta if numeric[a] else cramers_v
             out[i, j] = out[j, i] = association(raw[some, a], raw[some, b])
@@ -227,7 +227,7 @@ def eta(number: Floats, category: Floats) -> float:
 
 def two_sample(x_cf: Tensor, held: Tensor, seed: int = 0) -> float:
     """How well a boosted classifier tells counterfactuals from held-out rows of the target class: its mean AUC over 5
-    folds, with as many rows of each (drawn by the seed). 0.5 is best: they cannot be told apart."""
+    folds, with equal numbers of both (drawn by the seed). 0.5 is best: they cannot be told apart."""
     require_extra("two_sample", "paper", "sklearn")
     from sklearn.ensemble import HistGradientBoostingClassifier  # type: ignore[import-untyped]
     from sklearn.model_selection import StratifiedKFold, cross_val_score  # type: ignore[import-untyped]
@@ -239,14 +239,14 @@ def two_sample(x_cf: Tensor, held: Tensor, seed: int = 0) -> float:
     folds = StratifiedKFold(TWO_SAMPLE_FOLDS, shuffle=True, random_state=seed)
     settings = {"max_iter": 50, "min_samples_leaf": 5, "early_stopping": False}
     classifier = HistGradientBoostingClassifier(**settings, random_state=seed)
-    with threadpool_limits(1, user_api="openmp"):  # so few rows are quickest on one thread
+    with threadpool_limits(1, user_api="openmp"):  # with so few rows, one thread is fastest
         return float(cross_val_score(classifier, x, y, scoring="roc_auc", cv=folds).mean())
 
 
 def lof_outliers(x_cf: Tensor, target_rows: Tensor, seed: int = 0) -> float:
     """The share of counterfactuals that are outliers of the target class: their local outlier factor (Breunig et al.
-    2000) beside 20 neighbours among the training rows of the class, at most 2,000 of them, is above 1.5. Lower is
-    better; an isolated real row is one, too."""
+    2000) by 20 neighbours among at most 2,000 training rows of the class is above 1.5. Lower is better; isolated real
+    rows are outliers, too."""
     require_extra("lof_outliers", "paper", "sklearn")
     from sklearn.neighbors import LocalOutlierFactor  # type: ignore[import-untyped]
 
@@ -256,9 +256,9 @@ def lof_outliers(x_cf: Tensor, target_rows: Tensor, seed: int = 0) -> float:
 
 
 def low_density(x_cf: Tensor, target_rows: Tensor, held: Tensor, seed: int = 0) -> float:
-    """The share of counterfactuals in a place of low density: the distance to their 20th nearest training row of the
-    target class (of at most 2,000) is larger than that of 95 % of the held-out rows of the class. Lower is better;
-    new real rows have about 0.05."""
+    """The share of counterfactuals in regions of low density: the distance to their 20th nearest training row of the
+    target class (of at most 2,000) is larger than for 95 % of the held-out rows of the class. Lower is better; new real
+    rows have about 0.05."""
     rows = _sample(target_rows, seed)
     real, own = (nearest_rows(each.double(), rows, DENSITY_NEIGHBOURS)[0][:, -1] for each in (held, x_cf))
     return _mean((own > real.quantile(DENSITY_SHARE)).double())
@@ -279,7 +279,7 @@ def nearest_rows(points: Tensor, rows: Tensor, k: int = 1) -> tuple[Tensor, Tens
 
 
 def _sample(rows: Tensor, seed: int) -> Tensor:
-    """At most 2,000 of the rows, drawn by the seed, in their order."""
+    """At most 2,000 of the rows, drawn by the seed, in their original order."""
     chosen = np.sort(np.random.default_rng(seed).permutation(len(rows))[:MOST_DENSITY_ROWS])
     return rows.double()[torch.from_numpy(chosen)]
 

@@ -29,16 +29,16 @@ def log_explainer(explainer: Explainer, name: str = "explainer", **options: Any)
     Parameters
     ----------
     explainer : Explainer
-        A fitted one. Of a model of yours, the estimator, ONNX file or address is stored with it.
+        A fitted explainer. If the model is yours, its estimator, ONNX file or address is stored, too.
     name : str, default "explainer"
         The name of the logged model.
     **options
-        What `mlflow.models.Model.log` takes besides, e.g. `registered_model_name="credit"`.
+        Further arguments of `mlflow.models.Model.log`, e.g. `registered_model_name="credit"`.
 
     Returns
     -------
     mlflow.models.model.ModelInfo
-        Its `model_uri` is what `load_explainer` takes.
+        Its `model_uri` is the argument of `load_explainer`.
     """
     _require()
     from mlflow.models import Model
@@ -54,11 +54,11 @@ def save_explainer(explainer: Explainer, path: str | Path, mlflow_model: Any = N
     Parameters
     ----------
     explainer : Explainer
-        A fitted one.
+        A fitted explainer.
     path : str or path
-        The folder, which must not exist.
+        The folder, which must not exist yet.
     mlflow_model : mlflow.models.Model, optional
-        What MLflow knows of it already.
+        MLflow's description of the model, to be extended.
     """
     _require()
     from mlflow import pyfunc
@@ -87,14 +87,14 @@ def load_explainer(uri: str, **options: Any) -> Explainer:
     Parameters
     ----------
     uri : str
-        `models:/NAME/VERSION`, `runs:/RUN/explainer`, the `model_uri` of what was logged, or a folder.
+        `models:/NAME/VERSION`, `runs:/RUN/explainer`, the `model_uri` of a logged model, or a folder.
     **options
-        What `Explainer.load` takes besides: `model`, in place of the one that is stored, `progress`, `device`.
+        Further arguments of `Explainer.load`: `model`, in place of the stored one, `progress`, `device`.
 
     Returns
     -------
     Explainer
-        A fitted one; a model that says something else than in `fit` is refused.
+        The fitted explainer; a model that answers differently than in `fit` is refused.
     """
     _require()
     from mlflow.artifacts import download_artifacts
@@ -103,7 +103,7 @@ def load_explainer(uri: str, **options: Any) -> Explainer:
 
 
 def save_model(path: str, explainer: Explainer, mlflow_model: Any = None, **_: Any) -> None:
-    """What MLflow calls to log a model of this flavour: see `save_explainer`."""
+    """Save for MLflow, which calls this to log a model of this flavour; see `save_explainer`."""
     save_explainer(explainer, path, mlflow_model)
 
 
@@ -119,7 +119,7 @@ class Answering:
 
 
 def _load_pyfunc(path: str) -> Answering:
-    """What MLflow calls for its generic model."""
+    """Load for MLflow, which calls this for its generic model."""
     return Answering(_load(Path(path)))
 
 
@@ -132,7 +132,7 @@ def _load(path: Path, **options: Any) -> Explainer:
 
     try:
         flavour = Model.load(str(path)).flavors[FLAVOUR]
-    except Exception as error:  # MLflow has many: no such file, another flavour, a damaged description
+    except Exception as error:  # many kinds: no such file, another flavour, a damaged description
         raise InputError(f"{path} is not an explainer that tdce.mlflow stored ({show(error, 120, str)})") from None
     if flavour.get("model") and "model" not in options:
         options["model"] = _stored_model(path, flavour["model"])
@@ -140,7 +140,7 @@ def _load(path: Path, **options: Any) -> Explainer:
 
 
 def _store_model(explainer: Explainer, folder: Path) -> dict[str, Any] | None:
-    """How the user's model is stored: a flavour of MLflow's, an ONNX file or an address; None: it is our own."""
+    """Store the user's model as an MLflow flavour, an ONNX file or an address; None if the model is our own."""
     decides = explainer.fitted.model
     if not isinstance(decides, AdaptedModel):
         return None

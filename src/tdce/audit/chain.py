@@ -14,21 +14,21 @@ from tdce.audit.record import BLOCK_PREFIX, EVIDENCE_FORMAT, AnswerLike, Record,
 from tdce.datasets import whole_file
 from tdce.explainer import canonical, digest
 
-GENESIS_HASH = "0" * 64  # in place of the hash before the first line
+GENESIS_HASH = "0" * 64  # the hash before the first line
 
 
 @dataclass(frozen=True)
 class ChainState:
-    """All that is needed to resume a chain; `json.dumps(asdict(state))` stores it, `ChainState(**…)` restores it."""
+    """What is needed to resume a chain; `json.dumps(asdict(state))` stores it, `ChainState(**…)` restores it."""
 
     lines: int = 0  # written so far
-    last_hash: str = GENESIS_HASH  # of the last of them
-    run_digest: str = ""  # of what the first line says about question and artefact
+    last_hash: str = GENESIS_HASH  # of the last line
+    run_digest: str = ""  # of the question and the artefact in the first line
     machine_digest: str = ""  # of the machine that computed the last answers
 
 
 class Chain:
-    """Lines of evidence in their order: blocks of answers to one question by one artefact.
+    """The lines of evidence in order: blocks of answers to one question by one artefact.
 
     >>> chain = Chain()
     >>> for answer in blocks:
@@ -41,11 +41,11 @@ class Chain:
         self.state = state or ChainState()
 
     def answer_lines(self, answer: AnswerLike) -> Iterator[str]:
-        """The lines of one answer, each with its line end; the first answer is preceded by the first line."""
+        """The lines of one answer, with line ends; before the first answer, also the first line of the evidence."""
         return self.link(block_lines(answer, self.secret))
 
     def link(self, lines: Iterable[str]) -> Iterator[str]:
-        """The same of the lines of blocks, made by `block_lines` in any process and given in their order."""
+        """Like `answer_lines`, from lines that `block_lines` made in any process, given in order."""
         for line in lines:
             if line.startswith(BLOCK_PREFIX):
                 yield from self._block_head(**json.loads(line))
@@ -53,7 +53,7 @@ class Chain:
                 yield self._link_text("answer", line.rstrip("\n"))
 
     def _block_head(self, about: Record, machine: Record, block: Record | None = None) -> Iterator[str]:
-        """The lines before the answers of a block: what differs from the block before."""
+        """The lines before the answers of a block, with what differs from the previous block."""
         run_digest, machine_digest = digest("about", about), digest("machine", machine)
         if self.state.lines == 0:
             self.state = ChainState(run_digest=run_digest, machine_digest=machine_digest)
@@ -69,7 +69,7 @@ class Chain:
             yield self._link("block", block)
 
     def end(self, signer: Signer | None = None) -> str:
-        """The last line, with the number of lines before it; without it the evidence is not complete."""
+        """The last line, with the number of lines before it; without it, the evidence is not complete."""
         if self.state.lines == 0:
             raise InputError("there is no answer to write evidence of")
         signature = None
@@ -81,7 +81,7 @@ class Chain:
         return self._link_text(kind, canonical(record))
 
     def _link_text(self, kind: str, text: str) -> str:
-        """The line of a record that is JSON already; advances `state`."""
+        """Link a record, given as JSON, to the chain: return its line and advance `state`."""
         place, previous = f'"record":"{kind}","number":{self.state.lines}', f'"previous":"{self.state.last_hash}"'
         line, own_hash = seal_line(f"{{{place},{text[1:-1]},{previous}}}")
         self.state = replace(self.state, lines=self.state.lines + 1, last_hash=own_hash)
@@ -91,7 +91,7 @@ class Chain:
 def write_evidence(
     path: Path, answers: Iterable[AnswerLike], signer: Signer | None = None, secret: bytes | None = None
 ) -> None:
-    """Write a whole file of evidence, from blocks of answers in their order."""
+    """Write a complete file of evidence from blocks of answers in order."""
     chain = Chain(secret)
     with whole_file(path) as file:
         for answer in answers:
@@ -106,5 +106,5 @@ def seal_line(text: str) -> tuple[str, str]:
 
 
 def signed_bytes(state: ChainState) -> bytes:
-    """What is signed: the number of lines before the last one, and the hash of the last of these."""
+    """The signed content: the number of lines before the last line, and the hash of the line before it."""
     return f"tdce evidence {EVIDENCE_FORMAT}\n{state.lines}\n{state.last_hash}\n".encode()

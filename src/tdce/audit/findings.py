@@ -1,4 +1,4 @@
-"""Findings: the result of checking evidence, for scripts and for people."""
+"""Findings: the result of verifying evidence, for scripts and people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tdce.audit.reading import Problem
 from tdce.explainer import machine
 from tdce.methods import Agreement
 
-MAX_PROBLEMS = 100_000  # that are kept
+MAX_PROBLEMS = 100_000  # kept in the list
 CHAIN_FIELDS = ("", "hash", "previous", "number", "lines", "record")  # that link a line to the chain
 
 
@@ -20,23 +20,23 @@ class Findings:
 
     lines: int = 0
     answers: int = 0
-    rows: int = 0  # that were answered
-    written: str = ""  # when, according to the first line
-    complete: bool = False  # whether there is a last line
-    signed_by: str = ""  # the public key of the signature; empty: none
+    rows: int = 0  # number of rows with an answer
+    written: str = ""  # the time in the first line
+    complete: bool = False  # whether the last line is present
+    signed_by: str = ""  # the public key of the signature; empty if unsigned
     decisions: int | None = None  # answers for which the model decides as recorded; None: not checked
-    replayed: int | None = None  # answers that are the same to the bit when replayed; None: not replayed
-    different_cells: int = 0  # in the other answers
-    largest_difference: float = 0.0  # of two numbers among these
-    reasons: list[Agreement] = field(default_factory=list)  # how far methods of principal reasons agree, as recorded
-    other_machines: list[dict[str, str]] = field(default_factory=list)  # that answered and differ from this one
+    replayed: int | None = None  # answers that the replay reproduces; None: not replayed
+    different_cells: int = 0  # number of values that differ in the others
+    largest_difference: float = 0.0  # the largest difference of two such numbers
+    reasons: list[Agreement] = field(default_factory=list)  # agreement of the methods of principal reasons, as recorded
+    other_machines: list[dict[str, str]] = field(default_factory=list)  # machines other than this one that answered
     notes: list[str] = field(default_factory=list)  # what could not be checked, and why
     problems: list[Problem] = field(default_factory=list)
-    count: int = 0  # of all problems, also of those that are not kept
+    count: int = 0  # of all problems, including those not in the list
 
     @property
     def holds(self) -> bool:
-        """Whether there is no problem."""
+        """Whether there are no problems."""
         return self.count == 0
 
     def add(self, *problems: Problem) -> None:
@@ -44,7 +44,7 @@ class Findings:
         self.problems += problems[: max(0, MAX_PROBLEMS - len(self.problems))]
 
     def summary(self, has_public_key: bool) -> list[tuple[str, str]]:
-        """Pairs of a subject and a text for people; `has_public_key`: whether one was given."""
+        """The findings for people, as pairs of subject and text; `has_public_key`: whether a public key was given."""
         broken = sum(problem.field in CHAIN_FIELDS for problem in self.problems)
         answers = f"{self.answers:,} answers to {self.rows:,} rows, written {self.written or 'at an unknown time'}"
         signature = f"by {self.signed_by[:16]}…" if self.signed_by else "none"
@@ -73,7 +73,7 @@ class Findings:
         return f"; {self.different_cells:,} cells differ, by up to {self.largest_difference:g}"
 
     def to_json(self) -> dict[str, Any]:
-        """Values for JSON, as `tdce verify --json` prints them."""
+        """The findings as JSON values, as `tdce verify --json` prints them."""
         return {"holds": self.holds, **asdict(self), "problems": [each._asdict() for each in self.problems],
                 "reasons": [each._asdict() for each in self.reasons]}  # fmt: skip
 

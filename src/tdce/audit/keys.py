@@ -1,4 +1,4 @@
-"""Keys: a pair that signs evidence and checks signatures (Ed25519), and a secret for hashes that cannot be guessed."""
+"""Keys: a pair that signs evidence and checks signatures (Ed25519), and a secret that makes hashes unguessable."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Signer:
 
     @property
     def public(self) -> str:
-        """Its public key: 64 hexadecimal digits."""
+        """The public key: 64 hexadecimal digits."""
         return _hex(self.private_key.public_key())
 
     def sign(self, content: bytes) -> str:
@@ -38,7 +38,7 @@ class Signer:
 
 
 def make_keys(name: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
-    """Write NAME.key, which signs, NAME.pub, which checks, and NAME.secret, which hides values; no file is replaced."""
+    """Write NAME.key, which signs, NAME.pub, which checks, and NAME.secret, which hides values; replace no file."""
     _require()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
@@ -61,7 +61,7 @@ def make_keys(name: str | os.PathLike[str]) -> tuple[Path, Path, Path]:
 
 
 def load_signer(path: str | os.PathLike[str]) -> Signer:
-    """The private key of a PEM file."""
+    """Load the private key of a PEM file."""
     _require()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -70,7 +70,7 @@ def load_signer(path: str | os.PathLike[str]) -> Signer:
 
 
 def load_public_key(path: str | os.PathLike[str]) -> str:
-    """The public key of a PEM file, as it stands in evidence: 64 hexadecimal digits."""
+    """Load the public key of a PEM file, in the form used in evidence: 64 hexadecimal digits."""
     _require()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
@@ -79,7 +79,7 @@ def load_public_key(path: str | os.PathLike[str]) -> str:
 
 
 def load_secret(path: str | os.PathLike[str]) -> bytes:
-    """The secret of a file: 64 hexadecimal digits."""
+    """Load the secret of a file: 64 hexadecimal digits."""
     text = _read(path).decode(errors="replace")
     if not SECRET_PATTERN.fullmatch(text):
         raise InputError(f"{path} is not a secret of 64 hexadecimal digits; `tdce keys NAME` makes one")

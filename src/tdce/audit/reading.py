@@ -1,4 +1,4 @@
-"""Reading evidence that is not trusted: line by line, each checked for its form and its link to the one before."""
+"""Read untrusted evidence line by line; check the form of each line and its link to the one before."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ RECORD_FIELDS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 """The fields of each kind of record, all of them required; schema.json says the same to other programs."""
 
-PRIVATE_FIELDS = {  # of an answer that holds hashes in place of values
+PRIVATE_FIELDS = {  # of an answer with hashes in place of values
     "row": HASH,
     "values": HASH,
     "changes": NAMES,
@@ -124,8 +124,8 @@ PRIVATE_FIELDS = {  # of an answer that holds hashes in place of values
 class Problem(NamedTuple):
     """Something that does not hold."""
 
-    line: int  # from 1; 0: the file as a whole
-    field: str  # empty: the line as a whole
+    line: int  # from 1; 0: the whole file
+    field: str  # empty: the whole line
     message: str
 
     def __str__(self) -> str:
@@ -133,15 +133,15 @@ class Problem(NamedTuple):
 
 
 class LineRead(NamedTuple):
-    """One line of evidence, as it was read."""
+    """One line of evidence as read."""
 
     line: int
-    record: Record | None  # None: it is not a record of evidence
+    record: Record | None  # None: not a record of evidence
     problems: list[Problem]
 
 
 def read_lines(path: Path) -> Iterator[LineRead]:
-    """Every line of a file, with the problems of its form and of its links. Memory does not grow with the file."""
+    """Read every line of a file, with the problems of its form and its link. Memory does not grow with the file."""
     previous, private, last, expected = GENESIS_HASH, False, "", 0
     for place, content in enumerate(_split(path)):
         record, problems = _parse_line(content, place, private)
@@ -167,7 +167,7 @@ def read_lines(path: Path) -> Iterator[LineRead]:
 
 
 def _split(path: Path) -> Iterator[bytes]:
-    """The lines of a file, up to the first that is too long."""
+    """The lines of a file, up to the first one that is too long."""
     try:
         with path.open("rb") as file:
             while content := file.readline(MAX_LINE_BYTES + 1):
@@ -179,7 +179,7 @@ def _split(path: Path) -> Iterator[bytes]:
 
 
 def _parse_line(content: bytes, number: int, private: bool) -> tuple[Record | None, list[Problem]]:
-    """The record of a line, if it has the form of one, and the problems of the line."""
+    """The record of a line if the form is right, and the problems of the line."""
 
     def reject(message: str, field: str = "") -> tuple[None, list[Problem]]:
         return None, [Problem(number + 1, field, message)]

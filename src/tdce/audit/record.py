@@ -1,4 +1,4 @@
-"""Records: what a line of evidence holds about an answer, and the one way to write it."""
+"""Records: what a line of evidence holds about an answer, and its one written form."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tdce.methods import GROUPS, MOST_REASONS, Explanation, Line, Question, Reas
 from tdce.schema import Schema
 
 EVIDENCE_FORMAT = 4
-BLOCK_PREFIX = '{"about":'  # how the head line of a block begins
+BLOCK_PREFIX = '{"about":'  # the beginning of a block's head line
 AFTER_LABEL = ',"asked":'  # what follows the label in the line of an answer
 
 Record = dict[str, Any]
 
 
 class AnswerLike(Protocol):
-    """What evidence needs to know of an answer."""
+    """What evidence needs from an answer."""
 
     @property
     def rows(self) -> pd.DataFrame: ...
@@ -42,8 +42,8 @@ class AnswerLike(Protocol):
 
 
 def block_lines(answer: AnswerLike, secret: bytes | None = None, budget: int | None = None) -> Iterator[str]:
-    """The lines of one block, not yet linked, so that any process can make blocks in any order: a head line about
-    question and machine, then one line per answer. `budget`: the query budget of all blocks, if each has a share."""
+    """The lines of one block: a head line about question and machine, then one line per answer. They are not yet
+    linked, so that any process can make blocks in any order. `budget`: that of all blocks, if each has a share."""
     provenance, share = require_provenance(answer), answer.question.max_model_rows
     head = {"about": describe_run(answer, secret is not None, budget), "machine": dict(provenance.machine)}
     if share is not None:
@@ -54,14 +54,14 @@ def block_lines(answer: AnswerLike, secret: bytes | None = None, budget: int | N
 
 
 def relabel(line: str, label: Any, secret: bytes | None = None) -> str:
-    """The line of an answer with another row label: who made it knew only the rows of its block."""
+    """The line of an answer with another row label, because its maker knew only the rows of one block."""
     text = canonical(json_label(label) if secret is None else digest("label", json_label(label), secret))
     _, separator, rest = line.partition(AFTER_LABEL)
     return f'{{"row":{text}{separator}{rest}'
 
 
 def describe_run(answer: AnswerLike, private: bool, budget: int | None = None) -> Record:
-    """What the first line says besides when and where: the question about all rows, and what answered it."""
+    """The content of the first line besides time and place: the question about all rows, and what answered it."""
     question = answer.question.to_json()
     del question["target"]  # each line has its own
     if budget is not None:
@@ -82,7 +82,7 @@ def describe_explainer(provenance: Provenance, schema: Schema) -> Record:
 
 
 def require_provenance(answer: AnswerLike) -> Provenance:
-    """The provenance of an answer, or an error if it has none that could be checked."""
+    """The provenance of an answer; raise an error if there is none to check."""
     provenance = answer.provenance
     if provenance is None or not provenance.artefact:
         raise InputError("this answer comes from an explainer that cannot be saved, so its evidence could not be "
@@ -91,8 +91,8 @@ def require_provenance(answer: AnswerLike) -> Provenance:
 
 
 def answer_records(answer: AnswerLike, secret: bytes | None = None) -> Iterator[Record]:
-    """One record per line of the answer, without its place in a chain. With a secret, they hold keyed hashes in place
-    of all values of the row and of the answer."""
+    """One record per line of the answer, without its place in a chain. With a secret, keyed hashes replace all values
+    of the row and of the answer."""
     schema, explanation = answer.schema, answer.explanation
     rows, options, features = explanation.raw.shape
     own = json_cells(schema, explanation.own)
@@ -125,7 +125,7 @@ def answer_records(answer: AnswerLike, secret: bytes | None = None) -> Iterator[
 
 
 def timestamp() -> str:
-    """The time in UTC; the environment variable SOURCE_DATE_EPOCH, in seconds, sets it for reproducible files."""
+    """The time in UTC; for reproducible files, the environment variable SOURCE_DATE_EPOCH sets it, in seconds."""
     given = os.environ.get("SOURCE_DATE_EPOCH")
     try:
         moment = datetime.now(UTC) if given is None else datetime.fromtimestamp(int(given), UTC)

@@ -1,4 +1,4 @@
-"""Replaying evidence: the model decides on every line again, and the question is asked again about every row."""
+"""Replay evidence: let the model decide on every line again, and ask the question again for every row."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tdce.models import Ensemble, Goals, Oracle, describe_goal, target_from_json
 SCORE_TOLERANCE = 1e-6  # between scores on different machines
 RELATIVE_TOLERANCE = 1e-9
 DECISION_FIELDS = ("wanted", "status", "score_before", "score_after")
-NOT_COMPARED = ("record", "number", "row", "previous", "hash")  # these need not be the same in a replay
+NOT_COMPARED = ("record", "number", "row", "previous", "hash")  # may differ in a replay
 
-Lines = list[tuple[int, Record]]  # of answers, each with its number in the file
+Lines = list[tuple[int, Record]]  # of answers, with line numbers
 
 
 class ReplayInputs(NamedTuple):
@@ -35,9 +35,9 @@ class ReplayInputs(NamedTuple):
 
 
 class _BudgetShare(NamedTuple):
-    """The share of the query budget that the rows of one block have."""
+    """A block's share of the query budget."""
 
-    line: int  # that says so; 0: none does
+    line: int  # that states it; 0: none
     rows: int
     max_model_rows: int
 
@@ -52,17 +52,17 @@ class Replay:
         explainer: Explainer,
         inputs: ReplayInputs,
         ensemble: Ensemble | None,
-        replayable: bool,  # whether the same question brings the same answers
+        replayable: bool,  # whether the same question gives the same answers
     ) -> None:
         self.findings, self.head, self.explainer, self.rows = findings, head, explainer, inputs.rows
         self.secret = inputs.secret if head["private"] else None
         self.question, self.ensemble = Question.from_json(head["question"]), ensemble
         self.names, self.options = head["columns"], self.question.n
         self.budget = self.question.max_model_rows  # of all blocks
-        self.share = _BudgetShare(0, 0, 0)  # of the block that is being checked
-        self.spent = 0  # shares of all blocks so far
-        self.places = dict[str, int]()  # of the given rows by their hash
-        self.expected, self.seen = Counter[str](), Counter[str]()  # rows by their hash
+        self.share = _BudgetShare(0, 0, 0)  # of the block being checked
+        self.spent = 0  # the sum of shares so far
+        self.places = dict[str, int]()  # of the given rows, by hash
+        self.expected, self.seen = Counter[str](), Counter[str]()  # rows by hash
         if inputs.rows is not None:
             own = json_cells(explainer.schema, explainer.fitted.encoder.read(inputs.rows))
             hashes = row_hashes(explainer.schema, own, self.secret)
@@ -74,7 +74,7 @@ class Replay:
 
     @classmethod
     def of(cls, findings: Findings, head: Record, explainer: Explainer | None, inputs: ReplayInputs) -> Replay | None:
-        """None if the lines say nothing that this explainer could check."""
+        """Prepare the replay of a file; None if this explainer cannot check it."""
         if explainer is None:
             findings.notes.append("only the record itself was checked: chain, form, signature")
             return None
@@ -96,7 +96,7 @@ class Replay:
         return cls(findings, head, explainer, inputs, ensemble, obstacle is None)
 
     def begin_block(self, line: int, record: Record) -> None:
-        """The rows that follow share a part of the query budget: they were explained together."""
+        """Begin a block of rows that were explained together and share a part of the query budget."""
         self.share = _BudgetShare(line, record["rows"], record["max_model_rows"])
         self.spent += record["max_model_rows"]
         if self.spent > (self.budget or 0):
@@ -104,7 +104,7 @@ class Replay:
             self.findings.add(Problem(line, "max_model_rows", message))
 
     def check_block(self, lines: Lines) -> None:
-        """Check some lines; rows with a missing option are reported and left out."""
+        """Check some lines; report and skip rows with missing options."""
         complete = self._complete_rows(lines)
         self.seen.update(record["asked"] for _, record in complete if record["option"] == 0)
         if self.budget is not None:
@@ -120,12 +120,12 @@ class Replay:
             except InputError as error:
                 if len(group) <= self.options:
                     self.findings.add(Problem(group[0][0], "target", f"it cannot be replayed: {error}"))
-                else:  # find out which
+                else:  # find out which one fails
                     for i in range(0, len(group), self.options):
                         self._check_row(group[i : i + self.options])
 
     def finish(self) -> None:
-        """Report rows that have no answer, or too many."""
+        """Report rows with no answer, or with too many."""
         missing = sum((self.expected - self.seen).values())
         if missing:
             message = f"{missing:,} of the {self.expected.total():,} rows given have no answer in the record"
@@ -135,7 +135,7 @@ class Replay:
             self.findings.add(Problem(0, "", f"rows that are answered more often than they were given: {extra:,}"))
 
     def _check_together(self, complete: Lines) -> None:
-        """Check rows that shared a budget: the answer to each depends on all of them and on their order."""
+        """Check rows that shared a budget: each answer depends on all of them and their order."""
         rows, line = len(complete) // self.options, self.share.line or (complete[0][0] if complete else 0)
         if rows != self.share.rows:
             message = f"{self.share.rows:,} rows are to share a budget here, but {rows:,} complete ones follow"
@@ -154,7 +154,7 @@ class Replay:
             self.findings.add(Problem(line, "target", f"this block cannot be replayed: {error}"))
 
     def _complete_rows(self, lines: Lines) -> Lines:
-        """The lines of those rows that have all options."""
+        """The lines of the rows that have all options."""
         complete: Lines = []
         for group in _group_by_row(lines):
             line, first = group[0]
@@ -167,13 +167,13 @@ class Replay:
         return complete
 
     def _check_row(self, lines: Lines) -> None:
-        """Check the lines of one row, which is counted already."""
+        """Check the lines of one row without counting it again."""
         counted = self.seen.copy()
         self.check_block(lines)
         self.seen = counted
 
     def _check_decisions(self, lines: Lines, goal: Any) -> None:
-        """Query the model for the values of many lines, and for their rows as they were."""
+        """Query the model for the answers in many lines, and for their original rows."""
         raw, own, changes = self._values(lines)
         hashes = row_hashes(self.explainer.schema, json_cells(self.explainer.schema, own))
         oracle = Oracle(self.explainer.fitted.model)
@@ -181,7 +181,7 @@ class Replay:
         first, last = oracle(own, goals), oracle(raw, goals)
         before, after = (round_scores(goals.display_score(decision.score)).numpy() for decision in (first, last))
         already, met, unchanged = first.met.numpy(), last.met.numpy(), same(raw, own).all(axis=1)
-        correct = {  # of each status, whether it is the right one
+        correct = {  # whether each status would be right
             Status.VALID: ~already & met,
             Status.BEST_EFFORT: ~already & ~met,
             Status.ALREADY: already & unchanged,
@@ -206,7 +206,7 @@ class Replay:
             self.findings.decisions = (self.findings.decisions or 0) + (not problems)
 
     def _values(self, lines: Lines) -> tuple[Floats, Floats, Flags]:
-        """(n, features) the answers, and the rows as they were, by reverting the changes; (n,) whether these fit."""
+        """(n, features) the answers, and the original rows by reverting the changes; (n,) whether the changes fit."""
         place = {name: i for i, name in enumerate(self.names)}
         after, before, fits = [], [], np.ones(len(lines), dtype=bool)
         for i, (line, record) in enumerate(lines):
@@ -233,7 +233,7 @@ class Replay:
         return [kinds[i] for i in goals.which.tolist()]
 
     def _replay(self, lines: Lines, goal: Any, budget: int | None = None) -> Answer | None:
-        """Ask the question again about those rows of the lines that were given."""
+        """Ask the question again for those rows of the lines that were given."""
         rows = (record["asked"] for _, record in lines[:: self.options])
         places = [self.places[each] for each in rows if each in self.places]
         if self.rows is None or self.findings.replayed is None or not places:
@@ -276,7 +276,7 @@ class Replay:
 
 
 def _replay_obstacle(head: Record, table: pd.DataFrame | None) -> str | None:
-    """Why the same question would not bring the same answers; None: it would."""
+    """Why the same question would not give the same answers; None if it would."""
     robust = head["question"]["robust"]
     if robust is None:
         return None
@@ -288,7 +288,7 @@ def _replay_obstacle(head: Record, table: pd.DataFrame | None) -> str | None:
 
 
 def _retrain(findings: Findings, question: Record, explainer: Explainer, table: pd.DataFrame | None) -> Ensemble | None:
-    """The ensemble that was to accept the answers, retrained; None: this is not its table."""
+    """Retrain the ensemble that had to accept the answers; None if this is not its table."""
     assert table is not None
     robust = question["robust"]
     ensemble = explainer.retrain(table, models=robust["models"], seed=robust["seed"])
@@ -299,7 +299,7 @@ def _retrain(findings: Findings, question: Record, explainer: Explainer, table: 
 
 
 def _check_explainer(findings: Findings, head: Record, explainer: Explainer) -> bool:
-    """Whether the record is of this artefact, method and schema."""
+    """Whether the record names this artefact, method and schema."""
     before = findings.count
     for name, value in describe_explainer(explainer.provenance, explainer.schema).items():
         if head[name] != value:
@@ -309,7 +309,7 @@ def _check_explainer(findings: Findings, head: Record, explainer: Explainer) -> 
 
 
 def _group_by_row(lines: Lines) -> Iterator[Lines]:
-    """The lines of each row: from one option 0 to the next."""
+    """The lines of each row, from one option 0 to the next."""
     start = 0
     for i, (_, record) in enumerate(lines):
         if record["option"] == 0 and i > start:
@@ -320,7 +320,7 @@ def _group_by_row(lines: Lines) -> Iterator[Lines]:
 
 
 def _group_by_target(lines: Lines) -> list[Lines]:
-    """The lines that have the same target."""
+    """Group lines by target."""
     groups: dict[str, Lines] = {}
     for each in lines:
         groups.setdefault(canonical(each[1]["target"]), []).append(each)
@@ -328,7 +328,7 @@ def _group_by_target(lines: Lines) -> list[Lines]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal; numbers may differ as much as between two machines."""
+    """Whether two values are equal; numbers may differ as they do between machines."""
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
     if isinstance(one, float) and isinstance(other, float | int) and not isinstance(other, bool):

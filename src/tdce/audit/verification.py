@@ -1,4 +1,4 @@
-"""Verifying evidence: is the record whole, does the model still decide so, is the answer the same when replayed."""
+"""Verify evidence: is the record complete, does the model still decide as recorded, is a replay the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tdce.audit.replay import Lines, Replay, ReplayInputs
 from tdce.explainer import Explainer, machine
 from tdce.methods import GROUPS, MOST_OPTIONS, ReasonsTally
 
-REPLAY_LINES = 4096  # that are replayed at a time
+REPLAY_LINES = 4096  # replayed at a time
 
 
 def verify(
@@ -29,14 +29,14 @@ def verify(
     public_key: str | os.PathLike[str] | None = None,
     secret: str | os.PathLike[str] | None = None,
 ) -> Findings:
-    """Check a file of evidence, as `tdce verify` does; docs/evidence.md. `problems` of the result lists what does not
-    hold, and `holds` says whether there is nothing. Memory grows with `rows`, not with the file.
+    """Verify a file of evidence, as `tdce verify` does (docs/evidence.md). In the result, `problems` lists what does
+    not hold, and `holds` is true if there are none. Memory grows with `rows`, not with the file.
 
-    - `explainer`: the one that answered, loaded from its file; None: only the record itself is checked.
-    - `rows`: the rows as they were explained; the question is replayed, and the answers are compared.
-    - `table`: with the label, the table on which the models of `robust` were retrained.
-    - `public_key`: a file with the key of who must have signed it.
-    - `secret`: a file with the secret of evidence that holds no values.
+    - `explainer`: the one that answered, loaded from its file; None: check only the record itself.
+    - `rows`: the rows that were explained; the question is replayed for them, and the answers are compared.
+    - `table`: the table, with its label, on which the models of `robust` were retrained.
+    - `public_key`: a file with the public key of the expected signer.
+    - `secret`: a file with the secret, for evidence that holds hashes in place of values.
     """
     signer = None if public_key is None else keys.load_public_key(public_key)
     inputs = ReplayInputs(rows, table, None if secret is None else keys.load_secret(secret))
@@ -65,7 +65,7 @@ def _check_lines(
     public_key: str | None,
 ) -> None:
     replay: Replay | None = None
-    waiting: Lines = []  # answers that are not replayed yet
+    waiting: Lines = []  # answers not yet replayed
     previous, tally = ChainState(), ReasonsTally()
     for line, record, problems in lines:
         findings.lines = line

@@ -9,5 +9,5 @@ _load, __dir__, __all__ = attach(__name__)
 
 
 def __getattr__(name: str) -> Any:
-    """An export, or the module of an engine, imported on first use."""
+    """Import an export, or the module of an engine, on first use."""
     return import_module(f"{__name__}.{name}") if name in ("ray", "spark") else _load(name)

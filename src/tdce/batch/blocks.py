@@ -1,4 +1,4 @@
-"""Answers to blocks of Arrow rows, as Ray and Spark exchange them, and an explainer loaded once per process."""
+"""Answers to blocks of Arrow rows, the format of Ray and Spark, and an explainer loaded once per process."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tdce.models import Endpoint, Ensemble
 def explain_arrow(
     explainer: Explainer, rows: pa.Table, question: Question, ensemble: Ensemble | None = None
 ) -> pa.Table:
-    """The answer to a block of an engine's table, in the types of the rows. There is no column `row`: the table of an
-    engine has no order."""
+    """The answer to a block of an engine's table, in the types of the rows. There is no column `row`, because such
+    tables have no order."""
     return answer_to_arrow(explainer.ask(block_frame(rows), question, ensemble), rows.schema)
 
 
 def block_frame(rows: pa.Table) -> pd.DataFrame:
-    """A block of an engine's table as a frame, its rows numbered from 0."""
+    """A block of an engine's table as a frame, with rows numbered from 0."""
     return arrow_to_frame(rows).reset_index(drop=True)
 
 
@@ -45,7 +45,7 @@ def answer_schema(rows: pa.Schema) -> pa.Schema:
 
 @lru_cache(maxsize=1)
 def load_explainer(content: bytes, model: str | Endpoint | None = None) -> Explainer:
-    """An explainer from the bytes of its artefact, loaded once per process. It uses one thread, because other processes
+    """Load an explainer from the bytes of its artefact, once per process. It uses one thread, because other processes
     use the other cores."""
     import torch
 

@@ -1,4 +1,4 @@
-"""The files that Ray reads: a run ends if one of them changes while it is read."""
+"""The files that Ray reads; a run ends with an error if one of them changes meanwhile."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tdce.datasets import SourceFile, changed_file
 
 
 def find_file_system(rows: str) -> tuple[FileSystem, str]:
-    """Where a path or an address such as `s3://bucket/rows` leads: a file system, and the path in it."""
+    """Resolve a path or an address such as `s3://bucket/rows` to a file system and a path in it."""
     try:
         system, path = FileSystem.from_uri(rows if "://" in rows else str(Path(rows).absolute()))
-    except pa.ArrowInvalid:  # one that pyarrow does not know
+    except pa.ArrowInvalid:  # an address that pyarrow does not know
         import fsspec
 
         known, path = fsspec.url_to_fs(rows)
@@ -24,7 +24,7 @@ def find_file_system(rows: str) -> tuple[FileSystem, str]:
 
 
 def list_files(system: FileSystem, path: str) -> list[FileInfo]:
-    """A file, or all files in a folder and in the folders below it."""
+    """The file itself, or all files in a folder and its subfolders."""
     found = system.get_file_info(path)
     if found.type != FileType.Directory:
         return [found]
@@ -32,7 +32,7 @@ def list_files(system: FileSystem, path: str) -> list[FileInfo]:
 
 
 class CheckedFiles(FSSpecHandler):  # type: ignore[misc]
-    """The files of this machine, for pyarrow: those of a table are read when this is made, and wherever it is sent, no
+    """Local files for pyarrow. The files of a table are read on creation; in every process that this is sent to, no
     byte that has changed since reaches a reader."""
 
     def __init__(self, path: str) -> None:
@@ -44,7 +44,7 @@ class CheckedFiles(FSSpecHandler):  # type: ignore[misc]
             source.fingerprint()
 
     def get_file_info_selector(self, selector: FileSelector) -> list[FileInfo]:
-        """What a folder held at first; files that are new, such as the output of this run, are left out."""
+        """The files that a folder held at first; new ones, such as the output of this run, are left out."""
         found: list[FileInfo] = super().get_file_info_selector(selector)
         folder, depth = Path(selector.base_dir), None if selector.recursive else 1
         held = {path for path in self.sources if folder in list(Path(path).parents)[:depth]}
@@ -53,7 +53,7 @@ class CheckedFiles(FSSpecHandler):  # type: ignore[misc]
         return [file for file in found if file.path in held or not file.is_file]
 
     def open_input_file(self, path: str) -> Any:
-        """A file of the table, to be read from its start. One that was not there at first is refused."""
+        """Open a file of the table for reading from its start; refuse one that was not there at first."""
         try:
             return pa.PythonFile(self.sources[path].open(), mode="r")
         except (KeyError, FileNotFoundError):
@@ -63,14 +63,14 @@ class CheckedFiles(FSSpecHandler):  # type: ignore[misc]
 
 
 class Stamps:
-    """The sizes and times of the files of a table that is too far away to be read twice."""
+    """The sizes and modification times of a table's remote files, which are too slow to read twice."""
 
     def __init__(self, system: FileSystem, path: str) -> None:
         self.system, self.path = system, path
         self.first = self._read()
 
     def check(self) -> None:
-        """Refuse a table of which any file is not as it was."""
+        """Raise an error if any file has changed."""
         if changed := dict(self._read().items() ^ self.first.items()):
             raise changed_file(min(changed))
 

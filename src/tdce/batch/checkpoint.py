@@ -1,4 +1,4 @@
-"""A checkpoint beside the output of a run: its finished blocks, so that a run that was stopped can be resumed."""
+"""A checkpoint beside the output of a run: its finished blocks, so that a stopped run can be resumed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tdce.datasets import lock_file, make_folder, sync_folder, whole_file, write
 
 FOLDER_SUFFIX = ".tdce-part"  # after the name of the output
 SETTINGS_FILE, FINISHED_FILE, LOCK_FILE = "about.json", "finished.jsonl", "lock"
-SALT_BYTES, KEY_ROUNDS = 16, 200_000  # of the secret's digest
+SALT_BYTES, KEY_ROUNDS = 16, 200_000  # for the digest of the secret
 NOT_AS_WRITTEN = ValueError, TypeError, LookupError, AttributeError, RecursionError  # of damaged JSON
-MARKER_FILE = "_tdce.json"  # in a folder of parts: a run has written it, and another may replace it
+MARKER_FILE = "_tdce.json"  # marks a folder of parts as written by a run, so that another may replace it
 
 
 class BlockRecord(NamedTuple):
-    """What is recorded of a finished block."""
+    """The record of a finished block."""
 
     block: int
     size: int  # bytes of its shard
@@ -35,25 +35,25 @@ class BlockRecord(NamedTuple):
     model_calls: int
     model_rows: int  # rows the model was queried for
     digest: str = ""  # of its shard
-    evidence_digest: str = ""  # of its shard of the evidence; empty: there is none
+    evidence_digest: str = ""  # of its shard of the evidence; empty if there is none
 
 
 class Checkpoint:
-    """`OUT.tdce-part/`: the settings of the run, one shard per finished block, and a line about each of them. A block
-    counts if its line is there and its shard has the digest in it: a shard may reach the disk later than its line."""
+    """The folder `OUT.tdce-part/`: the settings of the run, one shard per finished block, and a line about each. A
+    block counts if its line is there and its shard has the line's digest: a shard may reach the disk after its line."""
 
     def __init__(self, shards: ShardFormat, settings: Mapping[str, Any], secret: bytes | None = None) -> None:
         self.out, self.shards = shards.out, shards
         self.folder = checkpoint_folder(shards.out)
         self.done: dict[int, BlockRecord] = {}
-        self.kept: dict[int, BlockRecord] = {}  # those of them that a power cut cannot take away
-        self.message = ""  # why the blocks of an earlier run are not used; empty: they are
+        self.kept: dict[int, BlockRecord] = {}  # finished blocks that survive a power cut
+        self.message = ""  # why the blocks of an earlier run are not used; empty if they are
         check_checkpoint(self.out)
         new = not self.folder.exists()
         make_folder(self.folder)
         self._lock, resumed = self._take_lock(), not new
         try:
-            with ExitStack() as files:  # closed if this fails, and before the folder goes: some systems need that
+            with ExitStack() as files:  # closed on failure, before the folder is removed, as some systems require
                 files.enter_context(self._lock)
                 resumed = resumed and self._has_settings(settings, secret)
                 if resumed:
@@ -72,8 +72,8 @@ class Checkpoint:
             raise write_error(self.out, error) from None
 
     def add(self, entry: BlockRecord, content: bytes, evidence: bytes = b"") -> None:
-        """Add a finished block, and its shard of the evidence if there is one. It survives the end of this process,
-        and after `sync` also a power cut."""
+        """Add a finished block, with its shard of the evidence if any. It survives the end of this process and, after
+        `sync`, a power cut."""
         entry = entry._replace(digest=_digest(content), evidence_digest=_digest(evidence) if evidence else "")
         try:
             if evidence:
@@ -86,7 +86,7 @@ class Checkpoint:
         self.done[entry.block] = entry
 
     def sync(self, *entries: BlockRecord) -> None:
-        """Wait until blocks that were added have reached the disk; from then on they are kept."""
+        """Wait until these added blocks have reached the disk; from then on they are in `kept`."""
         try:
             for entry in entries:
                 evidence = [self.evidence_path(entry.block)] if entry.evidence_digest else []
@@ -106,12 +106,12 @@ class Checkpoint:
         return self.folder / f"record-{block:08d}"
 
     def read_shards(self) -> Iterator[bytes]:
-        """The shards in the order of the blocks, each checked."""
+        """The shards in the order of the blocks, each checked against its digest."""
         for number, entry in sorted(self.done.items()):
             yield self._read(self.shard_path(number), entry.digest)
 
     def read_evidence(self) -> Iterator[bytes]:
-        """The same of the shards of the evidence."""
+        """The shards of the evidence, read like those of the output."""
         for number, entry in sorted(self.done.items()):
             yield self._read(self.evidence_path(number), entry.evidence_digest)
 
@@ -124,14 +124,14 @@ class Checkpoint:
             self._write_parts(self.shards.blocks)
 
     def remove(self) -> None:
-        """Remove the checkpoint, once its output is there."""
+        """Remove the checkpoint, once the output is there."""
         self.close()
-        with suppress(FileNotFoundError):  # no block: `close` has removed it
+        with suppress(FileNotFoundError):  # without blocks, `close` has removed it
             shutil.rmtree(self.folder)
 
     def close(self) -> None:
-        """Keep what is finished for a later run; remove the folder if no block is."""
-        with suppress(OSError):  # a full disk, which has been reported
+        """Keep finished blocks for a later run; remove the folder if there are none."""
+        with suppress(OSError):  # a full disk was already reported
             self._finished.close()
         if not self.done:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -149,7 +149,7 @@ class Checkpoint:
         )  # fmt: skip
 
     def _take_lock(self) -> IO[str]:
-        """The lock of the folder, which is held as long as the run lives."""
+        """Take the lock of the folder, held as long as the run lives."""
         try:
             lock = open(self.folder / LOCK_FILE, "w")  # noqa: SIM115
         except OSError as error:
@@ -164,7 +164,7 @@ class Checkpoint:
         return lock
 
     def _write_parts(self, blocks: int) -> None:
-        """The output as a folder of parts, with this many blocks each."""
+        """Write the output as a folder of parts, with this many blocks each."""
         new, old = self.folder / "whole", self.folder / "old"
         for path in (new, old):
             shutil.rmtree(path, ignore_errors=True)
@@ -176,14 +176,14 @@ class Checkpoint:
         total = self.total()
         marker = {"rows": total.rows, "lines": sum(total.counts.values()), "counts": total.counts}
         write_whole(new / MARKER_FILE, (json.dumps(marker, indent=1) + "\n").encode())
-        if self.out.exists():  # of an earlier run: `check_folder` has seen its marker
+        if self.out.exists():  # from an earlier run: `check_folder` has seen its marker
             os.replace(self.out, old)
         os.replace(new, self.out)
         sync_folder(self.out.parent)
 
     def _has_settings(self, settings: Mapping[str, Any], secret: bytes | None) -> bool:
-        """Whether an earlier run had the same settings; if not, `message` names those that differ. A file that the
-        system cannot read now is an OSError: it may be the right one."""
+        """Whether an earlier run had the same settings; if not, `message` names those that differ. Raise an OSError if
+        the file cannot be read now: it may be the right one."""
         with suppress(FileNotFoundError, *NOT_AS_WRITTEN):
             before = json.loads((self.folder / SETTINGS_FILE).read_bytes())
             salt = bytes.fromhex((before["secret"] or {"salt": ""})["salt"])
@@ -196,7 +196,7 @@ class Checkpoint:
         return False
 
     def _begin(self, settings: Mapping[str, Any], secret: bytes | None) -> None:
-        """Remove what an earlier run has left, and write the settings."""
+        """Remove what an earlier run left, and write the settings."""
         for path in self.folder.iterdir():
             if path.name != LOCK_FILE:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -208,7 +208,7 @@ class Checkpoint:
         content = b""
         with suppress(FileNotFoundError):
             content = (self.folder / FINISHED_FILE).read_bytes()
-        lines = content.split(b"\n")[:-1]  # what follows the last line end was cut short
+        lines = content.split(b"\n")[:-1]  # text after the last line end was cut short
         for line in lines:
             with suppress(*NOT_AS_WRITTEN):  # its block is answered again
                 entry = BlockRecord(*json.loads(line))
@@ -221,7 +221,7 @@ class Checkpoint:
             _store(self.folder / FINISHED_FILE, intact)
 
     def _read(self, path: Path, digest: str) -> bytes:
-        """The content of a shard, if it is what was written."""
+        """Read a shard; raise an error if it is not what was written."""
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -239,7 +239,7 @@ def checkpoint_folder(out: Path) -> Path:
 
 
 def check_checkpoint(out: Path) -> None:
-    """Check that the checkpoint of an output is a folder, if it exists, and that it can have its name."""
+    """Check that the checkpoint of an output is a folder, if it exists, and that its name is possible."""
     folder = checkpoint_folder(out)
     try:
         mode = folder.lstat().st_mode
@@ -254,7 +254,7 @@ def check_checkpoint(out: Path) -> None:
 
 
 def _keyed_digest(secret: bytes | None, salt: bytes) -> dict[str, str] | None:
-    """By which a later run knows whether it has the same secret; it does not help to find the secret."""
+    """A keyed digest by which a later run recognises the same secret, and which does not help to find it."""
     if secret is None:
         return None
     return {"salt": salt.hex(), "digest": pbkdf2_hmac("sha256", secret, salt, KEY_ROUNDS).hex()}
@@ -265,7 +265,7 @@ def _digest(content: bytes) -> str:
 
 
 def _store(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; nobody else writes into this folder."""
+    """Write a file atomically, in a folder that nobody else writes to."""
     draft = path.with_name(f"{path.name}.draft")
     with open(draft, "wb") as file:
         file.write(content)
@@ -276,7 +276,7 @@ def _store(path: Path, content: bytes) -> None:
 
 
 def check_folder(out: Path) -> None:
-    """Check that a folder of parts can be written here: nothing is there, or what an earlier run has written."""
+    """Check that a folder of parts can be written here: nothing is there but the output of an earlier run."""
     if not os.path.isdir(out.parent):
         raise InputError(f"there is no folder {show(out.parent, 200, str)} to write {show(out.name, 200, str)} into")
     check_checkpoint(out)

@@ -1,4 +1,4 @@
-"""A pool of worker processes that each answer one block after the other. One that dies is replaced, and its block is
+"""A pool of worker processes that answer blocks one after the other. A worker that dies is replaced, and its block
 retried."""
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Any
 from tdce._core import exit_with_parent, ignore_sigint
 
 MAX_ATTEMPTS = 3  # at a block, before it is blamed for the deaths of its workers
-JOIN_SECONDS = 10.0  # that a worker has to end by itself
-POLL_SECONDS = 0.2  # after which a waiting thread looks whether the pool has stopped
+JOIN_SECONDS = 10.0  # for a worker to end by itself
+POLL_SECONDS = 0.2  # between a waiting thread's checks whether the pool has stopped
 
 
 class WorkerPool:
-    """`make(*settings)` is called once in each process and returns the function that does the jobs."""
+    """Worker processes that each call `make(*settings)` once, for the function that does their jobs."""
 
     def __init__(self, make: Callable[..., Callable[..., Any]], settings: tuple[Any, ...], workers: int) -> None:
         self.make, self.settings, self.workers = make, settings, workers
-        self._jobs: Queue[Any] = Queue(workers)  # bounded, like the results: memory does not grow with the work
+        self._jobs: Queue[Any] = Queue(workers)  # bounded, like the results, so that memory does not grow with the work
         self._results: Queue[Any] = Queue(workers)
         self._stopped = Event()
         self._processes: set[BaseProcess] = set()
 
     def results(self, jobs: Iterable[tuple[Any, ...]]) -> Iterator[Any]:
-        """The results of all jobs, in the order in which they are ready. An error in a job ends all of them. A worker
-        gets its next job only when the caller has asked for the result after its last one, so no worker is ahead of
-        what the caller has dealt with."""
+        """The results of all jobs, in order of completion; an error in one job ends all. A worker gets its next job
+        only when the caller has asked for the result after that worker's last one, so that no worker runs ahead of what
+        the caller has dealt with."""
         supervisors = [Thread(target=self._supervise, daemon=True) for _ in range(self.workers)]
         feeder = Thread(target=self._feed, args=(jobs,), daemon=True)
         try:
@@ -111,7 +111,7 @@ class WorkerPool:
                 process.kill()
 
     def _get(self) -> Any:
-        """The next job; None: there is none, or the pool has stopped."""
+        """The next job; None if there is none, or the pool has stopped."""
         while not self._stopped.is_set():
             try:
                 return self._jobs.get(timeout=POLL_SECONDS)
@@ -120,7 +120,7 @@ class WorkerPool:
         return None
 
     def _put(self, queue: Queue[Any], item: Any) -> bool:
-        """Put an item into a queue; False: the pool has stopped."""
+        """Put an item into a queue; return False if the pool has stopped."""
         while not self._stopped.is_set():
             try:
                 queue.put(item, timeout=POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Explaining on a Ray cluster, in actors that each load the explainer once (`tdce[ray]`)."""
+"""Explain on a Ray cluster, in actors that each load the explainer once (`tdce[ray]`)."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tdce.models import Endpoint, Ensemble
 if TYPE_CHECKING:
     from ray.data import Dataset
 
-EVIDENCE_COLUMN = "evidence"  # holds the evidence on its way from the actors
+EVIDENCE_COLUMN = "evidence"  # carries the evidence from the actors
 
 
 class ExplainActor:
-    """Answers one block after the other, in an actor of Ray."""
+    """A Ray actor that answers blocks one after the other."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ExplainActor:
         model: str | Endpoint | None,
         question: Question,
         ensemble: Ensemble | None = None,
-        with_evidence: bool = False,  # in the last column
+        with_evidence: bool = False,  # as the last column
         secret: bytes | None = None,
     ) -> None:
         self.explainer, self.question, self.ensemble = load_explainer(artefact, model), question, ensemble
@@ -67,17 +67,17 @@ def explain(
     robust: Ensemble | None = None,
     **question: Any,
 ) -> Dataset:
-    """A Ray data set of answers, computed when it is consumed. `robust`: what `Explainer.retrain` returned; `question`:
-    the other arguments of `Explainer.explain`.
+    """Explain a Ray data set lazily: return a data set of answers, computed when it is consumed.
 
-    An engine's table has no order, so there is no column `row`: the table's own columns identify the rows."""
+    `robust` is the result of `Explainer.retrain`; `question` holds the other arguments of `Explainer.explain`. There is
+    no column `row`, because the tables of an engine have no order: identify rows by their own columns."""
     require_extra("explaining with Ray", "ray", "ray")
     whole_question = Question(**question, robust=None if robust is None else robust.retraining)
     return _map_blocks(rows, workers, Path(artefact).read_bytes(), model, whole_question, robust)
 
 
 def _map_blocks(rows: Dataset, workers: int, *settings: Any) -> Dataset:
-    """The answers of a pool of actors with these settings, a block of rows at a time."""
+    """Map blocks of rows to answers in a pool of actors with these settings."""
     from ray.data import ActorPoolStrategy
 
     size = chunks.CHUNK_ROWS
@@ -88,8 +88,8 @@ def _map_blocks(rows: Dataset, workers: int, *settings: Any) -> Dataset:
 
 
 def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: Ensemble | None = None) -> BlockRecord:
-    """`tdce explain --engine ray`: read parquet from wherever Ray can (a file, a folder, `s3://…`), and write the same
-    output and evidence as one process."""
+    """Run `tdce explain --engine ray`: read Parquet from wherever Ray can (a file, a folder, `s3://…`), and write the
+    same output and evidence as a single process."""
     require_extra("--engine ray", "ray", "ray")
     if rows.lower().endswith((".csv", ".csv.gz")):
         raise InputError(f"{rows}: --engine ray reads parquet, whose columns have types; leave --engine out, or "
@@ -97,11 +97,11 @@ def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: En
     import ray
 
     if not ray.is_initialized():
-        local = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": run.workers + 1}  # one of them reads
+        local = {} if "RAY_ADDRESS" in os.environ else {"num_cpus": run.workers + 1}  # one CPU is for reading
         ray.init(include_dashboard=False, log_to_driver=False, **local)
     context = ray.data.DataContext.get_current()
     context.execution_options.preserve_order, context.enable_progress_bars = True, False
-    logging.getLogger("ray.data").setLevel(logging.WARNING)  # progress is shown here
+    logging.getLogger("ray.data").setLevel(logging.WARNING)  # this process shows progress itself
     try:
         table, stamps = _read_parquet(rows)
         types = table.schema().base_schema
@@ -118,7 +118,7 @@ def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: En
     answers = _map_blocks(
         table, run.workers, content, run.model, run.question, ensemble, run.evidence is not None, secret
     )
-    checkpoint = Checkpoint(shards, {"run": str(uuid4())})  # never resumed: Ray restarts tasks, but not a whole run
+    checkpoint = Checkpoint(shards, {"run": str(uuid4())})  # never resumed: Ray restarts tasks, but not runs
     try:
         with _input_errors(rows), progress.rows("counterfactuals", table.count()) as bar:
             for entry, content, evidence in _encode_blocks(answers, run, shards, secret):
@@ -135,8 +135,8 @@ def explain_parquet(run: RunOptions, rows: str, progress: Progress, ensemble: En
 
 
 def _read_parquet(rows: str) -> tuple[Dataset, Stamps | None]:
-    """The data set of a file or a folder: of this machine (or of a disk that all machines share), whose bytes are
-    checked whenever they are read; or at an address, and what is to be checked in the end."""
+    """The data set of a file or folder, and its files to check at the end. Files on this machine (or on a disk that all
+    machines share) are checked whenever they are read, those at an address only at the end."""
     import ray
 
     system, path = find_file_system(rows)
@@ -148,8 +148,8 @@ def _read_parquet(rows: str) -> tuple[Dataset, Stamps | None]:
 
 @contextmanager
 def _input_errors(rows: str) -> Iterator[None]:
-    """Raise an InputError of an actor as one of this process; Ray passes on only its text. Rows that are gone have
-    changed: they were there when the run began."""
+    """Raise an actor's InputError as one of this process, because Ray passes on only its text. Files that have
+    disappeared have changed: they were there when the run began."""
     try:
         yield
     except Exception as error:
@@ -163,7 +163,7 @@ def _input_errors(rows: str) -> Iterator[None]:
 def _encode_blocks(
     answers: Dataset, run: RunOptions, shards: ShardFormat, secret: bytes | None
 ) -> Iterator[tuple[BlockRecord, bytes, bytes]]:
-    """Of each block its record, its shard and its evidence, with the rows numbered as in one process."""
+    """The record, shard and evidence of each block, with rows numbered as in a single process."""
     n, head = run.question.n, ""
     for number, table in enumerate(_rebatch(answers, chunks.CHUNK_ROWS * n)):
         first, rows = number * chunks.CHUNK_ROWS, len(table) // n
@@ -181,8 +181,8 @@ def _encode_blocks(
 
 
 def _renumber_evidence(head: str, cells: list[str], labels: list[int], secret: bytes | None) -> tuple[str, list[str]]:
-    """Lines of evidence with the rows' numbers in the whole table, and the head line of the block they end with.
-    `head`: that of the block they begin with, because Ray may have cut it in two."""
+    """Lines of evidence with row numbers of the whole table, and the head line of the block that they end with. `head`
+    is the head line of the block that they begin with, which Ray may have split."""
     lines = [] if cells[0].startswith(BLOCK_PREFIX) else [head]
     for cell, label in zip(cells, labels, strict=True):
         *heads, line, _ = cell.split("\n")
@@ -192,7 +192,7 @@ def _renumber_evidence(head: str, cells: list[str], labels: list[int], secret: b
 
 
 def _rebatch(answers: Dataset, size: int) -> Iterator[pa.Table]:
-    """Tables of `size` lines each, but for the last."""
+    """Regroup tables into tables of `size` lines each; the last may be shorter."""
     waiting, count = list[pa.Table](), 0
     for batch in answers.iter_batches(batch_format="pyarrow", batch_size=None):
         waiting.append(batch)

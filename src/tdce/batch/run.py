@@ -1,4 +1,4 @@
-"""`tdce explain` on any number of rows: read a block, answer it, keep it; resume a run that was stopped."""
+"""`tdce explain` on any number of rows: read a block, answer it, store it; resume a stopped run."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from tdce.explainer import ANSWER_COLUMNS, Explainer, empty_frame
 from tdce.methods import Question
 from tdce.models import AdaptedModel, Endpoint, Ensemble, hide_secrets
 
-VERSIONED = ("tdce", "torch", "numpy", "pandas", "pyarrow")  # packages that an output depends on
-SAME_OUTPUT = ("workers", "resumable", "evidence.secret")  # options whose value is not in the fingerprint; of the
-# secret the checkpoint holds a digest
-SCORE_DECIMALS = 6  # to which scores of the same model are the same
-MAX_UNSYNCED = 4  # blocks that may wait to reach the disk; a power cut would lose them
+VERSIONED = ("tdce", "torch", "numpy", "pandas", "pyarrow")  # packages that the output depends on
+SAME_OUTPUT = ("workers", "resumable", "evidence.secret")  # options whose value is not in the fingerprint; the
+# checkpoint holds a digest of the secret
+SCORE_DECIMALS = 6  # to which scores of the same model agree
+MAX_UNSYNCED = 4  # blocks that may wait for the disk; a power cut would lose them
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ class EvidenceOptions:
     """The evidence to write beside the output."""
 
     path: Path
-    sign: Path | None = None  # the private key to sign it with
-    secret: Path | None = None  # hash all values with this secret
+    sign: Path | None = None  # the private key to sign with
+    secret: Path | None = None  # the secret that hashes all values
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,15 @@ class RunOptions:
     dialect: Dialect
     model: str | Endpoint | None = None
     workers: int = 1
-    part_rows: int | None = None  # in each file of a folder; None: one file
+    part_rows: int | None = None  # per file of an output folder; None: one file
     evidence: EvidenceOptions | None = None
-    resumable: bool = True  # False: the output is temporary, and what is finished of it is gone when the run is stopped
+    resumable: bool = True  # False: the output is temporary, and a run that is stopped leaves nothing
 
 
 def explain_table(
     run: RunOptions, explainer: Explainer, table: ChunkedTable, progress: Progress, ensemble: Ensemble | None = None
 ) -> BlockRecord:
-    """Answer every row of a surveyed table, write the output, and return the sum over all blocks."""
+    """Answer every row of a surveyed table, write the output, and return the totals over all blocks."""
     run.question.check_budget(table.rows)
     artefact, secret, signer = _read_artefact(run, explainer), evidence_secret(run), evidence_signer(run)
     first, known = next(table.chunks())[1], table.object_types()
@@ -83,7 +83,7 @@ def explain_table(
             worker = BlockWorker(explainer, run.question, shards, run.evidence is not None, secret, ensemble, known)
             blocks = table.chunk_count - len(checkpoint.done)
             with closing(_answer_blocks(run, artefact, worker, jobs, blocks)) as results:
-                for entry, content, evidence in results:  # a worker begins its next block when its last one is kept
+                for entry, content, evidence in results:  # a worker begins its next block when its last one is stored
                     keep(entry, content, evidence)
                     bar.advance(entry.rows)
         total = checkpoint.total()
@@ -101,9 +101,9 @@ def explain_table(
 
 
 def make_block_worker(artefact: bytes, model: str | Endpoint | None, worker: BlockWorker) -> Callable[..., Any]:
-    """The worker of a process of its own, which loads the explainer from the bytes of the artefact."""
+    """Make the worker of a separate process, which loads the explainer from the bytes of the artefact."""
     loaded = replace(worker, explainer=load_explainer(artefact, model))
-    gc.freeze()  # it stays to the end
+    gc.freeze()  # the explainer stays in memory to the end
     return loaded
 
 
@@ -111,8 +111,8 @@ def make_block_worker(artefact: bytes, model: str | Endpoint | None, worker: Blo
 class BlockWorker:
     """Answers one block: its record, its shard of the output, and its shard of the evidence."""
 
-    explainer: Explainer | None  # None: on its way to another process, which loads one
-    question: Question  # with the query budget of all blocks
+    explainer: Explainer | None  # None: on the way to another process, which loads its own
+    question: Question  # with the query budget of all blocks together
     shards: ShardFormat
     with_evidence: bool = False
     secret: bytes | None = None
@@ -132,7 +132,7 @@ class BlockWorker:
 def _answer_blocks(
     run: RunOptions, artefact: bytes, worker: BlockWorker, jobs: Any, blocks: int
 ) -> Generator[tuple[BlockRecord, bytes, bytes], None, None]:
-    """The results of all blocks, from a pool of processes or from this one."""
+    """The results of all blocks, from a pool of processes or from this process."""
     if run.workers > 1 and blocks > 1:
         settings = artefact, run.model, replace(worker, explainer=None)
         yield from WorkerPool(make_block_worker, settings, min(run.workers, blocks)).results(jobs)
@@ -145,17 +145,17 @@ def _answer_blocks(
 
 
 def evidence_secret(run: RunOptions) -> bytes | None:
-    """The secret of the evidence, if it has one."""
+    """The secret that hashes the values of the evidence, if any."""
     return None if run.evidence is None or run.evidence.secret is None else keys.load_secret(run.evidence.secret)
 
 
 def evidence_signer(run: RunOptions) -> keys.Signer | None:
-    """The key that signs the evidence, if one does."""
+    """The key that signs the evidence, if any."""
     return None if run.evidence is None or run.evidence.sign is None else keys.load_signer(run.evidence.sign)
 
 
 def write_outputs(run: RunOptions, checkpoint: Checkpoint, signer: keys.Signer | None) -> None:
-    """Write the output and the evidence, and remove the checkpoint: neither appears if a shard of either is damaged."""
+    """Write the output and the evidence, then remove the checkpoint. If any shard is damaged, neither file appears."""
     if run.evidence is None:
         checkpoint.write_output()
     else:
@@ -169,7 +169,7 @@ def write_outputs(run: RunOptions, checkpoint: Checkpoint, signer: keys.Signer |
 
 
 def _budget_share(budget: int | None, rows: pd.DataFrame, table: ChunkedTable) -> int | None:
-    """A block's share of the query budget, in proportion to its rows, so that it does not depend on other blocks."""
+    """A block's share of the query budget, in proportion to its rows, so that blocks do not depend on each other."""
     return None if budget is None else budget * len(rows) // table.rows
 
 
@@ -177,7 +177,7 @@ def make_shard_format(
     run: RunOptions,
     explainer: Explainer,
     rows: pd.DataFrame,  # any rows of the table
-    known: Mapping[Name, pa.DataType],  # types of its columns whose dtype does not tell
+    known: Mapping[Name, pa.DataType],  # types of columns whose dtype does not determine them
     labels: pa.DataType | None = None,  # the type of its index
     quoted: bool = False,
 ) -> ShardFormat:
@@ -195,8 +195,8 @@ def make_shard_format(
 
 
 def fingerprint(run: RunOptions, table: ChunkedTable, model: str) -> dict[str, Any]:
-    """Everything the output depends on, but for the secret: a run is resumed only if all of it is the same. All options
-    are in it, one by one, except those of `SAME_OUTPUT`; `model`: what `model_digest` returned."""
+    """Everything the output depends on except the secret: a run is resumed only if all of it is the same. It has every
+    option except those in `SAME_OUTPUT`; `model` is the result of `model_digest`."""
     question = {f"question.{name}": value for name, value in run.question.to_json().items()}
     contents = {
         "artefact": sha256(run.artefact.read_bytes()).hexdigest(),
@@ -215,14 +215,14 @@ def fingerprint(run: RunOptions, table: ChunkedTable, model: str) -> dict[str, A
 
 
 def _model_name(model: str | Endpoint | None) -> str | None:
-    """A file, or an address without what may be secret in it."""
+    """The name of a file, or an address without parts that may be secret."""
     if isinstance(model, Endpoint):
         return model.name
     return hide_secrets(model) if model is not None and "://" in model else model
 
 
 def _options(options: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """The options of a dataclass and of those in it, by their names: `evidence.path`; a question writes its own."""
+    """The options of a dataclass and of nested ones by name (`evidence.path`); a question provides its own JSON."""
     for each in fields(options):
         name, value = prefix + each.name, getattr(options, each.name)
         if is_dataclass(value) and not isinstance(value, Question | Endpoint):
@@ -232,7 +232,7 @@ def _options(options: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def model_digest(explainer: Explainer, rows: pd.DataFrame) -> str:
-    """Of the explained model: of its file or, for one that can only be asked, of what it says of these rows."""
+    """A digest of the explained model: of its file or, if it can only be queried, of its output for these rows."""
     models, digest = explainer.fitted.decides, sha256()
     for each in explainer.provenance.models:
         digest.update(each["digest"].encode())
@@ -242,7 +242,7 @@ def model_digest(explainer: Explainer, rows: pd.DataFrame) -> str:
 
 
 def _read_artefact(run: RunOptions, explainer: Explainer) -> bytes:
-    """The artefact that was loaded, for the workers."""
+    """The bytes of the loaded artefact, for the workers."""
     content = run.artefact.read_bytes()
     if sha256(content).hexdigest() != explainer.provenance.artefact:
         raise InputError(f"{run.artefact} was replaced after it was loaded; run the command again")
@@ -251,7 +251,7 @@ def _read_artefact(run: RunOptions, explainer: Explainer) -> bytes:
 
 @contextmanager
 def _frozen_heap() -> Iterator[None]:
-    """Exempt all present objects from garbage collection: scanning them again for every block costs time."""
+    """Exempt all present objects from garbage collection, which would scan them again for every block."""
     gc.freeze()
     try:
         yield
@@ -261,8 +261,8 @@ def _frozen_heap() -> Iterator[None]:
 
 @contextmanager
 def _background_sync(checkpoint: Checkpoint) -> Iterator[Callable[[BlockRecord, bytes, bytes], None]]:
-    """A function that adds a block to the checkpoint. A thread waits for the disk while the next block is computed;
-    only a few blocks may wait."""
+    """A function that adds a block to the checkpoint. A thread waits for the disk while the next block is computed; at
+    most a few blocks wait."""
     waiting: Queue[BlockRecord | None] = Queue(MAX_UNSYNCED)
     failed: list[BaseException] = []
 

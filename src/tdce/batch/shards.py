@@ -21,13 +21,13 @@ ROW_GROUP_BLOCKS = 8  # blocks in a row group of a parquet file
 
 @dataclass(frozen=True)
 class ShardFormat:
-    """How blocks are written to files; equal blocks give equal bytes."""
+    """The format in which blocks are written to files; equal blocks give equal bytes."""
 
     out: Path
     dialect: Dialect
-    quoted: bool  # whether CSV quotes every text, because some has a line end in it
-    types: pa.Schema | None  # of a parquet file; None: not parquet
-    blocks: int | None  # in each part; None: one file holds them all
+    quoted: bool  # whether CSV quotes every text, because some contains a line end
+    types: pa.Schema | None  # of a Parquet file; None: another format
+    blocks: int | None  # in each part; None: all in one file
 
     @property
     def suffix(self) -> str:
@@ -37,14 +37,14 @@ class ShardFormat:
         """The content of a block's shard."""
         if self.types is not None:
             buffer = io.BytesIO()
-            with pa.ipc.new_file(buffer, self.types) as writer:  # not parquet, which loses some types
+            with pa.ipc.new_file(buffer, self.types) as writer:  # not Parquet, which loses some types
                 writer.write_table(self._table(frame))
             return buffer.getvalue()
         first = number % self.blocks == 0 if self.blocks else number == 0
         return encode_table(self.out, frame, self.dialect, header=first, quoted=self.quoted)
 
     def join(self, shards: Iterable[bytes], file: BinaryIO) -> None:
-        """Write shards to one file, in their order."""
+        """Join shards, in order, in one file."""
         if self.types is None:
             file.writelines(shards)
             return
@@ -62,21 +62,21 @@ class ShardFormat:
 
 
 def parquet_types(out: Path, frame: pd.DataFrame, known: dict[Any, pa.DataType]) -> pa.Schema:
-    """The types of an answer in a parquet file, from one block of it; `known`: those of columns whose dtype does not
-    tell."""
+    """The types of an answer in a Parquet file, from one of its blocks; `known`: those that a column's dtype does not
+    determine."""
     try:
         types = pa.Schema.from_pandas(frame, preserve_index=False)
         for i, (name, field) in enumerate(zip(frame.columns, types, strict=True)):
             if frame[name].dtype == object and name in known:
                 field = field.with_type(known[name])
-            if pa.types.is_dictionary(field.type):  # its blocks may have different numbers of categories
+            if pa.types.is_dictionary(field.type):  # blocks may differ in the number of categories
                 kind = field.type.value_type
                 if pa.types.is_null(kind):  # no cell has a value
                     kind = known[name].value_type if pa.types.is_dictionary(known.get(name)) else pa.string()
                 field = field.with_type(pa.dictionary(pa.int32(), kind, field.type.ordered))
             types = types.set(i, field)
         return types
-    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # text and numbers in one column, say
+    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # e.g. text and numbers in one column
         raise _parquet_error(out, error) from None
 
 

@@ -1,4 +1,4 @@
-"""Explaining on a Spark cluster, in Python workers that each load the explainer once (`tdce[spark]`)."""
+"""Explain on a Spark cluster, in Python workers that each load the explainer once (`tdce[spark]`)."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def explain(
     robust: Ensemble | None = None,
     **question: Any,
 ) -> DataFrame:
-    """A Spark table of answers, computed when it is consumed. `robust`: what `Explainer.retrain` returned; `question`:
-    the other arguments of `Explainer.explain`.
+    """Explain a Spark table lazily: return a table of answers, computed when it is consumed.
 
-    An engine's table has no order, so there is no column `row`: the table's own columns identify the rows.
+    `robust` is the result of `Explainer.retrain`; `question` holds the other arguments of `Explainer.explain`. There is
+    no column `row`, because the tables of an engine have no order: identify rows by their own columns.
 
-    Rows travel as Arrow, because in Spark's pandas frames a whole number beside a missing one becomes a float."""
+    Rows travel as Arrow, because Spark's pandas frames turn whole numbers into floats beside a missing cell."""
     require_extra("explaining with Spark", "spark", "pyspark")
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
@@ -42,7 +42,7 @@ def explain(
     empty = arrow_to_frame(to_arrow_schema(df.schema).empty_table())
     explainer = load_explainer(content, model)
     explainer.check(whole_question)
-    explainer.fitted.encoder.read(empty)  # a missing column is named here
+    explainer.fitted.encoder.read(empty)  # raises an error that names a missing column
 
     def answer_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         explainer = load_explainer(content, model)

@@ -35,7 +35,7 @@ from tdce.cli import (
 
 
 class Command(TyperCommand):
-    """A command whose usage line names required arguments as people write them: ROWS, not {ROWS}."""
+    """A command whose usage line shows required arguments plainly: ROWS, not {ROWS}."""
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
@@ -52,7 +52,7 @@ COMMANDS = (
 for command in COMMANDS:
     app.command(cls=Command)(command)
 
-STOPPED = (130, 143)  # the exit codes after Ctrl-C and after a request to end (SIGTERM)
+STOPPED = (130, 143)  # the exit codes after Ctrl-C (SIGINT) and after SIGTERM
 
 
 def _print_version(wanted: bool) -> None:
@@ -77,8 +77,7 @@ def root(
 
 
 def main() -> None:
-    """Run a command; a wrong input, or a file that cannot be read or written, ends it with one message and exit
-    code 2."""
+    """Run a command; wrong input, or a file that cannot be read or written, ends it with a message and exit code 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(STOPPED[1]))
     code, message = _run()
     if message:
@@ -87,13 +86,13 @@ def main() -> None:
 
 
 def _run() -> tuple[Any, str]:
-    """The command's exit code, and its last message."""
+    """Run a command; return its exit code and its last message."""
     try:
         try:
             code = app(standalone_mode=False) or 0
         finally:
             _flush()
-    except typer.TyperException as error:  # a wrong command, option or value of one
+    except typer.TyperException as error:  # a wrong command, option or value
         return 2, _usage_message(error)
     except InputError as error:
         return 2, str(error)
@@ -124,7 +123,7 @@ def _usage_message(error: typer.TyperException) -> str:
 
 
 def _flush() -> None:
-    """Write out what was printed while a failure can still be reported."""
+    """Flush the output while a failure can still be reported."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""The questions of `tdce schema --ask`: the role of each column, asked on a terminal."""
+"""The questions of `tdce schema --ask`: ask for the role of each column on a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STOP = ("q", "quit")
 
 
 def check_terminal() -> None:
-    """Raise an error if there is nobody to ask."""
+    """Raise an error if standard input is not a terminal."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise InputError(
             "--ask asks on a terminal, and standard input is not one; write the schema with --out FILE and edit it, "
@@ -30,7 +30,7 @@ def check_terminal() -> None:
 
 
 def ask_roles(schema: Schema, hints: Iterable[str] = ()) -> Schema:
-    """The schema with the roles, directions and costs that the user chooses, column by column."""
+    """Ask for roles, directions and costs, column by column, and return the schema with them."""
     letters = ", ".join(f"{letter} {role}" for letter, role in LETTERS.items())
     say(f"Enter keeps what is in brackets. Roles: {letters}. q stops, and nothing is written.", stderr=True)
     described, sentences = schema.describe(), list(hints)
@@ -61,7 +61,7 @@ def _ask_column(schema: Schema, column: Column) -> Schema:
 
 
 def _choose(what: str, default: str, choices: Mapping[str, str]) -> str:
-    """One of the values of `choices`, by its key or by itself."""
+    """Ask for one of `choices`, by key or by value."""
     keys = {value: key for key, value in choices.items()}
     shown = keys[default] if what != "role" else default
     while True:
@@ -85,7 +85,7 @@ def _ask_cost(default: float) -> float:
 
 
 def _read(prompt: str) -> str:
-    """A line from the terminal; q and the end of the input stop the command."""
+    """Read a line from the terminal; q and the end of the input stop the command."""
 
     print(prompt, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()

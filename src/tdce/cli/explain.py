@@ -124,9 +124,9 @@ def explain(
     require_table(table, {"--robust": robust})
     if table is not None and not robust:
         raise InputError("--table is for retrained models; say how many: --robust 10")
-    load_catalogue(language)  # an unknown one is named before the work
+    load_catalogue(language)  # raises an error for an unknown one before the work
     progress, dialect = Progress(progress_mode()), Dialect(sep, decimal, excel_safe)
-    whole = page or out is None  # answered at once
+    whole = page or out is None  # answered in one call
     source_model = model_of(model, header)
     explainer = tdce.Explainer.load(artefact, progress=progress.mode if whole else "silent", model=source_model)
     question = flags.question(explainer, robust)
@@ -212,7 +212,7 @@ def _check_ray(page: bool, rows: str, question: Question) -> None:
 
 
 def _survey(source: Path, explainer: Explainer, dialect: Dialect, progress: Progress) -> ChunkedTable:
-    """The rows, each of which has been read once and fits the schema."""
+    """Survey the rows: each is read once and must fit the schema."""
     from tdce.datasets import ChunkedTable, find_tables
 
     chunks = ChunkedTable(find_tables(source), explainer.schema, dialect)

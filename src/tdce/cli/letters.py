@@ -81,7 +81,7 @@ def letters(
     with input_file(rows) as source:
         frame = read_table(source, explainer.schema, Dialect(sep, decimal))
     id_column, name_column = (_column(text, frame.columns) for text in (id, name))
-    person_ids(frame, id_column)  # what cannot name the files is named before the work
+    person_ids(frame, id_column)  # raises an error before the work if the ids cannot name the files
     answer = explainer.ask(frame, flags.question(explainer))
     written = answer.to_letters(
         out, language, forms=wanted, id=id_column, template=template, date=date, sender="\n".join(sender or ()),

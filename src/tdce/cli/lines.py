@@ -17,7 +17,7 @@ STYLES = {"valid": "green", "best_effort": "yellow", "already": "dim", "infeasib
 
 
 def print_lines(answer: Answer) -> None:
-    """Print one line per row and option: status, score, plausibility, safety, and each change on a line of its own."""
+    """Print one line per row and option with status, score, plausibility and safety, each change on its own line."""
     from rich.table import Table
     from rich.text import Text
 

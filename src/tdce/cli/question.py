@@ -1,4 +1,4 @@
-"""The flags of a question, the same for every command that asks one."""
+"""The flags of a question, shared by all commands that ask one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QuestionFlags:
-    """What was typed; `question` makes a `Question` of it for an explainer."""
+    """The flags as typed; `question` turns them into a `Question` for an explainer."""
 
     target: Annotated[
         str | None,
@@ -72,7 +72,7 @@ class QuestionFlags:
 
 
 def with_question(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the flags of a question in place of its parameter `flags`, which receives them together."""
+    """Give a command the flags of a question in place of its parameter `flags`, which receives them all."""
     flags = inspect.signature(QuestionFlags).parameters
     types = get_type_hints(QuestionFlags, include_extras=True)
     own, own_types = inspect.signature(command).parameters, get_type_hints(command, include_extras=True)

@@ -31,7 +31,7 @@ from tdce.cli.streams import DASH, input_file, output_file
 if TYPE_CHECKING:
     from tdce.explainer import Answer
 
-MAX_MEASURED_ROWS = 1_000  # without --metrics: they take seconds, and 10,000 minutes
+MAX_MEASURED_ROWS = 1_000  # for metrics without --metrics: 1,000 rows take seconds, 10,000 minutes
 
 
 @with_question
@@ -120,7 +120,7 @@ def report(
 
 
 def _agreement(answer: Answer) -> str:
-    """How often the methods of principal reasons have the same first reason."""
+    """Print how often the methods of principal reasons agree on the first reason."""
     pairs = [each for each in answer.compare_reasons() if each.people]
     shares = ", ".join(f"{each.one} and {each.other} {100 * each.first:.0f} %" for each in pairs)
     return f" First principal reason the same by two methods: {shares}." if pairs else ""

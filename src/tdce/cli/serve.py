@@ -16,7 +16,7 @@ import tdce
 from tdce._core import InputError, require_extra
 from tdce.cli.shared import ArtefactPath, Decimal, Headers, ModelSource, Sep, model_of
 
-TOKEN_BYTES = 24  # of a token that nobody chose
+TOKEN_BYTES = 24  # of a random token
 
 
 def serve(
@@ -96,8 +96,8 @@ def serve(
 
 
 def open_browser(address: str, folder: Path) -> None:
-    """Open the studio for who started it on a terminal. The address has the token, and every user can read the
-    arguments of a process: so the browser gets a page that only this user can read, which leads there."""
+    """Open the studio in a browser if it was started on a terminal. The address contains the token, and other users can
+    read a process's arguments; so the browser is given a page that only this user can read and that redirects."""
     has_screen = sys.platform in ("win32", "darwin") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if not sys.stdout.isatty() or not has_screen:
         return
@@ -110,7 +110,7 @@ def open_browser(address: str, folder: Path) -> None:
 
 
 def _token(given: str | None, file: Path | None) -> str | None:
-    """The token as it was given, or the one in a file, without the line end that editors add."""
+    """The token as given, or from a file, without the line end that editors add."""
     if file is None:
         return given
     if given is not None:

@@ -78,11 +78,11 @@ PAGE = ".html"
 
 
 def print_table(table: Table) -> None:
-    """Print a table as wide as the terminal; in a file or a pipe, wide enough that nothing is cut."""
+    """Print a table as wide as the terminal or, in a file or pipe, wide enough to cut nothing."""
     from rich.console import Console
 
     for column in table.columns:
-        column.overflow = "fold"  # a long word goes on in the next line
+        column.overflow = "fold"  # long words continue on the next line
     console = Console() if sys.stdout.isatty() else Console(width=200)
     with console.capture() as capture:
         console.print(table)
@@ -99,7 +99,7 @@ def say(text: str, indent: str = "", stderr: bool = False) -> None:
 
 
 def model_of(source: str | None, headers: list[str] | None) -> str | Endpoint | None:
-    """What --model and --header describe."""
+    """The model that --model and --header describe."""
     if not headers:
         return source
     from tdce.models import Endpoint
@@ -115,7 +115,7 @@ def model_of(source: str | None, headers: list[str] | None) -> str | Endpoint | 
 def retrained_ensemble(
     explainer: Explainer, question: Question, table: Path | None, dialect: Dialect
 ) -> tuple[Question, Ensemble | None]:
-    """The ensemble that should accept the answers, if the question wants one, and the question that names it."""
+    """The question with its retraining filled in, and the retrained ensemble; None if the question wants none."""
     from tdce.datasets import read_table
 
     if question.robust is None or table is None:
@@ -150,7 +150,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def names_of(text: str, known: Any) -> list[Any]:
-    """`a,b` -> names; a single name may itself have a comma, a whole number names a numbered column."""
+    """`a,b` -> names; a single name may contain a comma, and a whole number names a numbered column."""
     if not text:
         return []
     columns = {str(name): name for name in known}
@@ -160,7 +160,7 @@ def names_of(text: str, known: Any) -> list[Any]:
 
 
 def column_of(option: str, text: str, known: Any) -> Any:
-    """The one column of the rows that an option names; None: it names none."""
+    """The single column that an option names; None if it names none."""
     if not text:
         return None
     name = names_of(text, known)[0] if names_of(text, known) else text

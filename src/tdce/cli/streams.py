@@ -1,7 +1,7 @@
 """`-` in place of a file: standard input and standard output, by way of temporary files.
 
-A table is read more than once, and its format is recognised by its first bytes; so standard input is stored first. What
-goes to standard output is complete before its first byte is sent, but nobody can promise that the reader gets it all.
+A table is read more than once, and its first bytes determine its format, so standard input is stored first. Standard
+output is sent only once it is complete, but the reader may still receive only a part.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from tempfile import TemporaryDirectory
 from tdce._core import InputError
 
 DASH = Path("-")
-ENDINGS = {b"\x1f\x8b": ".csv.gz", b"PAR1": ".parquet"}  # by the first bytes; all else is CSV
+ENDINGS = {b"\x1f\x8b": ".csv.gz", b"PAR1": ".parquet"}  # by the first bytes; otherwise CSV
 COPY_BYTES = 1 << 20
 
 
 @contextmanager
 def input_file(path: Path) -> Iterator[Path]:
-    """The file itself, or for `-` a temporary one with the content of standard input."""
+    """The file itself or, for `-`, a temporary one with the content of standard input."""
     if path != DASH:
         yield path
         return
@@ -36,7 +36,7 @@ def input_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def output_file(path: Path, ending: str) -> Iterator[Path]:
-    """The file itself, or for `-` a temporary one that is sent to standard output once it is complete."""
+    """The file itself or, for `-`, a temporary one that is sent to standard output once complete."""
     if path != DASH:
         yield path
         return
@@ -69,7 +69,7 @@ def _store_stdin(folder: Path) -> Path:
 
 @contextmanager
 def _named(path: Path, name: str) -> Iterator[None]:
-    """Errors speak of the stream, not of the temporary file."""
+    """Name the stream, not the temporary file, in errors."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Arrow tables as data frames: a cell's type is that of its column, whatever rows are converted together."""
+"""Arrow tables as data frames: a cell has the type of its column, whichever rows are converted together."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tdce.datasets.source_file import SourceFile
 
 
 def arrow_to_frame(table: pa.Table) -> pd.DataFrame:
-    """An Arrow table as `read_parquet` would read it from a file, to the dtype."""
+    """Convert an Arrow table to the frame, dtypes included, that `read_parquet` would read from a file."""
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="none")
     return _with_nested_cells(pd.read_parquet(buffer, dtype_backend="numpy_nullable"), table)
 
 
 def read_parquet(source: SourceFile) -> pd.DataFrame:
-    """A parquet file as a data frame."""
+    """Read a Parquet file as a data frame."""
     with source.open() as file:
         frame = pd.read_parquet(file, dtype_backend="numpy_nullable")
     with source.open() as file:
@@ -30,7 +30,7 @@ def read_parquet(source: SourceFile) -> pd.DataFrame:
 
 
 def with_decimals(frame: pd.DataFrame, types: Mapping[Name, pa.DataType]) -> pd.DataFrame:
-    """The frame with decimals in the columns of this type: where no row has one, new numbers are floats."""
+    """The frame with decimals in columns of decimal type; where no row has one, new numbers are floats."""
     frame = frame.copy(deep=False)
     for name, kind in types.items():
         if pa.types.is_decimal(kind) and name in frame.columns:
@@ -39,8 +39,8 @@ def with_decimals(frame: pd.DataFrame, types: Mapping[Name, pa.DataType]) -> pd.
 
 
 def _with_nested_cells(frame: pd.DataFrame, table: pa.Table) -> pd.DataFrame:
-    """The frame with lists and records as plain Python has them: pandas makes a whole number in them a float if another
-    one is missing."""
+    """The frame with lists and records as plain Python objects: pandas would turn their whole numbers into floats
+    beside a missing one."""
     for field in table.schema:
         if pa.types.is_nested(field.type) and field.name in frame.columns:
             frame[field.name] = pd.Series(table[field.name].to_pylist(), index=frame.index, dtype=object)

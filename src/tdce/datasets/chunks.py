@@ -1,6 +1,6 @@
-"""A table that is read in chunks, with the same dtypes and row labels as if it were read at once.
+"""Tables read in chunks, with the same dtypes and row labels as if read at once.
 
-A first pass over the files decides what each column holds and checks every cell before any work is done.
+A first pass over the files determines what each column holds and checks every cell, before any work is done.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from tdce.datasets.files import (
 from tdce.datasets.source_file import SourceFile
 from tdce.schema import Schema
 
-CHUNK_ROWS = 1024  # when a run is stopped, each worker loses at most this many rows
+CHUNK_ROWS = 1024  # what each worker loses at most when a run is stopped
 CHUNKS_PER_READ = 8
 PARQUET = ".parquet"
 
 
 def find_tables(rows: Path) -> tuple[Path, ...]:
-    """The files of a table, by name: one file, those in a folder, or the matches of a pattern such as `2024/*.csv`."""
+    """The files of a table, sorted by name: one file, those in a folder, or those that match `2024/*.csv`."""
     _check_name(rows)
     if rows.is_dir():
         paths = [path for path in sorted(rows.iterdir()) if path.name.lower().endswith(READABLE) and _is_data(path)]
@@ -60,7 +60,7 @@ def find_tables(rows: Path) -> tuple[Path, ...]:
 
 
 class ChunkedTable:
-    """The rows of one or several files: first `survey` them, then read their `chunks`."""
+    """The rows of one or several files: call `survey` first, then read `chunks`."""
 
     def __init__(self, files: tuple[Path, ...], schema: Schema, dialect: Dialect) -> None:
         self.files, self.dialect = files, dialect
@@ -69,14 +69,14 @@ class ChunkedTable:
         self.parquet = suffix_of(files[0], READABLE) == PARQUET
         self.rows = 0
         self.names: list[Name] = []
-        self.types: pa.Schema | None = None  # of parquet files
-        self.carriage_returns = False  # whether some text has a carriage return, which pandas does not quote
+        self.types: pa.Schema | None = None  # of Parquet files
+        self.carriage_returns = False  # whether any text has a carriage return, which pandas does not quote
         self._csv_columns: dict[Name, CsvColumn] = {}
         self._categories: dict[Name, pd.CategoricalDtype] = {}
-        self._kept: list[pd.DataFrame] | None = None  # the whole of a small table
+        self._kept: list[pd.DataFrame] | None = None  # all of a small table
 
     def survey(self, check: Callable[[pd.DataFrame], Any] = lambda frame: None) -> None:
-        """Read everything once, some chunks at a time, and `check` what is read."""
+        """Read everything once, several chunks at a time, and call `check` on each part."""
         for source in () if self.parquet else self.sources:
             with reading(source.path):
                 check_csv(source, self.dialect, set(map(str, self.features)))
@@ -87,7 +87,7 @@ class ChunkedTable:
             raise InputError(f"{self.files[0]} has no rows" if len(self.files) == 1 else "the files have no rows")
 
     def chunks(self, done: Container[int] = (), size: int | None = None) -> Iterator[tuple[int, pd.DataFrame]]:
-        """Chunks, numbered from 0, of `size` rows (None: `CHUNK_ROWS`) but for the last; `done` ones are left out."""
+        """Numbered chunks of `size` rows (None: `CHUNK_ROWS`; the last may be smaller), without those in `done`."""
         waiting, count, number, size = list[pd.DataFrame](), 0, 0, size or CHUNK_ROWS
         for frame in self._all_raw():
             waiting.append(frame)
@@ -102,7 +102,7 @@ class ChunkedTable:
     def _split(
         self, frame: pd.DataFrame, first: int, size: int, done: Container[int]
     ) -> Iterator[tuple[int, pd.DataFrame]]:
-        """The chunks of some rows, whose dtypes are set together because that is quicker."""
+        """Split rows into chunks; their dtypes are set together, which is faster."""
         starts = {first + i: i * size for i in range(-(-len(frame) // size)) if first + i not in done}
         typed = self._with_dtypes(frame) if starts else frame
         for number, start in starts.items():
@@ -114,26 +114,26 @@ class ChunkedTable:
         return -(-self.rows // CHUNK_ROWS)
 
     def object_types(self) -> dict[Name, pa.DataType]:
-        """The types in a parquet file of columns whose pandas dtype does not tell."""
+        """The Parquet types of columns whose pandas dtype does not determine them."""
         if self.types is not None:
             return {name: self.types.field(str(name)).type for name in self.names}
         types = {}
         for name, column in self._csv_columns.items():
             types[name] = pa.string()
             if column.categories is not None:
-                with suppress(ValueError, TypeError):  # flags beside text: writing will raise the error
+                with suppress(ValueError, TypeError):  # flags beside text: writing raises the error
                     types[name] = pa.array([cell for cell in column.examples.values() if cell == cell]).type
         return types
 
     def label_type(self) -> pa.DataType | None:
-        """The type of row labels that a parquet file keeps in a column of its own."""
+        """The type of row labels that a Parquet file stores in a column."""
         if self.types is None:
             return None
         names = [name for name in (self.types.pandas_metadata or {}).get("index_columns", ()) if isinstance(name, str)]
         return self.types.field(names[0]).type if len(names) == 1 else None
 
     def fingerprint(self) -> list[str]:
-        """The names and digests of the files, as they were surveyed."""
+        """The names and digests of the files at the survey."""
         digests = []
         for source in self.sources:
             with reading(source.path):
@@ -141,14 +141,14 @@ class ChunkedTable:
         return digests
 
     def _all_raw(self) -> Iterator[pd.DataFrame]:
-        """All rows as they are read. A table that fits into one read is kept, and parsed once."""
+        """All rows, not yet typed. A table that fits into one read is kept and parsed only once."""
         if self._kept is not None:
             yield from self._kept
             return
         start, kept = 0, list[pd.DataFrame]()
         for source in self.sources:
             for frame in self._raw(source):
-                if isinstance(frame.index, pd.RangeIndex):  # not labels from a parquet file
+                if isinstance(frame.index, pd.RangeIndex):  # not labels from a Parquet file
                     first, step = self._labels
                     frame.index = pd.RangeIndex(first + step * start, first + step * (start + len(frame)), step)
                 yield frame
@@ -157,7 +157,7 @@ class ChunkedTable:
         self._kept = kept or None
 
     def _raw(self, source: SourceFile) -> Iterator[pd.DataFrame]:
-        """A file's rows as they are read, with the columns of the first file in their order."""
+        """A file's rows, not yet typed, with the columns of the first file in its order."""
         path = source.path
         with reading(path):
             if self.parquet:
@@ -184,7 +184,7 @@ class ChunkedTable:
 
     @property
     def _labels(self) -> tuple[int, int]:
-        """The first row's label and the step to the next, which a parquet file may state."""
+        """The first row's label and the step between labels, which a Parquet file may state."""
         if self.types is not None and len(self.files) == 1:
             for index in (self.types.pandas_metadata or {}).get("index_columns", ()):
                 if isinstance(index, dict) and index.get("kind") == "range":
@@ -192,7 +192,7 @@ class ChunkedTable:
         return 0, 1
 
     def _note_types(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Take note of what the columns hold; return the frame with the dtypes that fit its own cells."""
+        """Record what the columns hold; return the frame with dtypes that fit its own cells."""
         own = {}
         for name in self.names:
             column = frame[name]
@@ -209,7 +209,7 @@ class ChunkedTable:
         return self._with_dtypes(frame, own)
 
     def _with_dtypes(self, frame: pd.DataFrame, columns: Mapping[Name, CsvColumn] | None = None) -> pd.DataFrame:
-        """The frame with the dtypes of the whole table, or with those of the given columns."""
+        """The frame with the dtypes of the whole table, or of the given columns."""
         typed = {}
         for name in self.names:
             column = frame[name]
@@ -222,17 +222,17 @@ class ChunkedTable:
 
 
 def _check_name(rows: Path) -> None:
-    """Check that the system can look for a file of this name, which may be too long."""
+    """Check that the system accepts a file name, which may be too long."""
     try:
         os.stat(rows)
     except (FileNotFoundError, NotADirectoryError):
-        return  # the caller says so
+        return  # the caller reports it
     except OSError as error:
         raise InputError(f"{rows} cannot be read: {error.strerror}; name another file") from None
 
 
 def _parquet_frames(source: SourceFile) -> Iterator[pd.DataFrame]:
-    with source.open() as content, pq.ParquetFile(content, pre_buffer=False) as file:  # else all of it is in memory
+    with source.open() as content, pq.ParquetFile(content, pre_buffer=False) as file:  # otherwise it is all in memory
         for batch in file.iter_batches(CHUNKS_PER_READ * CHUNK_ROWS):
             frame = arrow_to_frame(pa.Table.from_batches([batch]))
             yield frame.reset_index(drop=True) if isinstance(frame.index, pd.RangeIndex) else frame
@@ -247,7 +247,7 @@ def _csv_frames(source: SourceFile, dialect: Dialect) -> Iterator[pd.DataFrame]:
 
 
 def _has_carriage_returns(column: pd.Series[Any]) -> bool:
-    """Whether some text has a carriage return, which pandas does not quote."""
+    """Whether any text has a carriage return, which pandas does not quote."""
     if isinstance(column.dtype, pd.StringDtype):
         return bool(column.str.contains(RETURN, regex=False).any())
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -257,5 +257,5 @@ def _has_carriage_returns(column: pd.Series[Any]) -> bool:
 
 
 def _is_data(path: Path) -> bool:
-    """Whether a file is a table; engines write markers beside their tables, with names such as `_SUCCESS`."""
+    """Whether a file is a table, not a marker such as `_SUCCESS` that engines write beside their tables."""
     return path.is_file() and not path.name.startswith(("_", "."))

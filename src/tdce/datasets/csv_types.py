@@ -1,4 +1,4 @@
-"""The types of CSV columns, decided by all cells of a column, in however many parts they are read."""
+"""The types of CSV columns, determined by all cells of a column, however many parts it is read in."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import pandas as pd
 from tdce._core import NUMBER_TEXT, ZERO_PADDED, Positions
 from tdce.schema import Categorical, Column, Numeric
 
-MISSING_NUMBERS = {"", "na", "n/a", "nan", "null", "none"}  # cells that are missing, in a column of numbers
+MISSING_NUMBERS = {"", "na", "n/a", "nan", "null", "none"}  # cells that are missing in a numeric column
 COMMA_FOR_POINT = str.maketrans(",.", ".,")  # both ways, so that 1.234,5 is not a number
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
-SHORT_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # most whole numbers; a quick test
+SHORT_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})")  # most whole numbers, as a quick test
 
 
 class CsvColumn:
     """The type of a column: whole numbers or numbers, if every cell is one; the feature's categories, if these are text
-    or flags; else text. In a numeric feature, cells that are not numbers stay text, so that `Column.read` can name
-    them.
+    or flags; otherwise text. In a numeric feature, cells that are not numbers stay text, so that `Column.read` can
+    report them.
 
-    `see` every part first; then `parse` gives each part the dtype of the whole column. Both look at each distinct cell
-    once, because there are few of them."""
+    Call `see` on every part first; then `parse` gives each part the dtype of the whole column. Both process each
+    distinct cell once, because there are few."""
 
     def __init__(self, feature: Column | None, decimal: str = ".") -> None:
         self.feature, self.decimal = feature, decimal
         self.categories: dict[str, Any] | None = None
         if isinstance(feature, Categorical) and any(isinstance(c, str | bool) for c in feature.categories):
             self.categories = {str(c): c for c in feature.categories}
-        self.examples: dict[type, Any] = {}  # one cell of each type, of a column with categories
-        self.numbers = self.odd = self.decimals = self.long = False  # whether some cell is a number, none, ...
+        self.examples: dict[type, Any] = {}  # one cell of each type, in a column with categories
+        self.numbers = self.odd = self.decimals = self.long = False  # whether any cell is a number, is not one, …
 
     def see(self, column: pd.Series[Any]) -> None:
-        """Take note of what a part of the column holds."""
+        """Record what a part of the column holds."""
         at, cells = _distinct_cells(column)
         if self.categories is not None:
             known = [self.categories.get(cell, cell) for cell in cells] + [np.nan] * bool((at < 0).any())
@@ -53,13 +53,13 @@ class CsvColumn:
                 self.long = True
 
     def add(self, other: CsvColumn) -> None:
-        """Take over what another object has seen of the same column."""
+        """Merge what another object has seen of the same column."""
         self.examples |= other.examples
         for each in ("numbers", "odd", "decimals", "long"):
             setattr(self, each, getattr(self, each) or getattr(other, each))
 
     def parse(self, column: pd.Series[Any]) -> pd.Series[Any]:
-        """A part of the column with the dtype of the whole."""
+        """Convert a part of the column to the dtype of the whole."""
         if self.categories is not None:
             return self._parse_categories(column, self.categories)
         if self.odd and self.feature is not None:
@@ -67,18 +67,18 @@ class CsvColumn:
         whole = not self.decimals
         if whole and self.long:
             whole = not isinstance(self.feature, Numeric)
-        if self.odd or not self.numbers or (whole and self.long):  # a long identifier: a float would cut it short
+        if self.odd or not self.numbers or (whole and self.long):  # a float would truncate a long identifier
             return column
         at, cells = _distinct_cells(column)
-        numerals = [*map(self._numeral, cells), None]  # the last one is for -1, missing
+        numerals = [*map(self._numeral, cells), None]  # the last entry is for -1, missing
         missing = np.array([each is None for each in numerals])
-        number = int if whole else float  # exact, which pandas before 3 is not
+        number = int if whole else float  # exact, unlike pandas before 3
         values = np.array([0 if each is None else number(each) for each in numerals], dtype="i8" if whole else "f8")
         parsed = (pd.arrays.IntegerArray if whole else pd.arrays.FloatingArray)(values[at], missing[at])
         return pd.Series(parsed, index=column.index, name=column.name)
 
     def _numeral(self, cell: str) -> str | None:
-        """The cell with a decimal point, as it is in a column of numbers; None if it is missing."""
+        """The cell with a decimal point, as in a numeric column; None if missing."""
         cell = cell.strip()
         if cell.lower() in MISSING_NUMBERS:
             return None
@@ -93,7 +93,7 @@ class CsvColumn:
 
     def _parse_odd_cells(self, column: pd.Series[Any]) -> pd.Series[Any]:
         at, cells = _distinct_cells(column)
-        parsed = np.full(len(cells) + 1, np.nan, dtype=object)  # the last one is for -1, missing
+        parsed = np.full(len(cells) + 1, np.nan, dtype=object)  # the last entry is for -1, missing
         for i, cell in enumerate(cells):
             numeral = self._numeral(cell)
             if numeral is not None:
@@ -102,7 +102,7 @@ class CsvColumn:
 
 
 def _distinct_cells(column: pd.Series[Any]) -> tuple[Positions, list[str]]:
-    """(n,) for each cell its position among the column's distinct cells, -1 if it is missing; and these cells."""
+    """(n,) each cell's position among the distinct cells, -1 if missing; and the distinct cells."""
     at, cells = pd.factorize(column)
     return at, cells.tolist()
 

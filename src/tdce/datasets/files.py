@@ -1,4 +1,4 @@
-"""Tables on disk: reads .csv, .csv.gz and .parquet, writes these and .jsonl. A file appears complete or not at all."""
+"""Tables on disk: read .csv, .csv.gz and .parquet, write these and .jsonl. A file appears complete or not at all."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from tdce.schema import HEADER_ROWS, Column, Numeric, Schema, find_headerless
 
 READABLE = (".csv", ".csv.gz", ".parquet")
 WRITABLE = (*READABLE, ".jsonl")
-DRAFT_PREFIX = ".tdce-"  # until it is complete, a file has a temporary name: this prefix and
-DRAFT_DIGITS = 16  # digits of a random number
+DRAFT_PREFIX = ".tdce-"  # the temporary name of an incomplete file: this prefix, then
+DRAFT_DIGITS = 16  # this many digits of a random number
 DISK_FULL = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))  # not every system has quotas
 TAB, RETURN = "\t", "\r"
 SEPARATORS = {";": "semicolons", TAB: "tabs", ",": "commas", "|": "bars"}
@@ -38,11 +38,11 @@ SEPARATORS = {";": "semicolons", TAB: "tabs", ",": "commas", "|": "bars"}
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written: the separator of its cells and its decimal mark."""
+    """The format of a CSV file: the separator of its cells and its decimal mark."""
 
     sep: str = ","
     decimal: str = "."
-    excel_safe: bool = False  # escape text that a spreadsheet would run as a formula; only for writing
+    excel_safe: bool = False  # escape text that a spreadsheet would run as a formula; for writing only
 
     def __post_init__(self) -> None:
         if self.sep in ("tab", "\\t"):
@@ -56,9 +56,9 @@ class Dialect:
 
 
 def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None = None) -> pd.DataFrame:
-    """Read a table by the file's ending. In CSV an empty cell is missing, a column whose cells are all numbers is
-    numeric (whole numbers stay whole beside missing cells), and any other column is text. A schema's kinds take
-    precedence."""
+    """Read a table in the format of the file's ending. In CSV, an empty cell is missing, a column whose cells are all
+    numbers is numeric (whole numbers stay whole beside missing cells), and any other column is text. The kinds of
+    the schema take precedence."""
     dialect = dialect or Dialect()
     suffix = suffix_of(path, READABLE)
     if not os.path.isfile(path):
@@ -71,7 +71,7 @@ def read_table(path: Path, schema: Schema | None = None, dialect: Dialect | None
     if len(frame) == 0:
         raise InputError(f"{path} has no rows", "file_empty")
     features = {f.name: f for f in schema or ()}
-    frame = frame.rename(columns={str(name): name for name in features})  # a file has text for the column 0
+    frame = frame.rename(columns={str(name): name for name in features})  # in a file, the name of column 0 is text
     for name in frame.columns:
         column = frame[name]
         if suffix != ".parquet":
@@ -90,13 +90,13 @@ def _read_csv(source: SourceFile, dialect: Dialect, known: Container[str]) -> pd
 
 
 def _read_parquet(source: SourceFile) -> pd.DataFrame:
-    from tdce.datasets.arrow_frames import read_parquet  # here: pyarrow is slow to import
+    from tdce.datasets.arrow_frames import read_parquet  # imported here: pyarrow is slow to import
 
     return read_parquet(source)
 
 
 class UnreadableError(ValueError):
-    """Why a file cannot be read; `case` and `facts` as of an `InputError`."""
+    """Why a file cannot be read; `case` and `facts` are those of an `InputError`."""
 
     def __init__(self, reason: str, case: str, **facts: Any) -> None:
         super().__init__(reason)
@@ -105,7 +105,7 @@ class UnreadableError(ValueError):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any error in reading a file into one message with the file's name."""
+    """Turn any error in reading a file into one InputError that names the file."""
     kind = suffix_of(path, READABLE).lstrip(".")
     try:
         yield
@@ -122,12 +122,12 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def csv_settings(dialect: Dialect) -> dict[str, Any]:
-    """Settings for pandas: every cell is text, or missing if it is empty."""
+    """Settings for pandas that read every cell as text, or as missing if empty."""
     return {"sep": dialect.sep, "dtype": str, "keep_default_na": False, "na_values": [""], "encoding": "utf-8-sig"}
 
 
 def write_table(path: Path, frame: pd.DataFrame, dialect: Dialect | None = None) -> None:
-    """Write a frame without its index, by the path's ending."""
+    """Write a frame without its index, in the format of the path's ending."""
     if suffix_of(path, WRITABLE) == ".parquet":
         write_whole(path, _parquet(path, frame))
     else:
@@ -135,8 +135,8 @@ def write_table(path: Path, frame: pd.DataFrame, dialect: Dialect | None = None)
 
 
 def encode_table(path: Path, frame: pd.DataFrame, dialect: Dialect, header: bool = True, quoted: bool = False) -> bytes:
-    """A frame as the content of a .csv, .csv.gz or .jsonl file, or of a part of it. Concatenated parts make a complete
-    file if only the first has a header; `quoted`: some part has a carriage return in a cell."""
+    """Encode a frame as a .csv, .csv.gz or .jsonl file, or a part of it. Concatenated parts make a complete file if
+    only the first has a header; `quoted`: some part has a carriage return in a cell."""
     suffix = suffix_of(path, WRITABLE)
     text = _json_lines(frame) if suffix == ".jsonl" else _csv(frame, dialect, header, quoted)
     try:
@@ -148,7 +148,7 @@ def encode_table(path: Path, frame: pd.DataFrame, dialect: Dialect, header: bool
 
 
 def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> None:
-    """Raise an error, before any work is done, if this file cannot be written; `endings` None: any ending will do."""
+    """Raise an error, before any work is done, if this file cannot be written; `endings` None: any ending."""
     if endings is not None:
         suffix_of(path, endings)
     _check_target(path)
@@ -156,13 +156,13 @@ def check_writable(path: Path, endings: tuple[str, ...] | None = WRITABLE) -> No
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically: it has this content, or is as it was."""
+    """Write a file atomically: on failure it stays as it was."""
     with whole_file(path) as file:
         file.write(content)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """The same, readable by its owner only."""
+    """Write a file atomically, readable by its owner only."""
     with whole_file(path) as file:
         os.chmod(file.name, 0o600)
         file.write(content)
@@ -170,7 +170,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """Write to a draft beside the file, then rename it: nobody ever sees half of it, and it survives a power cut."""
+    """Write to a draft beside the file, then rename it: nobody sees a partial file, and it survives a power cut."""
     _check_target(path)
     _sweep(path.parent)
     try:
@@ -201,14 +201,14 @@ def make_folder(path: Path) -> None:
 
 
 def write_error(path: Path, error: OSError) -> InputError:
-    """The error that a file cannot be written."""
+    """The error for a file that cannot be written."""
     way_out = "make room, or name another folder" if error.errno in DISK_FULL else "name another folder"
     return InputError(f"{path} cannot be written: {error.strerror}; {way_out}")
 
 
 def lock_file(file: IO[Any], wait: bool = True) -> None:
-    """Lock an open file until it is closed. An OSError says that another process has it (if `wait` is false), or that
-    the system has no such locks (Windows)."""
+    """Lock an open file until it is closed. Raises OSError if another process holds the lock (unless `wait`), or if the
+    system has no such locks (Windows)."""
     try:
         import fcntl
     except ImportError:
@@ -217,8 +217,8 @@ def lock_file(file: IO[Any], wait: bool = True) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Write a folder's list of files to the disk, so that a new name survives a power cut; not on every system."""
-    with suppress(OSError):  # Windows opens no folders
+    """Sync a folder to disk, so that a new name survives a power cut, where the system supports it."""
+    with suppress(OSError):  # Windows cannot open folders
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)
@@ -227,7 +227,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def suffix_of(path: Path, known: tuple[str, ...]) -> str:
-    """The one of the known endings that a file has."""
+    """The known ending of a file, such as .csv.gz."""
     for suffix in known:
         if path.name.lower().endswith(suffix):
             return suffix
@@ -235,8 +235,8 @@ def suffix_of(path: Path, known: tuple[str, ...]) -> str:
 
 
 def check_csv(source: SourceFile, dialect: Dialect, known: Container[str] = ()) -> None:
-    """Check that there is a header, that every line has as many cells and that no name appears twice: pandas would
-    shift cells, fill them or rename columns. A header with one of the `known` names is one."""
+    """Check that there is a header, that every line has as many cells, and that no name appears twice: pandas would
+    shift or fill cells, or rename columns. A first line with one of the `known` names is a header."""
     with source.open_text() as file:
         lines = csv.reader(file, strict=True, delimiter=dialect.sep)
         header = next(lines, [])
@@ -270,18 +270,18 @@ def check_csv(source: SourceFile, dialect: Dialect, known: Container[str] = ()) 
 
 
 def _point(cell: str, dialect: Dialect) -> str:
-    """A cell with a decimal point."""
+    """The cell with a decimal point."""
     return cell.translate(COMMA_FOR_POINT) if dialect.decimal == "," else cell
 
 
 def widen(column: pd.Series[Any], feature: Column | None) -> pd.Series[Any]:
-    """A column of whole numbers as floats, if its feature may have decimals."""
+    """Convert a column of whole numbers to floats if its feature may have decimals."""
     fractional = isinstance(feature, Numeric) and (feature.step is None or not feature.step.is_integer())
     return column.astype("Float64") if fractional and pd.api.types.is_integer_dtype(column.dtype) else column
 
 
 def _check_target(path: Path) -> None:
-    """Check that the folder exists, and that nothing stands in the file's place that must not be replaced."""
+    """Check that the folder exists, and that writing the file would replace nothing but a file."""
     if not os.path.isdir(path.parent):
         raise InputError(f"there is no folder {path.parent} to write {path.name} into")
     try:
@@ -299,7 +299,7 @@ def _check_target(path: Path) -> None:
 
 
 def _try_folder(folder: Path, path: Path) -> None:
-    """Create a file and remove it, because permission bits do not tell everything."""
+    """Create a file and remove it, because permission bits do not tell the whole story."""
     try:
         with _draft(folder) as file:
             _close_on_windows(file)
@@ -309,32 +309,32 @@ def _try_folder(folder: Path, path: Path) -> None:
 
 
 def _draft(folder: Path) -> BinaryIO:
-    """A new file, locked as long as its writer has it open, so that the sweep of another process leaves it alone."""
+    """A new file, locked while its writer has it open, so that other processes do not sweep it away."""
     while True:
         file = open(folder / f"{DRAFT_PREFIX}{secrets.token_hex(DRAFT_DIGITS // 2)}", "xb")  # noqa: SIM115
-        with suppress(OSError):  # without locks nothing is ever swept
+        with suppress(OSError):  # without locks, nothing is ever swept
             lock_file(file)
         if os.path.exists(file.name):
             return file
-        file.close()  # swept in the moment before it was locked
+        file.close()  # swept just before it was locked
 
 
 def _sweep(folder: Path) -> None:
     """Remove the drafts of writers that were killed."""
     for path in folder.glob(DRAFT_PREFIX + DRAFT_DIGITS * "[0-9a-f]"):
         with suppress(OSError), open(path, "r+b") as file:
-            lock_file(file, wait=False)  # an error while its writer lives
+            lock_file(file, wait=False)  # raises an error while its writer lives
             path.unlink()
 
 
 def _close_on_windows(file: BinaryIO) -> None:
-    """Windows neither renames nor removes an open file; elsewhere it stays open, because closing it would unlock it."""
+    """Close the file on Windows, which cannot rename or remove it open; elsewhere, closing would release its lock."""
     if os.name == "nt":
         file.close()
 
 
 def _csv(frame: pd.DataFrame, dialect: Dialect, header: bool, quoted: bool) -> str:
-    if dialect.decimal != ".":  # which pandas applies only to its plain floats
+    if dialect.decimal != ".":  # pandas applies it only to plain floats
         frame = frame.copy()
         for i, dtype in enumerate(frame.dtypes):
             if is_float_dtype(dtype):
@@ -345,9 +345,9 @@ def _csv(frame: pd.DataFrame, dialect: Dialect, header: bool, quoted: bool) -> s
     if dialect.excel_safe:
         from tdce.datasets.spreadsheets import escape_formulas
 
-        frame, quoted = escape_formulas(frame), True  # a spreadsheet may split at another separator than ours
+        frame, quoted = escape_formulas(frame), True  # a spreadsheet may split at a separator other than ours
     text: str = "" if quoted else frame.to_csv(**settings)
-    if quoted or RETURN in text:  # which pandas does not quote: readers would take it for the end of a line
+    if quoted or RETURN in text:  # pandas does not quote it: readers would see a line end
         text = frame.to_csv(**settings, quoting=csv.QUOTE_NONNUMERIC)
     return text
 
@@ -356,14 +356,14 @@ def _parquet(path: Path, frame: pd.DataFrame) -> bytes:
     buffer = io.BytesIO()
     try:
         frame.to_parquet(buffer, index=False)
-    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # text and numbers in one column, say
+    except (ValueError, TypeError, OverflowError, NotImplementedError) as error:  # e.g. text and numbers in one column
         raise InputError(f"{path} cannot be written as parquet: {'; '.join(map(str, error.args))}; "
                          "a .csv file can hold any table") from None  # fmt: skip
     return buffer.getvalue()
 
 
 def _json_lines(frame: pd.DataFrame) -> str:
-    """One object per line; numbers to the last bit, missing as null, dates as text."""
+    """Encode as JSON, one object per line: numbers to the last bit, missing as null, dates as text."""
     columns = []
     for _, column in frame.items():
         cells = pd.Series(as_numbers(column)) if pd.api.types.is_float_dtype(column.dtype) else column

@@ -14,7 +14,7 @@ from tdce.datasets.files import DRAFT_DIGITS, DRAFT_PREFIX, sync_folder, write_e
 
 
 def check_new_folder(path: Path) -> None:
-    """Raise an error, before any work is done, if this is not the place of a new folder: nothing is overwritten."""
+    """Raise an error, before any work is done, if no new folder can be made here; nothing is overwritten."""
     if not os.path.isdir(path.parent):
         raise InputError(f"there is no folder {path.parent} to make {path.name} in")
     if path.is_dir():
@@ -23,12 +23,12 @@ def check_new_folder(path: Path) -> None:
     elif os.path.lexists(path):
         raise InputError(f"{path} is a file; name a new folder")
     with _draft(path):
-        pass  # it can be made
+        pass  # the folder can be made
 
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Write into a draft beside the folder, which then gets its name; after an error nothing is left."""
+    """Write to a draft beside the folder, then rename it; after an error, nothing is left."""
     check_new_folder(path)
     with _draft(path) as draft:
         try:
@@ -39,7 +39,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
                         os.fsync(file.fileno())
             sync_folder(draft)
             if path.is_dir():
-                path.rmdir()  # it is empty; an error if that has changed
+                path.rmdir()  # raises an error if it is no longer empty
             os.rename(draft, path)
         except OSError as error:
             raise write_error(path, error) from None

@@ -21,7 +21,7 @@ Part = Literal["train", "validation", "test"]
 
 
 class Splits(NamedTuple):
-    """Row positions of each part, in random order: disjoint, and together all rows."""
+    """The row positions of each part, in random order; the parts are disjoint and cover all rows."""
 
     train: NDArray[np.int64]
     validation: NDArray[np.int64]
@@ -40,10 +40,10 @@ class Dataset:
     schema: Schema = field(repr=False)  # with roles: age passes with time
     splits: Splits = field(repr=False)
     mask: str  # the one feature that the benchmark masks
-    notes: str = field(repr=False)  # what this preset did to the published table
+    notes: str = field(repr=False)  # what this preset changed in the published table
 
     def part(self, name: Part) -> pd.DataFrame:
-        """The rows of one part; their index is the position in `frame`."""
+        """Get the rows of one part; their index is the position in `frame`."""
         if not isinstance(name, str) or name not in Splits._fields:
             meant = suggest(name, Splits._fields)
             raise InputError(f"there is no part {show(name)}; {meant}known: {listing(Splits._fields)}")
@@ -51,7 +51,7 @@ class Dataset:
         return self.frame.iloc[positions]
 
     def _repr_html_(self) -> str:
-        """For notebooks: what it is, and its columns."""
+        """For notebooks: a summary and the columns."""
         title = f"{self.name}, preset {self.preset}: {len(self.frame):,} rows, {len(self.schema)} features"
         facts = (f"label: {self.label}; favourable: {self.favourable}", self.notes)
         columns = ("column", "kind", "values", "may change")
@@ -60,7 +60,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A data set in the catalogue."""
+    """An entry of the catalogue of data sets."""
 
     name: str
     title: str
@@ -75,8 +75,8 @@ class CatalogueEntry:
 def load(name: str, preset: str = "full", seed: int = 0) -> Dataset:
     """Load one of the data sets of `catalogue()`.
 
-    The preset "full" has every row and the published features; "paper" is as close to the paper's columns and sizes as
-    the data allow. `seed` draws the splits; the rows of `frame` are the same for every seed.
+    The preset "full" has every row and the published features; "paper" comes as close to the paper's columns and sizes
+    as the data allow. `seed` draws the splits; `frame` has the same rows for every seed.
     """
     table, recipe = _choose(name, preset)
     seed = check_integer("seed", seed, 0, LAST_SEED)
@@ -99,7 +99,7 @@ def load(name: str, preset: str = "full", seed: int = 0) -> Dataset:
 
 
 def catalogue() -> list[CatalogueEntry]:
-    """All data sets: where each comes from, its licence, and whether it is present."""
+    """List all data sets: source, licence, and whether each is present."""
     return [_entry(table) for table in PUBLISHED_TABLES.values()]
 
 
@@ -117,7 +117,7 @@ def _choose(name: str, preset: str) -> tuple[PublishedTable, Preset]:
 
 
 def _whole_numbers(frame: pd.DataFrame) -> pd.DataFrame:
-    """Make columns of whole numbers whole again (Int64), which pandas reads as floats beside missing cells."""
+    """Convert whole numbers that pandas read as floats, because of missing cells, to Int64."""
     whole = {
         name: "Int64" if column.isna().any() else "int64"
         for name, column in frame.select_dtypes("float64").items()
@@ -141,7 +141,7 @@ def _schema(frame: pd.DataFrame, table: PublishedTable, recipe: Preset) -> Schem
 
 
 def _split(rows: int, held_out: int, seed: int) -> Splits:
-    """`held_out` rows each for validation and test, the rest for training."""
+    """Draw `held_out` rows each for validation and test; the rest are for training."""
     train, validation, test = np.split(random_order(rows, seed), [rows - 2 * held_out, rows - held_out])
     return Splits(train, validation, test)
 

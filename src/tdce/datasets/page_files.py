@@ -1,4 +1,4 @@
-"""Many small files at once, such as a page for each person: a folder, or a .zip; all of them, or none."""
+"""Write many small files at once, such as a page per person, to a folder or a .zip: all of them, or none."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tdce.datasets.files import check_writable, sync_folder, whole_file, write_e
 
 ZIP = ".zip"
 PAGE = ".html"
-NO_DATE = (1980, 1, 1, 0, 0, 0)  # of every file in a .zip, so that the same files give the same bytes
+NO_DATE = (1980, 1, 1, 0, 0, 0)  # of files in a .zip, so that the same files give the same bytes
 
 
 def check_pages(path: Path, people: int) -> None:
-    """Raise an error, before any work is done, if the pages of this many people cannot be written there."""
+    """Raise an error, before any work is done, if pages for this many people cannot be written there."""
     if path.suffix.lower() == PAGE:
         if people != 1:
             raise InputError(
@@ -35,8 +35,8 @@ def check_pages(path: Path, people: int) -> None:
 
 
 def write_pages(path: Path, pages: Iterable[tuple[str, bytes]]) -> None:
-    """Write files with these names and contents into a new folder or a .zip; the one page of a path that ends with
-    .html under that name. Nothing appears before everything is complete."""
+    """Write files with these names and contents to a new folder or a .zip; if the path ends with .html, write the
+    single page there. Nothing appears before everything is complete."""
     if path.suffix.lower() == PAGE:
         ((_, content),) = pages
         write_whole(path, content)

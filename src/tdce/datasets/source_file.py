@@ -1,4 +1,4 @@
-"""A file that is read several times: what is read again must be what was read first, to the byte."""
+"""A file that is read several times, and must have the same bytes every time."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from typing import IO, Any, BinaryIO, cast
 
 from tdce._core import InputError
 
-SEGMENT_BYTES = 1 << 20  # that are read, and checked, at a time
+SEGMENT_BYTES = 1 << 20  # read and checked at a time
 
 
 class SourceFile:
-    """A file of which every segment has a digest from the first time it is read. No byte of a segment that has changed
-    since reaches a reader, and neither does a file of another size: an `InputError` does."""
+    """A file with a digest of each segment from its first reading. If a segment or the size has changed since, readers
+    get an `InputError` and no changed byte."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.size: int | None = None  # in bytes; None: not opened yet
-        self.digests: dict[int, bytes] = {}  # by number of segment
+        self.size: int | None = None  # in bytes; None: not yet opened
+        self.digests: dict[int, bytes] = {}  # by segment number
 
     def open(self) -> BinaryIO:
-        """The file, to be read once more from its start."""
+        """Open the file for reading from its start."""
         return io.BufferedReader(_Reader(self), SEGMENT_BYTES)
 
     def open_text(self) -> IO[str]:
-        """The file, unpacked if its name ends with .gz, as text with the line ends it has."""
+        """Open the file as text with its own line ends, unpacked if its name ends with .gz."""
         return io.TextIOWrapper(self.open_unpacked(), encoding="utf-8-sig", newline="")
 
     def open_unpacked(self) -> BinaryIO:
-        """The file, unpacked if its name ends with .gz."""
+        """Open the file, unpacked if its name ends with .gz."""
         packed = self.path.name.lower().endswith(".gz")
         return cast(BinaryIO, gzip.GzipFile(fileobj=self.open())) if packed else self.open()
 
     def fingerprint(self) -> str:
-        """The digest of all segments; those that no reader needed are read now."""
+        """The digest of all segments; those not read before are read now."""
         with self.open() as file:
             assert self.size is not None
             for number in range(-(-self.size // SEGMENT_BYTES)):
@@ -50,7 +50,7 @@ class SourceFile:
         return whole.hexdigest()
 
     def check(self, number: int, content: bytes, size: int) -> None:
-        """Note a segment that is read for the first time, and the size of the file; compare one that is read again."""
+        """Check the file's size; record the digest of a segment read for the first time, compare that of any other."""
         assert self.size is not None
         expected = min(SEGMENT_BYTES, max(0, self.size - number * SEGMENT_BYTES))
         if size != self.size or len(content) != expected:
@@ -61,13 +61,13 @@ class SourceFile:
 
 
 def changed_file(path: object) -> InputError:
-    """The error about a file that is not as it was."""
+    """The error for a file that has changed."""
     return InputError(f"{path} changed while it was read, so nothing is written: run the command again when "
                       "no other program writes to the file, or on a copy of it")  # fmt: skip
 
 
 class _Reader(io.RawIOBase):
-    """Reads a source file by segments, each of which is checked before any of it is passed on."""
+    """Read a source file by segments, each checked before any of it is passed on."""
 
     def __init__(self, source: SourceFile) -> None:
         self.source = source
@@ -82,7 +82,7 @@ class _Reader(io.RawIOBase):
             self._segment, self._number = self._load(number), number
         part = self._segment[start : start + len(buffer)]
         if not part:
-            self.source.check(number, self._segment, self._size())  # at the end it is as long as it was
+            self.source.check(number, self._segment, self._size())  # at the end, the size must be unchanged
         buffer[: len(part)] = part
         self._at += len(part)
         return len(part)
@@ -110,7 +110,7 @@ class _Reader(io.RawIOBase):
         self._file.seek(number * SEGMENT_BYTES)
         parts = []
         left = SEGMENT_BYTES
-        while left and (part := self._file.read(left)):  # a raw file may give less than was asked for
+        while left and (part := self._file.read(left)):  # a raw file may return less than requested
             parts.append(part)
             left -= len(part)
         content = b"".join(parts)

@@ -1,4 +1,4 @@
-"""The files of the public tables: where each is, whether it is the right one, and reading it."""
+"""The files of the public tables: find, verify and read them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DATA_FOLDER = "TDCE_DATA"  # the environment variable that names the folder of t
 
 
 class Place(NamedTuple):
-    """Whether a table is present, and where, in words for a person."""
+    """Whether a table is present, and where, in words."""
 
     present: bool
     where: str
 
 
 def read(table: PublishedTable) -> pd.DataFrame:
-    """The table as published: raw values, where an empty cell is missing and text such as `NA` stays text."""
+    """Read a table as published: raw values; an empty cell is missing, text such as `NA` stays text."""
     path = _path(table)
     if path is None:
         raise InputError(f"data set {table.name!r}: {DATA_FOLDER} is not set. {_way_out(table)}")
@@ -46,7 +46,7 @@ def read(table: PublishedTable) -> pd.DataFrame:
 
 
 def find(table: PublishedTable) -> Place:
-    """Where the table is, or how to get it."""
+    """Find a table, or say how to get it."""
     path = _path(table)
     if path is None:
         return Place(False, f"missing: set {DATA_FOLDER} to the folder that holds {table.file}")

@@ -1,4 +1,4 @@
-"""Text that a spreadsheet would run as a formula, made harmless by an apostrophe before it."""
+"""Escape text that a spreadsheet would run as a formula, by an apostrophe before it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")  # also full-width, which some versions read
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")  # also full-width, which some versions accept
 PLAIN_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")  # -5 is a number, not a formula
 
 
 def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    """A copy in which no text and no name of a column begins like a formula; numbers are left as they are."""
+    """A copy in which no text and no column name begins like a formula; numbers are unchanged."""
     safe = frame.rename(columns={name: escape_formula(name) for name in frame.columns})
     for i, dtype in enumerate(safe.dtypes):
         if not is_numeric_dtype(dtype) and not is_bool_dtype(dtype):
@@ -23,7 +23,7 @@ def escape_formulas(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def escape_formula(cell: Any) -> Any:
-    """A cell as a spreadsheet may show it: text that begins like a formula has an apostrophe before it."""
+    """The cell, with an apostrophe before text that begins like a formula."""
     if isinstance(cell, str) and cell.startswith(FORMULA_STARTS) and not PLAIN_NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell

@@ -15,18 +15,18 @@ from tdce.datasets.wording.german import GERMAN_OUTCOMES, GERMAN_WORDS
 
 @dataclass(frozen=True)
 class Preset:
-    """One version of a table: its features and rows, and what is known of them."""
+    """One version of a table: its features and rows, and what is known about them."""
 
     features: tuple[str, ...]
     mask: str  # the one feature that the benchmark masks
     notes: str
     held_out: int = 1_000  # rows for validation, and as many for test
     immutable: tuple[str, ...] = ()
-    history: tuple[str, ...] = ()  # what happened before the decision
-    passing: tuple[str, ...] = ()  # what passes with time
+    history: tuple[str, ...] = ()  # features that happened before the decision
+    passing: tuple[str, ...] = ()  # features that pass with time
     flags: tuple[str, ...] = ()  # columns of 0 and 1 that count as numbers
     prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None  # derive columns, choose rows
-    rules: tuple[str, ...] = ()  # that any sensible advice satisfies
+    rules: tuple[str, ...] = ()  # that any sensible advice keeps
     words: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # wording of its features
     outcomes: Mapping[str, Any] = field(default_factory=dict)  # wording of the label
 
@@ -41,7 +41,7 @@ class PublishedTable:
     columns: str
     label: str
     favourable: str
-    inside: bool  # in the package, or in the folder that TDCE_DATA names
+    inside: bool  # in the package; else in the folder that TDCE_DATA names
     sha256: str  # of the .gz file
     what: str
     source: str
@@ -61,7 +61,7 @@ ADULT_FLAGS = ("married_flag", "white_flag", "male_flag", "us_native_flag")
 ADULT_PAPER_NUMBERS = ("age", "education_num", "capital_gain", "capital_loss", "hours_per_week", *ADULT_FLAGS)
 ADULT_PAPER_FEATURES = (*ADULT_PAPER_NUMBERS, "workclass", "occupation")
 
-ADULT_RULES = ('workclass not in ("Never-worked", "Without-pay")',)  # nobody is told to earn nothing
+ADULT_RULES = ('workclass not in ("Never-worked", "Without-pay")',)  # nobody should be told to earn nothing
 
 ADULT = PublishedTable(
     name="adult",
@@ -154,7 +154,7 @@ GERMAN = PublishedTable(
 )
 
 GMC_HISTORY = ("times_30_59_days_late", "times_60_89_days_late", "times_90_days_late")
-GMC_RULES = tuple(f"{late} <= was({late})" for late in GMC_HISTORY)  # nobody is told to be late more often
+GMC_RULES = tuple(f"{late} <= was({late})" for late in GMC_HISTORY)  # nobody should be told to be late more often
 
 GMC_FEATURES = (
     "revolving_utilization", "age", "times_30_59_days_late", "debt_ratio", "monthly_income",

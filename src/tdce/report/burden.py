@@ -1,4 +1,4 @@
-"""The burden of groups: who has a way to a yes, how far it is, and how safe, with intervals."""
+"""The burden of groups: who has a way to a yes, how far and how safe it is, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from tdce.report.language.formats import write_number, write_percent
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Z = 1.959963984540054  # of a normal distribution, 95 % lie within so many deviations
+Z = 1.959963984540054  # 95 % of a normal distribution lie within this many standard deviations
 MAX_GROUPS = 12  # of a column; the remaining values form one group
-MIN_VALUES_FOR_QUARTERS = 8  # distinct numbers; with fewer, each number is a group
+MIN_VALUES_FOR_QUARTERS = 8  # distinct numbers; with fewer, each is a group
 MEANS = ("distance", "features", "safety")
 
 
@@ -46,7 +46,7 @@ class Burden:
 
     column: Name
     table: pd.DataFrame  # one line per group
-    kind: FrameKind = PANDAS  # of the rows, which its frame is of
+    kind: FrameKind = PANDAS  # the library of the rows, and of the frame returned
 
     def to_frame(self) -> AnyFrame:
         """Get the groups as a frame.
@@ -54,9 +54,9 @@ class Burden:
         Returns
         -------
         data frame
-            One line per group: group, people, needs (who is not decided as wanted already), with_way, share (of those
-            who need one), and distance, features, safety (means over those with a way). `_low` and `_high` are the ends
-            of 95 % intervals: Wilson's for the share, Student's for the means (missing for fewer than two people).
+            One line per group: group, people, needs (people without the wanted decision), with_way, share (of those in
+            need who have a way), and distance, features, safety (means over those with a way). `_low` and `_high` are
+            the ends of 95 % intervals: Wilson's for shares, Student's for means (missing for fewer than two people).
         """
         return self.kind.frame(self.table.copy())
 
@@ -66,7 +66,7 @@ class Burden:
         Returns
         -------
         matplotlib.figure.Figure
-            One panel for each measure, one line for each group.
+            One panel per measure, one line per group.
         """
         from tdce.report.figures import burden_figure
 
@@ -82,11 +82,11 @@ class Burden:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of what `lines` returns."""
+        """The names of the columns of `lines`."""
         return str(self.column), "people", "need one", "with a way", "distance", "features", "safety"
 
     def lines(self) -> list[list[str]]:
-        """Write the groups as people read them.
+        """Format the groups for people.
 
         Returns
         -------
@@ -103,7 +103,7 @@ class Burden:
 def measure_burden(
     rows: pd.DataFrame,
     by: Any,
-    needs: Flags,  # (rows,) who is not decided as wanted already
+    needs: Flags,  # (rows,) people without the wanted decision
     has_way: Flags,  # (rows,)
     distance: Floats,  # (rows,) of the way
     features: NDArray[Any],  # (rows,) changed on the way
@@ -111,7 +111,7 @@ def measure_burden(
     write: Callable[[Any], str] = str,
     kind: FrameKind = PANDAS,
 ) -> Burden:
-    """The burden of each group of a column of the rows; `write` puts its values into words."""
+    """Measure the burden of each group of a column's values; `write` puts the values into words."""
     lines = []
     for name, who in split_groups(rows, by, write):
         open_cases, way = who & needs, who & needs & has_way
@@ -131,7 +131,7 @@ def measure_burden(
 
 
 def wilson_interval(hits: int, count: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share; missing if nobody was counted."""
+    """Wilson's 95 % interval for a share; missing if nobody was counted."""
     if count == 0:
         return np.nan, np.nan
     share, spread = hits / count, Z * Z / count
@@ -141,7 +141,7 @@ def wilson_interval(hits: int, count: int) -> tuple[float, float]:
 
 
 def mean_interval(values: Floats) -> tuple[float, float]:
-    """Student's 95 % interval of a mean; missing for fewer than two values."""
+    """Student's 95 % interval for a mean; missing for fewer than two values."""
     from scipy.special import stdtrit
 
     if len(values) < 2:
@@ -151,7 +151,7 @@ def mean_interval(values: Floats) -> tuple[float, float]:
 
 
 def split_groups(rows: pd.DataFrame, by: Any, write: Callable[[Any], str] = str) -> list[tuple[str, Flags]]:
-    """The rows of each value of a column, the most common first; numbers of many values in quarters; missing last."""
+    """The rows of each value of a column, the most common first; numbers with many values in quarters; missing last."""
     if not is_name(by) or by not in rows.columns:
         raise InputError(f"by is {show(by)}; {suggest(by, rows.columns)}the rows have: {listing(rows.columns)}")
     column = rows[by]
@@ -161,7 +161,7 @@ def split_groups(rows: pd.DataFrame, by: Any, write: Callable[[Any], str] = str)
     known, groups = column[~missing], list[tuple[str, Flags]]()
     try:
         counts = known.value_counts()
-        counts = counts[counts > 0]  # a category that nobody has is no group
+        counts = counts[counts > 0]  # a category without people is not a group
     except TypeError:
         raise InputError(
             f"by is {show(by)}, whose cells are lists and cannot be grouped; name another column"

@@ -1,4 +1,4 @@
-"""The cards of a report as compact columns: every text is stored once, and people refer to it by its number."""
+"""The cards of a report as compact columns: each text is stored once and referred to by its number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Change = tuple[int, int]
 
 
 def person_cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> dict[str, Any]:
-    """All that the cards show, sort and search, for the script of the page; a value is the number of its text."""
+    """Everything that the cards show, sort and search, for the page's script; a value is the number of its text."""
     flat = [line for options in lines for line in options]
     explanation = view.explanation
     features, changes = _features_and_changes(view, flat, speaker)
@@ -57,7 +57,7 @@ def person_cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) 
 
 
 def _group_reasons(view: View) -> dict[str, list[list[int]]]:
-    """By method and person, the positions of the principal reasons among the visible features."""
+    """The principal reasons by method and person, as positions among the visible features."""
     positions = {column.name: position for position, (_, column) in enumerate(view.visible)}
     known = view.group_reasons or {}
     return {
@@ -69,7 +69,7 @@ def _group_reasons(view: View) -> dict[str, list[list[int]]]:
 def _features_and_changes(
     view: View, lines: list[Line], speaker: Speaker
 ) -> tuple[list[dict[str, Any]], list[list[Change]]]:
-    """The visible features, and the changes of each line, the most important one first."""
+    """The visible features, and the changes of each line, most important first."""
     features, changes = [], [list[Change]() for _ in lines]
     for position, (i, column) in enumerate(view.visible):
         feature, after, where = _feature(view, i, column, speaker)
@@ -84,8 +84,8 @@ def _features_and_changes(
 
 
 def _losses(lines: list[Line], changes: list[list[Change]], view: View) -> list[list[float | None]]:
-    """What reverting each of the most important changes would cost, in the order of the changes; None for a change
-    that is not a principal reason, or whose loss the model was not queried for."""
+    """The margin lost by reverting each of the most important changes, in their order; None for a change without an
+    attribution, or for whose loss the model was not queried."""
     names = [column.name for _, column in view.visible]
     losses = []
     for line, line_changes in zip(lines, changes, strict=True):
@@ -96,11 +96,11 @@ def _losses(lines: list[Line], changes: list[list[Change]], view: View) -> list[
 
 
 def _feature(view: View, i: int, column: Column, speaker: Speaker) -> tuple[dict[str, Any], list[int], list[int]]:
-    """A feature's texts and everybody's own value; the new values, and the lines that they belong to."""
+    """A feature's texts with everybody's own value; the new values, and the lines that they belong to."""
     where = np.flatnonzero(view.changed[:, :, i].reshape(-1))
     cells = [*view.rows[column.name], *view.written[column.name].iloc[where]]
     raw = np.concatenate([view.explanation.own[:, i], view.explanation.raw[:, :, i].reshape(-1)[where]])
-    _, first, codes = np.unique(raw, return_index=True, return_inverse=True)  # missing ones are equal
+    _, first, codes = np.unique(raw, return_index=True, return_inverse=True)  # NaNs are equal
     texts = [speaker.value(column.name, cells[at]) for at in first.tolist()]
     rows = len(view.rows)
     feature: dict[str, Any] = {
@@ -115,7 +115,7 @@ def _feature(view: View, i: int, column: Column, speaker: Speaker) -> tuple[dict
 
 
 def _among_population(histogram: Histogram, column: Column, values: Floats, speaker: Speaker) -> dict[str, Any]:
-    """Where values stand on the axis, and the share of each class below a number, or with the same category."""
+    """The positions of values on the axis, and the share of each class below a number, or with the same category."""
     values = np.where(np.isin(values, column.marks), np.nan, values)
     shares = histogram.shares(values)
     among = {"share": [[None if np.isnan(share) else round(100 * share) for share in row] for row in shares.tolist()]}
@@ -126,14 +126,14 @@ def _among_population(histogram: Histogram, column: Column, values: Floats, spea
 
 
 def _axis_ends(histogram: Histogram, column: Numeric, speaker: Speaker) -> list[str]:
-    """The labels at the ends of an axis; a sign says that there are values beyond."""
+    """The labels at the ends of an axis; ≤ and ≥ mark values beyond it."""
     low, high = histogram.ends
     first, last = (speaker.value(column.name, _plain(end)) for end in (low, high))
     return [f"≤ {first}" if column.low < low else first, f"≥ {last}" if column.high > high else last]
 
 
 def _scores(score: Floats, number: bool, scale: tuple[float, float], speaker: Speaker) -> dict[str, Any]:
-    """The texts of scores, their places on the scale, and each line's number among them."""
+    """The texts of scores, their positions on the scale, and the number of each line's text."""
     values, codes = np.unique(score, return_inverse=True)
     marks = _marks(values.tolist(), number, scale, speaker)
     which, known = pd.factorize(pd.Series(list(zip(marks["texts"], marks["at"], strict=True)), dtype=object))
@@ -141,7 +141,7 @@ def _scores(score: Floats, number: bool, scale: tuple[float, float], speaker: Sp
 
 
 def _marks(values: list[float], number: bool, scale: tuple[float, float], speaker: Speaker) -> dict[str, Any]:
-    """Scores as texts, and their places on the scale in percent."""
+    """Scores as texts, and their positions on the scale in percent."""
     low, high = scale
     at = [round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 1) for value in values]
     return {"texts": [speaker.score(value, number) for value in values], "at": at}
@@ -163,7 +163,7 @@ def _classes(view: View) -> int:
 
 
 def _number_texts(texts: list[str]) -> dict[str, Any]:
-    """The different texts, and the number of each one's text among them."""
+    """The distinct texts, and for each text its number among them."""
     codes, known = pd.factorize(np.array(texts, dtype=object))
     return {"texts": list(known), "codes": codes.tolist()}
 

@@ -1,4 +1,4 @@
-"""Where an answer comes from, as a report states it: the model, the fit, the file, the population."""
+"""The origin of an answer as stated in a report: the model, the fit, the file, the population."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tdce.report.histograms import Population
 
-OWN_MODEL = "classifier trained by tdce"  # the name of the model if the user gave none; reports translate it
+OWN_MODEL = "classifier trained by tdce"  # the model's name if the user gave no model; reports translate it
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class Origin:
     """The file that an explainer was saved to or loaded from."""
 
     name: str  # without its folder
-    sha256: str  # of all its bytes, as `sha256sum` prints it
+    sha256: str  # of the file, as `sha256sum` prints it
     written: str  # its modification time, UTC: the file holds no date, so that the same fit gives the same bytes
     size: int = 0  # in bytes
 

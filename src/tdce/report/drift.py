@@ -1,4 +1,4 @@
-"""What `monitor` found as one self-contained HTML page: it loads nothing, and what the table says is text."""
+"""The findings of `monitor` as one self-contained HTML page, which loads nothing and treats table contents as text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEANING = {
 
 def render_drift(drift: Mapping[str, Any], title: str | None = None) -> str:
     """The page of a monitoring, from its JSON."""
-    from jinja2 import Environment, StrictUndefined  # slow to import, and only a page needs it
+    from jinja2 import Environment, StrictUndefined  # slow to import, and only pages need it
 
     groups = [
         (heading, meaning, [each for each in drift["findings"] if each["check"] == check])

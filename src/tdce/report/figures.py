@@ -1,4 +1,4 @@
-"""Figures for notebooks: matplotlib figures that show themselves, without pyplot and its global state."""
+"""Figures for notebooks: matplotlib figures that display themselves, without pyplot and its global state."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ STATUS_LOOKS = {
     "already": (GREEN, "s"),
     "infeasible": (GREY, "D"),
 }
-MOST_NAMED_PEOPLE = 40  # with a line of their own; more are drawn thinner and without names
+MOST_NAMED_PEOPLE = 40  # with names; more people are drawn with thinner lines and without names
 MOST_BARS = 24
-PAPER: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}  # under a number
+PAPER: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}  # box behind a number
 BURDEN_PANELS = (
     ("share", "with a way"),
     ("distance", "mean distance"),
@@ -37,7 +37,7 @@ BURDEN_PANELS = (
 
 
 class Picture(Figure):
-    """A figure that a notebook shows, whether or not pyplot was ever imported."""
+    """A figure that notebooks show even if pyplot was never imported."""
 
     def _repr_png_(self) -> bytes:
         with BytesIO() as file:
@@ -56,7 +56,7 @@ class PathStep(NamedTuple):
 def waterfall_figure(
     before: float, steps: Sequence[PathStep], thresholds: Sequence[float], predicted: bool, title: str
 ) -> Figure:
-    """From the score now to the score then, change by change."""
+    """Draw the way from the present score to the new one, change by change."""
     shown = steps[:MOST_BARS]
     figure = _new(8.6, 1.3 + 0.38 * (len(shown) + 2))
     axes = figure.add_subplot()
@@ -103,7 +103,7 @@ def people_figure(
     thresholds: Sequence[float],
     predicted: bool,
 ) -> Figure:
-    """Everybody's score now and then, from the lowest to the highest; and how far and how safe each way is."""
+    """Draw everybody's score before and after, from lowest to highest, and how far and how safe each way is."""
     named = len(names) <= MOST_NAMED_PEOPLE
     figure = _new(11.0, min(9.0, max(3.4, 1.6 + 0.2 * len(names))))
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
@@ -139,7 +139,7 @@ def people_figure(
 
 
 def curve_figure(curve: Curve, label: str, thresholds: Sequence[float], predicted: bool) -> Figure:
-    """Where the decision flips."""
+    """Draw the score along one feature, and where the decision flips."""
     if not isinstance(curve.values, np.ndarray):
         return _bars_figure(curve, list(curve.values), label, thresholds, predicted)
     figure = _new(7.2, 3.6)
@@ -195,7 +195,7 @@ def _bars_figure(curve: Curve, names: list[str], label: str, thresholds: Sequenc
 
 
 def burden_figure(table: pd.DataFrame, column: str) -> Figure:
-    """Shares and means of each group, with their intervals."""
+    """Draw the shares and means of each group with their intervals."""
     figure = _new(11.0, 1.5 + 0.42 * len(table))
     panels = figure.subplots(1, len(BURDEN_PANELS), sharey=True)
     for axes, (measure, title) in zip(panels, BURDEN_PANELS, strict=True):
@@ -210,7 +210,7 @@ def burden_figure(table: pd.DataFrame, column: str) -> Figure:
 
 
 def draw_measure(axes: Axes, table: pd.DataFrame, measure: str, colour: str) -> None:
-    """One measure of a burden: a dot and an interval for each group."""
+    """Draw one measure of a burden: a dot and an interval per group."""
     value, low, high = (
         table[name].to_numpy(dtype=np.float64) for name in (measure, f"{measure}_low", f"{measure}_high")
     )
@@ -254,7 +254,7 @@ def _pad_y(axes: Axes, scores: Sequence[float], predicted: bool) -> None:
 
 
 def _limits(scores: Sequence[float], predicted: bool) -> tuple[float, float]:
-    """All scores with room for a number beside them; probabilities from 0."""
+    """Axis limits with room for a number beside each score; for probabilities, from 0."""
     low, high = float(np.min(scores)), float(np.max(scores))
     if not predicted:
         return 0.0, max(high * 1.18, 0.1)
@@ -275,5 +275,5 @@ def _signed(gain: float, predicted: bool) -> str:
 
 
 def _cut(text: str, most: int = 60) -> str:
-    """A text of a bounded length, in which no dollar starts a formula."""
+    """A text shortened to a maximum length, with dollars escaped so that none starts a formula."""
     return (text if len(text) <= most else f"{text[: most - 1]}…").replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Histograms of a population, by feature and class: counts in bins, never anybody's own value."""
+"""Histograms of a population, by feature and class: counts in bins, never a person's own value."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from tdce.metrics import spans
 from tdce.models import Output
 from tdce.schema import Categorical, Column, Encoder, Numeric
 
-MIN_BIN_ROWS = 5  # real rows of a class in a bin; fewer are not counted, so that nobody can be recognised
-NUMERIC_BINS = 18  # about; widths are rounded
-MAX_CATEGORY_BINS = 30  # beyond: the most common categories, and all others in the last bin
+MIN_BIN_ROWS = 5  # real rows of a class in a bin; fewer are dropped, so that nobody can be recognised
+NUMERIC_BINS = 18  # approximately, because widths are rounded
+MAX_CATEGORY_BINS = 30  # with more, the last bin holds all but the most common categories
 MAX_TAIL = 4  # how far an axis goes beyond the quartiles, in interquartile ranges
 ROUND_WIDTHS = (1.0, 2.0, 2.5, 5.0, 10.0)  # of bins, times a power of ten
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """How many rows of each class there are in each bin of one feature."""
+    """The number of rows of each class in each bin of one feature."""
 
     name: Name
     counts: tuple[tuple[int, ...], ...]  # (classes, bins)
-    low: float = 0.0  # numeric: lower edge of the first bin, which also holds everything below
-    high: float = 1.0  # numeric: upper edge of the last bin, which also holds everything above
-    categories: tuple[int, ...] = ()  # the raw value of each bin, -1: all others; empty: the feature is numeric
+    low: float = 0.0  # numeric: lower edge of the first bin, which also counts all below
+    high: float = 1.0  # numeric: upper edge of the last bin, which also counts all above
+    categories: tuple[int, ...] = ()  # the raw value of each bin, -1: all others; empty: numeric
     discrete: bool = False  # numeric: each bin holds exactly one number, at its centre
     span: float = 1.0  # numeric: from the 5 % to the 95 % quantile
 
@@ -40,12 +40,12 @@ class Histogram:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The first and the last value on the axis of a number."""
+        """The first and the last value on a numeric axis."""
         half = (self.high - self.low) / self.bins / 2 if self.discrete else 0.0
         return self.low + half, self.high - half
 
     def bin_index(self, values: Floats) -> Positions:
-        """(n,) the bin of each raw value; -1 if it is missing."""
+        """(n,) the bin of each raw value; -1 if missing."""
         known = ~np.isnan(values)
         index = np.full(len(values), -1, dtype=np.int64)
         if self.categories:
@@ -65,11 +65,11 @@ class Histogram:
         inside = np.where(index < 0, np.nan, shares[:, index])
         if self.categories:
             return inside
-        part = self.position(values) * self.bins - index  # within the bin; nobody in a discrete bin is below
+        part = self.position(values) * self.bins - index  # the part of the bin below; none in a discrete bin
         return np.asarray(shares.cumsum(axis=1)[:, index] - inside * (1 - (0.0 if self.discrete else part)))
 
     def position(self, values: Floats) -> Floats:
-        """(n,) where raw values stand on the axis, from 0 to 1; beyond it at its end, NaN if missing."""
+        """(n,) the positions of raw values on the axis, from 0 to 1; clipped to its ends, NaN if missing."""
         if self.categories:
             index = self.bin_index(values)
             return np.where(index < 0, np.nan, (index + 0.5) / self.bins)
@@ -78,11 +78,11 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Population:
-    """The rows beside which a report shows a person: synthetic ones, or real ones in bins of at least five."""
+    """The rows a report compares a person with: synthetic rows, or real ones in bins of at least five."""
 
     real: bool
     rows: int
-    classes: tuple[Value, ...]  # what the model says of them
+    classes: tuple[Value, ...]  # the model's outcomes
     class_sizes: tuple[int, ...]
     histograms: tuple[Histogram, ...]  # one for each feature
 
@@ -107,7 +107,7 @@ class Population:
 
 
 def outcome_names(output: Output) -> tuple[Value, ...]:
-    """What the model may say: its classes, or the groups of a predicted number."""
+    """The model's possible outcomes: its classes, or the groups of a predicted number."""
     if output.classes:
         return output.classes
     edges = [f"{edge:,.4g}" if abs(edge) < 1e4 else f"{edge:,.0f}" for edge in output.edges]
@@ -116,7 +116,7 @@ def outcome_names(output: Output) -> tuple[Value, ...]:
 
 
 def _empty_histogram(column: Column, values: Floats, span: float) -> Histogram:
-    """The bins of a feature, all counts 0. Numeric bins have round edges, so that no end is a person's own value."""
+    """The bins of a feature, with counts of 0. Numeric bins have round edges, so that no edge is a person's value."""
     known = values[~np.isnan(values)]
     if isinstance(column, Numeric):
         low, high = _axis_limits(known) if len(known) else (column.low, column.high)
@@ -129,7 +129,7 @@ def _empty_histogram(column: Column, values: Floats, span: float) -> Histogram:
         bins, start = last - first + discrete, first * width - discrete * step / 2
         return Histogram(column.name, ((0,) * bins,), start, start + bins * width, discrete=discrete, span=span)
     present, counts = np.unique(known.astype(np.int64), return_counts=True)
-    shown = present.tolist() or [0]  # a kind of column that lists no categories: the values that occur
+    shown = present.tolist() or [0]  # for columns that list no categories: the values that occur
     if isinstance(column, Categorical):
         order = [column.categories.index(value) for value in column.order]
         shown = [*order, *(i for i in range(len(column.categories)) if i not in order)]
@@ -142,7 +142,7 @@ def _empty_histogram(column: Column, values: Floats, span: float) -> Histogram:
 
 
 def _axis_limits(values: Floats) -> tuple[float, float]:
-    """The ends of an axis: without one percent of the rows at either end, and without long tails."""
+    """The ends of an axis, without one percent of the rows at either end and without long tails."""
     low, first, third, high = np.quantile(values, [0.01, 0.25, 0.75, 0.99]).tolist()
     reach = MAX_TAIL * (third - first)
     return (low, high) if reach == 0 else (max(low, first - reach), min(high, third + reach))

@@ -31,8 +31,8 @@ def totals(view: View) -> dict[str, Any]:
 
 
 def finding(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> dict[str, Any]:
-    """What the whole report finds: how many people have a way and how safe it is, the commonest first steps, and who is
-    left without."""
+    """The finding of the report: how many people have a way and how safe it is, the commonest first steps, and who has
+    no way."""
     total, targets = totals(view), {speaker.target(options[0]) for options in lines}
     target = targets.pop() if len(targets) == 1 else speaker.text("report_their_target")
     counts = {"valid": _count(speaker, total["valid"]), "people": _count(speaker, total["open"])}
@@ -61,7 +61,7 @@ def finding(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> di
 
 
 def first_steps(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -> list[dict[str, Any]]:
-    """The features whose change counts most in the first options of those who have a way, the commonest first: for how
+    """The features whose change matters most in the first options of people with a way, most frequent first: for how
     many people, and by how much."""
     names = list(view.schema.names)
     first = np.full(len(lines), -1)
@@ -83,7 +83,7 @@ def first_steps(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker) -
 
 
 def feature_changes(view: View, speaker: Speaker) -> list[dict[str, Any]]:
-    """Features by how often the first option changes them: how often, by how much, together with which other one."""
+    """Features by how often first options change them: how often, by how much, and most often together with which."""
     first = view.changed[:, 0]
     people = int(first.any(axis=1).sum())
     features = []
@@ -103,7 +103,7 @@ def feature_changes(view: View, speaker: Speaker) -> list[dict[str, Any]]:
 
 
 def paired_changes(view: View, speaker: Speaker) -> tuple[list[str], list[list[int]]]:
-    """The features that change most often, and how many people change both of each pair of them."""
+    """The features that change most often, and for each pair of them the number of people who change both."""
     first = view.changed[:, 0]
     changing = (i for i, _ in view.visible if first[:, i].any())
     most = sorted(changing, key=lambda i: -int(first[:, i].sum()))[:MAX_PAIRED_FEATURES]
@@ -112,7 +112,7 @@ def paired_changes(view: View, speaker: Speaker) -> tuple[list[str], list[list[i
 
 
 def group_measures(view: View, speaker: Speaker) -> list[dict[str, Any]]:
-    """For every column of the input that forms groups: the measures of each group."""
+    """The measures of each group, for every input column that forms groups."""
     columns = []
     for name in view.rows.columns:
         if name in view.hidden or name == view.id:
@@ -129,7 +129,7 @@ def group_measures(view: View, speaker: Speaker) -> list[dict[str, Any]]:
 
 
 def _measures(view: View, who: Flags) -> dict[str, Any]:
-    """How the first options of some rows fare; None where there is nothing to measure."""
+    """The measures of the first options of some rows; None where there is nothing to measure."""
     open_cases, valid = who & view.needs_change, who & view.valid
     plausible = view.explanation.plausibility[valid, 0]
     return {
@@ -173,7 +173,7 @@ def _amount(column: Column, number: float, speaker: Speaker) -> str:
 
 
 def _most_common_partner(view: View, i: int, first: Flags, who: Flags, speaker: Speaker) -> str:
-    """The feature that most often changes too."""
+    """The feature that most often changes together with this one."""
     others = [(int((who & first[:, j]).sum()), -j) for j, _ in view.visible if j != i]
     people, which = max(others, default=(0, 0))
     if not people:
@@ -183,7 +183,7 @@ def _most_common_partner(view: View, i: int, first: Flags, who: Flags, speaker: 
 
 
 def _groups(view: View, name: Name, speaker: Speaker) -> list[tuple[str, Flags]]:
-    """Numbers in quarters; categories, the most common ones first. Empty if almost every row is a group of its own."""
+    """Groups of rows: numbers in quarters, categories by frequency. Empty if almost every row would be a group."""
     column = view.rows[name]
     if isinstance(column, pd.DataFrame):
         return []

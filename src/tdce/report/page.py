@@ -1,4 +1,4 @@
-"""An answer as one self-contained HTML page: it loads nothing, and what the table says is data, never markup."""
+"""An answer as one self-contained HTML page, which loads nothing; table contents are data, never markup."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from tdce.report.view import View
 if TYPE_CHECKING:
     from jinja2 import Template
 
-MAX_CLASSES = 4  # that a drawing can tell apart
-PLAIN_BYTES = 1 << 19  # of the data of the cards; more than this and the next together are compressed
+MAX_CLASSES = 4  # distinguishable in a drawing
+PLAIN_BYTES = 1 << 19  # of card data, plus the next per row; more than that is compressed
 PLAIN_BYTES_PER_ROW = 900
-MAX_COMPARED_PEOPLE = 1_000  # whose reasons are compared unless somebody asks for it: the model is queried for them
+MAX_COMPARED_PEOPLE = 1_000  # whose reasons are compared by default, since that queries the model
 SORT_KEYS = ("row", "before", "after", "few", "many", "effort", "typical")
-SCRIPT_MESSAGES = (  # of the report, filled in by its script
+SCRIPT_MESSAGES = (  # of the report, with placeholders that its script fills in
     "one", "count", "printed", "option", "threshold", "band", "highest", "unnamed", "note", "caption", "now", "then",
     "to", "of", "in_ten", "in_hundred", "hardly", "nearly_all", "with_outcome", "less", "less_too", "chart_number",
     "worth_change",
@@ -54,7 +54,7 @@ def render_page(
     metrics: Mapping[str, float] | None = None,
     burden: Burden | None = None,
 ) -> str:
-    """The page as HTML: what was found, a card for each person, what changes over all of them, groups, an appendix."""
+    """The page as HTML: the finding, a card per person, the changes over all people, groups, an appendix."""
     metrics = check_metrics(metrics)
     numbers, population, classes = NumberFormat(speaker), view.population, _drawn_classes(view)
     predicted = any(line.number for options in lines for line in options)
@@ -95,7 +95,7 @@ def render_page(
 def render_applicant(
     view: View, lines: Sequence[Sequence[Line]], speaker: Speaker, drawings: Drawings, title: str | None = None
 ) -> str:
-    """The page of one applicant: their card, without anybody else's data, settings, hashes and versions."""
+    """The page of one applicant: only their card, without other people's data, settings, hashes or versions."""
     classes = _drawn_classes(view)
     return _template("applicant.html").render(
         **_common(view, lines, speaker, classes, drawings),
@@ -121,7 +121,7 @@ class Drawings:
 def _common(
     view: View, lines: Sequence[Sequence[Line]], speaker: Speaker, classes: list[int], drawings: Drawings
 ) -> dict[str, Any]:
-    """What every page has: its language, style and script, and the data of its cards with their drawings."""
+    """The common parts of a page: its language, style and script, and the data of its cards with drawings."""
     from markupsafe import Markup
 
     cards, population = _cards(view, lines, speaker, classes), view.population
@@ -152,7 +152,7 @@ def _template(name: str) -> Template:
 
 
 def check_metrics(metrics: Any) -> dict[str, float]:
-    """The metrics as `tdce.evaluate` returns them; an error names an unknown one."""
+    """Check metrics as returned by `Explainer.evaluate`; raise an error for an unknown one."""
     given = {} if metrics is None else metrics
     if not isinstance(given, Mapping):
         raise InputError(f"metrics is {show(given)}; it must be what tdce.evaluate returned")
@@ -162,7 +162,7 @@ def check_metrics(metrics: Any) -> dict[str, float]:
 
 
 def _cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker, classes: list[int]) -> dict[str, Any]:
-    """The data of the cards, with the shares of the first two classes that are drawn."""
+    """The data of the cards, with the shares of the first two classes drawn."""
     cards, population = person_cards(view, lines, speaker), view.population
     for (i, _), feature in zip(view.visible, cards["features"], strict=True):
         feature["changed"] = bool(view.changed[:, :, i].any())
@@ -175,7 +175,7 @@ def _cards(view: View, lines: Sequence[Sequence[Line]], speaker: Speaker, classe
 
 
 def _script_words(speaker: Speaker) -> dict[str, Any]:
-    """The messages whose placeholders the script fills in."""
+    """The messages for the page's script."""
     messages = speaker.messages.messages
     words: dict[str, Any] = {name: messages[f"report_{name}"] for name in SCRIPT_MESSAGES}
     words["feature"] = speaker.text("report_feature_name")
@@ -184,7 +184,7 @@ def _script_words(speaker: Speaker) -> dict[str, Any]:
 
 
 def _agreement(view: View, speaker: Speaker, numbers: NumberFormat) -> list[tuple[str, list[str]]]:
-    """How far the methods of principal reasons agree: a name for each pair, and its cells."""
+    """The agreement of methods of principal reasons: a name and the cells for each pair."""
     return [
         (
             speaker.text(
@@ -209,7 +209,7 @@ def _metric_guide(metric: str, speaker: Speaker) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """The numbers of a report, written in its language."""
+    """Format the numbers of a report in its language."""
 
     speaker: Speaker
 
@@ -227,7 +227,7 @@ class NumberFormat:
 
 
 def _data_block(content: dict[str, Any], rows: int) -> tuple[str, str]:
-    """The data of a page and its type: JSON that cannot be taken for markup, compressed if it is large."""
+    """The data of a page and its type: JSON that cannot be mistaken for markup, compressed if large."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     if len(text.encode()) <= PLAIN_BYTES + PLAIN_BYTES_PER_ROW * rows:
         safe = text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
@@ -236,7 +236,7 @@ def _data_block(content: dict[str, Any], rows: int) -> tuple[str, str]:
 
 
 def _drawn_classes(view: View) -> list[int]:
-    """The classes to draw: first the target class, if it is the same for all rows; then the largest ones."""
+    """The classes to draw: first the target class, if all rows share it, then the largest classes."""
     if view.population is None:
         return []
     sizes = view.population.class_sizes
@@ -306,7 +306,7 @@ def _facts(
 
 
 def _cells(line: dict[str, Any], numbers: NumberFormat) -> list[str]:
-    """The measures of a group, written."""
+    """The measures of a group as text."""
     formats = {
         "people": numbers.count, "already": numbers.count, "validity": numbers.percent, "best_effort": numbers.count,
         "infeasible": numbers.count, "changes": numbers.decimal, "effort": numbers.decimal,
@@ -316,7 +316,7 @@ def _cells(line: dict[str, Any], numbers: NumberFormat) -> list[str]:
 
 
 def _effort_map(view: View, speaker: Speaker, numbers: NumberFormat) -> dict[str, Any]:
-    """The map of effort against plausibility, and its quartiles as a table; empty if nobody can be shown."""
+    """The map of effort against plausibility, and its quartiles as a table; empty if there is nobody to show."""
     from markupsafe import Markup
 
     effort, plausible = view.effort[view.valid, 0], view.explanation.plausibility[view.valid, 0]

@@ -1,4 +1,4 @@
-"""What people are called in a report, and what the file of each of them is called."""
+"""The labels of people in a report, and the file name of each person."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from tdce._core import InputError, Name, is_blank, is_name, listing, show, sugge
 
 LONGEST_FILE_NAME = 80  # characters, without the ending
 UNSAFE = re.compile(r"[^\w.\- ]+")  # in the name of a file, on any system
-RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # by Windows
+RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # on Windows
 
 
 def person_labels(rows: pd.DataFrame, id: Name | None, features: Collection[Name]) -> list[str]:
-    """One label per row: from a column that the model does not see or from a level of the index; without `id`, the
-    index label."""
+    """One label per row: from the column or index level `id`, which must be no feature; by default the index label."""
     if id is None:
         return [row_label(label) for label in rows.index]
     if not is_name(id):
@@ -48,7 +47,7 @@ def row_label(label: Any) -> str:
 
 
 def file_names(labels: list[str], ending: str) -> list[str]:
-    """A file name for each label: safe on every system, and no two the same, whatever the system makes of capitals."""
+    """A file name for each label: safe on every system, and distinct even where case does not matter."""
     names, taken = [], set[str]()
     for label in labels:
         stem = UNSAFE.sub("_", label).strip(" .")[:LONGEST_FILE_NAME] or "person"

@@ -1,4 +1,4 @@
-"""The drawings of a report, as SVG that takes its colours from the page: light, dark or paper."""
+"""The drawings of a report, as SVG in the colours of the page: light, dark or print."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ CLASS_INKS = ("#010101", "#020202", "#030303", "#040404")
 INK, SOFT = "#0a0a0a", "#0b0b0b"
 COLOURS = {ink: f"var(--class-{i})" for i, ink in enumerate(CLASS_INKS)} | {INK: "var(--ink)", SOFT: "var(--soft)"}
 DASHES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-MAX_POINTS = 400  # of a map; more people are drawn as a honeycomb
+MAX_POINTS = 400  # in a map; more people are drawn as hexagonal bins
 
 
 def draw_histogram(histogram: Histogram, classes: Sequence[int]) -> str:
-    """The share of each class in each bin, as steps: the content of an svg element of 240 by 60.
+    """Draw the share of each class in each bin, as steps: the content of an svg element of 240 by 60.
 
-    The first class is filled and the others are lines, so that they can be told apart in black and white.
+    The first class is filled and the others are lines, so that they differ in black and white, too.
     """
     fig = _figure(240, 60)
     axes = fig.add_axes((0.0, 0.0, 1.0, 1.0))
@@ -48,7 +48,7 @@ def draw_histogram(histogram: Histogram, classes: Sequence[int]) -> str:
 
 
 def draw_effort_map(effort: Floats, plausibility: Floats, x_label: str, y_label: str) -> str:
-    """A map of people, as an svg element: effort against plausibility."""
+    """Draw a map of people, effort against plausibility, as an svg element."""
     fig = _figure(560, 320)
     axes = fig.add_axes((0.09, 0.15, 0.89, 0.82))
     if len(effort) <= MAX_POINTS:
@@ -69,7 +69,7 @@ def draw_effort_map(effort: Floats, plausibility: Floats, x_label: str, y_label:
 
 
 def draw_burden(table: pd.DataFrame, titles: Mapping[str, str]) -> str:
-    """The measures of groups with their intervals, as an svg element; one panel for each of the titles."""
+    """Draw the measures of groups with their intervals, as an svg element with one panel per title."""
     from tdce.report.figures import draw_measure  # it imports matplotlib
 
     width, height = 940, 56 + 26 * len(table)
@@ -88,7 +88,7 @@ def draw_burden(table: pd.DataFrame, titles: Mapping[str, str]) -> str:
 
 
 def shorten_label(text: str) -> str:
-    """A label of a bounded length, in which no dollar starts a formula."""
+    """A label shortened to a maximum length, with dollars escaped so that none starts a formula."""
     return (text if len(text) <= 28 else f"{text[:27]}…").replace("$", r"\$")
 
 
@@ -100,7 +100,7 @@ def _figure(width: int, height: int) -> Figure:
 
 
 def _svg_content(fig: Figure) -> list[ET.Element]:
-    """The children of the svg element, in the page's colours and without ids, which would occur twice in a page."""
+    """The children of the svg element, in the page's colours, without ids (which could occur twice in a page)."""
     from matplotlib import rc_context
 
     settings: Any = {
@@ -137,7 +137,7 @@ def _svg_content(fig: Figure) -> list[ET.Element]:
 
 
 def _to_html(elements: list[ET.Element]) -> str:
-    """The elements as HTML has them: without namespaces and needless space, numbers with two decimals."""
+    """The elements as HTML: without namespaces and needless space, numbers with two decimals."""
     text = "".join(ET.tostring(element, encoding="unicode") for element in elements)
     for old, new in ((r' xmlns(:\w+)?="[^"]*"', ""), (r"xlink:href", "href"), (r">\s+<", "><"), (r" {2,}", " ")):
         text = re.sub(old, new, text)

@@ -1,4 +1,4 @@
-"""An answer as a report looks at it: what changed and by how much, in the features that its reader may see."""
+"""An answer as a report shows it: what changed and by how much, in the features that the reader may see."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class View:
     hidden: frozenset[Name]  # features that this reader may not see
     model_calls: int
     model_rows: int
-    labels: Sequence[str]  # (rows,) what each person is called, as a heading
-    id: Name | None = None  # the column that says so; None: the index does
-    group_reasons: Mapping[ReasonMethod, Sequence[Reasons]] | None = None  # beside others; None: not known
-    agreement: Sequence[Agreement] = ()  # of these with each other and with those of the way
+    labels: Sequence[str]  # (rows,) people's labels, for headings
+    id: Name | None = None  # the column of the labels; None: the index
+    group_reasons: Mapping[ReasonMethod, Sequence[Reasons]] | None = None  # compared with a group; None: not known
+    agreement: Sequence[Agreement] = ()  # of these methods with each other and with the reasons of the way
 
     @property
     def visible(self) -> list[tuple[int, Column]]:
@@ -54,13 +54,13 @@ class View:
 
     @property
     def decided(self) -> Flags:
-        """(rows, options, features) which values differ from the row's own, without those that follow others."""
+        """(rows, options, features) which values differ from the row's own, without followers."""
         follows = np.array([name in self.schema.followers for name in self.schema.names], dtype=bool)
         return np.asarray(self.changed & ~follows)
 
     @property
     def needs_change(self) -> Flags:
-        """(rows,) which are not in the target class already."""
+        """(rows,) which rows do not have the wanted decision yet."""
         return np.asarray(self.explanation.status[:, 0] != Status.ALREADY)
 
     @property
@@ -70,5 +70,5 @@ class View:
 
     @property
     def effort(self) -> Floats:
-        """(rows, options) the distance that the search minimises, in which every change has its cost."""
+        """(rows, options) the distance that the search minimises, with the costs of changes."""
         return self.explanation.distance

@@ -1,7 +1,7 @@
-"""Operations on all blocks of category weights at once: as many as there are sizes of blocks, not as there are blocks.
+"""Operations on all blocks of category weights at once: one call per block size instead of one per block.
 
-Small blocks of one size are turned to (size, blocks * rows), so that the processor works along the rows: it takes as
-long for a softmax over four weights that lie side by side as for one over sixteen.
+Small blocks of one size are transposed to (size, blocks * rows), so that the processor works along the rows: a softmax
+over four adjacent weights takes as long as one over sixteen.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from torch.nn.functional import pad
 
 from tdce._core import PADDED_ROWS
 
-SMALL = 15  # weights of a block, at most, that is turned
+SMALL = 15  # weights of a block that is transposed, at most
 
 
 @dataclass(frozen=True)
 class Blocks:
-    """Blocks of so many weights each, side by side in rows (n, weights)."""
+    """Blocks of these sizes, side by side in rows (n, weights)."""
 
     sizes: tuple[int, ...]
 
@@ -32,11 +32,11 @@ class Blocks:
         return self._each(torch.log_softmax, logits)
 
     def one_hot(self, weights: Tensor) -> Tensor:
-        """1 at the largest weight of each block, the first of several, and 0 elsewhere."""
+        """1 at the (first) largest weight of each block, 0 elsewhere."""
         return self._each(_first_largest, weights)
 
     def _each(self, function: Callable[[Tensor, int], Tensor], cat: Tensor) -> Tensor:
-        """(n, weights) -> (n, weights): a function of a matrix and of the dimension along which each block lies."""
+        """(n, weights) -> (n, weights): apply a function of a matrix and the dimension along which its block lies."""
         if not self.sizes or not len(cat):
             return cat
         small, large, place = self._columns
@@ -50,9 +50,9 @@ class Blocks:
         return done.index_select(1, place)
 
     def _turned(self, function: Callable[[Tensor, int], Tensor], cat: Tensor) -> Tensor:
-        """The same of small blocks alone."""
+        """Apply the function to small blocks only, transposed."""
         n, (order, place, groups) = len(cat), self._small
-        full = n + -n % PADDED_ROWS  # the processor's last few numbers may be computed by other code than the others
+        full = n + -n % PADDED_ROWS  # other code may compute the last few numbers of a vector, with other rounding
         turned = cat.T.contiguous() if n == full else pad(cat.T, (0, full - n))
         parts = torch.split(turned.index_select(0, order), [size * count for size, count in groups])
         done = [function(part.view(size, -1), 0).view(-1, full) for part, (size, _) in zip(parts, groups, strict=True)]
@@ -60,15 +60,15 @@ class Blocks:
 
     @cached_property
     def _columns(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The columns of small blocks, those of large ones, and where each column is if the large ones go last."""
+        """The columns of small blocks, those of large ones, and each column's position with the large ones last."""
         size = torch.tensor(self.sizes).repeat_interleave(torch.tensor(self.sizes))
         small, large = (which.nonzero().squeeze(1) for which in (size <= SMALL, size > SMALL))
         return small, large, torch.cat([small, large]).argsort()
 
     @cached_property
     def _small(self) -> tuple[Tensor, Tensor, list[tuple[int, int]]]:
-        """Of the weights of small blocks: their order by size, then by place in the block; where each is in that order;
-        and the sizes, and how many blocks have each."""
+        """For the weights of small blocks: their order by size, then place in the block; the position of each in that
+        order; and the sizes with their numbers of blocks."""
         small = [size for size in self.sizes if size <= SMALL]
         key = torch.tensor([(SMALL + 1) * size + place for size in small for place in range(size)])
         order = key.argsort(stable=True)

@@ -26,14 +26,14 @@ from tdce.schema.space import Space
 
 @dataclass(frozen=True)
 class Encoder:
-    """`encode` maps a frame to a tensor (n, width); `decode` maps it back, unchanged values bit for bit."""
+    """`encode` maps a frame to a tensor (n, width); `decode` maps it back and restores unchanged values bit for bit."""
 
     columns: tuple[FittedColumn, ...]
     full_schema: Schema | None = None  # with laws, rules, costs and words
 
     @classmethod
     def fit(cls, frame: pd.DataFrame, schema: Schema | None = None, *, pooled: bool = False) -> Self:
-        """Learn a table; `pooled`: keep no value that fewer than five people have."""
+        """Fit to a table; `pooled`: keep no value held by fewer than five people."""
         schema = Schema.infer(frame) if schema is None else schema
         fitted = []
         for column, values in zip(schema, _read(frame, schema, LARGEST_VALUE).T, strict=True):
@@ -50,7 +50,7 @@ class Encoder:
 
     @cached_property
     def laws(self) -> ConstraintSet:
-        """The laws without exceptions, about the columns of a raw matrix."""
+        """The laws without exceptions, bound to the columns of a raw matrix."""
         return ConstraintSet.hard(self.schema.laws, self.schema.features)
 
     @cached_property
@@ -62,8 +62,8 @@ class Encoder:
         return self.embed(self.read(frame))
 
     def decode(self, x: Tensor, like: pd.DataFrame | None = None) -> pd.DataFrame:
-        """A frame of raw values on the data's grid. With `like`, the frame that was encoded: with its other columns,
-        its index and dtypes, and its own values wherever the encoding did not change."""
+        """Decode to a frame, on the data's grid. With `like`, the frame that was encoded, keep its index, dtypes, other
+        columns, and its own values wherever the encoding did not change."""
         raw = self.unembed(x)
         if like is None:
             return self.write(raw, pd.DataFrame(index=range(len(raw))))
@@ -75,24 +75,24 @@ class Encoder:
         return _read(frame, self.schema)
 
     def write(self, raw: Floats, like: pd.DataFrame, own: Floats | None = None) -> pd.DataFrame:
-        """`like` with the values of `raw` in it; cells that are equal keep their bits. `own`: the raw values of `like`,
-        if they have been read already."""
+        """Write the values of `raw` into a copy of `like`; equal cells keep their bits. `own`: raw values of `like`, if
+        already read."""
         return write_values(self.schema, raw, like, own)
 
     def embed(self, raw: Floats) -> Tensor:
-        """(n, features) -> (n, width) float64. Missing in a column that had none in fit is encoded as average."""
+        """(n, features) -> (n, width) float64. Missing, in a column without any in fit, is encoded as the average."""
         x = np.empty((len(raw), self.space.width))
         for fitted, span, values in zip(self.columns, self.space.spans, raw.T, strict=True):
             x[:, span] = fitted.embed(values)
         return torch.from_numpy(x)
 
     def unembed(self, x: Tensor) -> Floats:
-        """(n, width) -> (n, features): the largest weight of each block, numbers on the grid."""
+        """(n, width) -> (n, features): the category with the largest weight of each block, numbers on the grid."""
         parts = zip(self.columns, self.parts(x), strict=True)
         return np.stack([fitted.unembed(part) for fitted, part in parts], axis=1)
 
     def nearest_known(self, raw: Floats) -> Floats:
-        """(n, features) the values, or the nearest ones that each column knows; missing stays missing."""
+        """(n, features) the nearest values that each column knows; missing stays missing."""
         columns = zip(self.columns, raw.T, strict=True)
         return np.stack([fitted.nearest_known(values) for fitted, values in columns], axis=1)
 
@@ -102,7 +102,7 @@ class Encoder:
         return [whole[:, places] for places in self.space.places.values()]
 
     def unfamiliar(self, raw: Floats) -> list[list[Note]]:
-        """(n,) notes on values of each row that fit never saw: numbers beyond the data, new categories, empty cells."""
+        """(n,) notes on values of each row not seen in fit: numbers beyond the data, new categories, missing cells."""
         notes: list[list[Note]] = [[] for _ in raw]
         for fitted, values in zip(self.columns, raw.T, strict=True):
             name = fitted.column.name
@@ -110,17 +110,17 @@ class Encoder:
                 for i in np.flatnonzero(np.isnan(values)).tolist():
                     notes[i].append(Note("missing", (name,)))
             for i, note in fitted.unfamiliar(values):
-                if isinstance(note, str):  # a kind of column may put it into words itself
+                if isinstance(note, str):  # a kind of column may return words instead
                     note = Note("odd_value", (name,), values={"text": note})
                 notes[i].append(note)
         return notes
 
     def range_share(self, num: Tensor) -> Tensor:
-        """(n, num) encoded numbers -> from 0 to 1: the share of the table's range below each."""
+        """(n, num) encoded numbers -> the share of the table's range below each, from 0 to 1."""
         return self._by_number(lambda fitted, scores: fitted.range_share(scores), num)
 
     def deviations(self, num: Tensor) -> Tensor:
-        """(n, num) encoded numbers -> raw values, in standard deviations of the table's raw values."""
+        """(n, num) encoded numbers -> raw values, in the table's standard deviations."""
         return self._by_number(lambda fitted, scores: fitted.deviations(scores), num)
 
     def _by_number(self, function: Callable[[FittedColumn, Floats], Floats], num: Tensor) -> Tensor:
@@ -129,8 +129,8 @@ class Encoder:
         return torch.from_numpy(np.reshape(values, num.T.shape).T.copy()).to(num.dtype)
 
     def step_numbers(self, x: Tensor, own: Tensor, steps: int) -> Tensor:
-        """(n, width) x, with every number that differs from the row's own moved by one step of its grid: away from it,
-        or towards it if `steps` is -1."""
+        """(n, width) x with every number that differs from the row's own moved by one grid step: away from it, or
+        towards it if `steps` is -1."""
         raw, before = self.unembed(x), self.unembed(own)
         marks = np.stack([np.isin(values, column.marks) for column, values in zip(self.schema, before.T, strict=True)])
         moved = np.where(marks.T, 0.0, np.nan_to_num(raw - before)) * self.space.moved(x, own).numpy()
@@ -140,7 +140,7 @@ class Encoder:
         return torch.where(changed, self.embed(stepped).float(), x)
 
     def is_mark(self, x: Tensor) -> Tensor:
-        """(n, width) which numbers of encoded rows are marks, which stand for a state."""
+        """(n, width) which numbers of encoded rows stand for a mark."""
         out = torch.zeros(x.shape, dtype=torch.bool)
         for fitted, places in zip(self.columns, self.space.places.values(), strict=True):
             if marks := len(fitted.column.marks):
@@ -173,6 +173,6 @@ def write_values(schema: Schema, raw: Floats, like: pd.DataFrame, own: Floats | 
 
 
 def _read(frame: pd.DataFrame, schema: Schema, most: float = np.inf) -> Floats:
-    """A frame's features as a float64 matrix; a cell that does not fit the schema, or is beyond `most`, is an error."""
+    """A frame's features as a float64 matrix; raise an error for a cell that does not fit, or is beyond `most`."""
     schema.check_table(frame)
     return np.stack([column.read(frame[column.name], most) for column in schema], axis=1)

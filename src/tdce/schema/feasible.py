@@ -1,4 +1,4 @@
-"""The feasible set: what may be proposed for each queried row, and keeps every constraint."""
+"""The feasible set: the values that may be proposed for each queried row without breaking a constraint."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tdce.schema.encoder import Encoder
 
 
 class EncodedBounds(NamedTuple):
-    """How far encoded rows may go."""
+    """The bounds of encoded rows."""
 
     low: Tensor  # (n, num) encoded numbers
     high: Tensor  # (n, num)
@@ -31,23 +31,23 @@ class EncodedBounds(NamedTuple):
 class FeasibleSet:
     """The queried rows and, for each of their features, the values that a counterfactual may have.
 
-    A value is the row's own, or it is on the grid, in the range, in the direction, among the allowed categories, and
-    fits the column's dtype. Missing is never proposed. Immutable features keep their own value. No change breaks a law
-    or a rule.
+    A value is the row's own, or it is on the grid, in the range, in the direction and among the allowed categories,
+    and fits the column's dtype. Missing is never proposed, immutable features keep their values, and no change may
+    break a law or a rule.
 
-    Only the raw values are held until something else is needed: with many rows, work on some at a time (`take`).
+    Everything but the raw values is computed on first use: with many rows, work on some at a time (`take`).
     """
 
     encoder: Encoder
     own: Floats  # (n, features)
-    columns: tuple[FittedColumn, ...]  # as the rows store them
+    columns: tuple[FittedColumn, ...]  # for the dtypes of the rows
     constraints: ConstraintSet  # laws without exceptions, then rules
 
     @classmethod
     def of(
         cls, encoder: Encoder, frame: pd.DataFrame, immutable: Iterable[Name] = (), rules: Sequence[str] = ()
     ) -> FeasibleSet:
-        """The feasible set of a frame's rows, with these immutable features and rules besides those of the schema."""
+        """The feasible set of a frame's rows; `immutable` and `rules` are added to those of the schema."""
         frozen = tuple(immutable)
         encoder.schema.check_immutable(frozen)
         own = encoder.read(frame)
@@ -60,7 +60,7 @@ class FeasibleSet:
         return tuple(fitted.column.name for fitted in self.columns if fitted.column.immutable)
 
     def take(self, at: Flags | Positions) -> FeasibleSet:
-        """The feasible set of some of the rows; what was computed already is handed on."""
+        """The feasible set of some rows, which keeps what was already computed."""
         part = replace(self, own=self.own[at])
         if "x" in vars(self):
             vars(part)["x"] = self.x[torch.from_numpy(at)]
@@ -70,23 +70,23 @@ class FeasibleSet:
 
     @cached_property
     def x(self) -> Tensor:
-        """(n, width) the rows as networks see them."""
+        """(n, width) the rows, encoded for networks."""
         return self.encoder.embed(self.own).float()
 
     @cached_property
     def allowed_values(self) -> tuple[AllowedValues, ...]:
-        """What could be proposed in each feature if none were immutable."""
+        """The values that could be proposed for each feature if none were immutable."""
         return tuple(fitted.allowed_values(own) for fitted, own in zip(self.columns, self.own.T, strict=True))
 
     def can_change(self) -> Flags:
-        """(n, features) which features have any other value that may be proposed; what follows others has none."""
+        """(n, features) which features have another value that may be proposed; followers have none."""
         free = ~self.frozen
         free[self.constraints.followers] = False
         return np.stack([allowed.can_change() for allowed in self.allowed_values], axis=1) & free
 
     def snap(self, x_cf: Tensor, at: Positions | None = None) -> Floats:
-        """Encoded proposals (m, width) for the rows at these positions (m,), or for each row -> raw values
-        (m, features) within the feasible set. Only what differs from the row is worked on: mostly, little does."""
+        """Encoded proposals (m, width) for the rows at these positions (m,), by default all -> raw values (m, features)
+        within the feasible set. Only features that differ from the row are processed, usually few."""
         at = np.arange(len(self.own)) if at is None else at
         own, whole = self.own[at], x_cf.detach().double().cpu().numpy()
         moved = ~self.encoder.same(x_cf, self.x[torch.from_numpy(at)]) & ~self.frozen
@@ -97,8 +97,8 @@ class FeasibleSet:
         return self.constraints.repair(raw, own, replace(self, own=own))
 
     def embed(self, raw: Floats, at: Positions) -> Tensor:
-        """Raw values (m, features) of the rows at these positions (m,) -> (m, width) as networks see them: what differs
-        from the row is encoded."""
+        """Raw values (m, features) for the rows at these positions (m,) -> encoded (m, width). Only features that
+        differ from the row are encoded anew."""
         x, moved = self.x[torch.from_numpy(at)], ~same(raw, self.own[at])
         for i in np.flatnonzero(moved.any(axis=0)).tolist():
             rows, places = np.flatnonzero(moved[:, i]), self.encoder.space.spans[i]
@@ -113,14 +113,14 @@ class FeasibleSet:
         return EncodedBounds(low.float(), high.float(), allowed)
 
     def contains(self, raw: Floats) -> Flags:
-        """(n,) whether every value is the row's own or may be proposed, and no change breaks a law or a rule."""
+        """(n,) whether every value is the row's own or may be proposed, and no change breaks a constraint."""
         columns = zip(self.allowed_values, raw.T, strict=True)
         proposable = np.stack([allowed.allows(values) for allowed, values in columns], axis=1)
         within = (same(raw, self.own) | (proposable & ~self.frozen)).all(axis=1)
         return np.asarray(within & ~self.constraints.broken(raw, self.own).any(axis=1))
 
     def notes(self) -> list[Note]:
-        """Why nothing can change in a row."""
+        """Notes on why nothing in a row can change."""
         stuck = tuple(fitted.column.name for fitted in self.columns if not fitted.column.immutable)
         if not stuck:
             return [Note("all_immutable")]
@@ -130,11 +130,11 @@ class FeasibleSet:
         return [Note("immutable", self.immutable)] if self.immutable else []
 
     def allows(self, column: int, values: Floats, rows: Positions) -> Flags:
-        """(m,) whether these values (m,) of a column may be proposed to the rows at these positions (m,)."""
+        """(m,) whether these values (m,) of a column may be proposed for the rows at these positions (m,)."""
         return np.asarray(self._allowed_values(column, rows).allows(values) & ~self.frozen[column])
 
     def towards_own(self, column: int, values: Floats, rows: Positions) -> Floats:
-        """(m,) the first value that may be proposed on the way from these values of a column to the rows' own."""
+        """(m,) the first proposable value on the way from these values of a column to the rows' own."""
         own = self.own[rows, column]
         return own if self.frozen[column] else self._allowed_values(column, rows).towards_own(values)
 
@@ -143,15 +143,15 @@ class FeasibleSet:
 
     @property
     def frozen(self) -> Flags:
-        """(features,) which of them are immutable."""
+        """(features,) which features are immutable."""
         return np.array([fitted.column.immutable for fitted in self.columns])
 
 
-@lru_cache(maxsize=8)  # the next block of a table has the same
+@lru_cache(maxsize=8)  # the next block of a table has the same dtypes
 def _columns_and_constraints(
     key: ByIdentity[Encoder], dtypes: tuple[tuple[Any, Any], ...], frozen: tuple[Name, ...], rules: tuple[str, ...]
 ) -> tuple[tuple[FittedColumn, ...], ConstraintSet]:
-    """What is the same for all rows stored in these dtypes: the columns narrowed by the rules, and the constraints."""
+    """The columns, narrowed by the rules, and the constraints: the same for all rows stored in these dtypes."""
     encoder, schema = key.value, key.value.schema
     stored = zip(schema.names, encoder.columns, dtypes, strict=True)
     columns = tuple(column.for_rows(dtype, name in frozen) for name, column, (dtype, _) in stored)
@@ -164,5 +164,5 @@ def _columns_and_constraints(
 
 
 def _dtype_key(dtype: Any) -> tuple[Any, Any]:
-    """A dtype as a key of the cache, with the order of its categories, which pandas ignores in comparisons."""
+    """A cache key for a dtype, with the order of its categories, which pandas ignores in comparisons."""
     return dtype, tuple(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else ()

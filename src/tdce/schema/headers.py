@@ -1,4 +1,4 @@
-"""Whether the first line of a table is its header, or the first of its rows."""
+"""Whether the first line of a table is its header or its first row."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 from tdce._core import NUMBER_TEXT, listing
 
-HEADER_ROWS = 1_000  # of a table that are compared with its header
-MIN_HEADER_ROWS = 5  # with fewer, nothing is said
-MIN_DATA_NAMES = 2  # names that look like data,
+HEADER_ROWS = 1_000  # of a table to compare with its header
+MIN_HEADER_ROWS = 5  # with fewer, there is no verdict
+MIN_DATA_NAMES = 2  # names that look like data, at least,
 MIN_DATA_SHARE = 0.5  # and their share of all names, if none looks like a name
-MAX_REPEATED = 0.5  # share of distinct cells up to which a column's values repeat, so that a name would be among them
+MAX_REPEATED = 0.5  # largest share of distinct cells for values to count as repeating
 
 
 def find_headerless(
@@ -21,9 +21,9 @@ def find_headerless(
 ) -> str | None:
     """The evidence that the names in a header are the cells of a row, or None.
 
-    A word above numbers, or above words that repeat without it, is a name. A number above numbers or a word above words
-    is data if it occurs among them, and so is a decimal within their range. Numbers in equal steps, such as years, are
-    names.
+    A word above numbers, or above repeating words that do not include it, is a name. A number above numbers, or a word
+    above words, is data if it occurs among them; so is a decimal within their range. Numbers in equal steps, such as
+    years, are names.
     """
     if max(map(len, columns), default=0) < MIN_HEADER_ROWS or _in_equal_steps(header):
         return None
@@ -39,7 +39,7 @@ def find_headerless(
 
 
 def _looks_like_data(name: str, cells: Sequence[str]) -> bool | None:
-    """Whether a name is a value of its column; None if nothing can be said."""
+    """Whether a name looks like a value of its column; None if that cannot be told."""
     if not name or not cells:
         return None
     if not all(map(NUMBER_TEXT.fullmatch, cells)):

@@ -1,4 +1,4 @@
-"""Pass-through columns: ids, row numbers, dates and free text, which are not learned and come back as they came."""
+"""Pass-through columns: ids, row numbers, dates and free text, which are not learned and returned unchanged."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from tdce._core import NUMBER_TEXT, ZERO_PADDED, Floats, Name, as_numbers, holds
 from tdce.schema.columns.categorical import MAX_CATEGORIES, NUMBER_WITH_COMMA
 from tdce.schema.roles import split_name
 
-MIN_ROWS_NAMED = 10  # from which on a column of distinct whole numbers is an id if its name says so,
+MIN_ROWS_NAMED = 10  # for a column of distinct whole numbers to be an id if its name says so,
 MIN_ROWS_CONSECUTIVE = 20  # if its numbers are consecutive in any order,
 MIN_ROWS_INCREASING = 200  # if its numbers increase evenly,
 MIN_ROWS_SPREAD = 500  # if they are evenly spread, or so dense that measurements would repeat,
-MIN_ROWS_DISTINCT = 1_000  # or whatever they are
-NEAR = 5  # steps: the pairs of numbers within this distance say how many repeats to expect,
-MIN_EXPECTED_REPEATS = 5  # of measurements: that there is none has a probability of less than 1 %
-MIN_ROWS_TEXT = 50  # from which on a text column is an id
-ID_SHARE = 0.95  # if the share of distinct texts is at least this
-MAX_CATEGORY_SHARE = 0.5  # of the rows: with more distinct dates or free texts they are not categories
-KIND_SHARE = 0.95  # of the distinct texts are dates, or numbers, if the column is
-MIN_WORDS = 3  # on average, and
-MIN_FREE_TEXTS = 50  # distinct texts, from which on they are free text
+MIN_ROWS_DISTINCT = 1_000  # or in any case
+NEAR = 5  # steps; the pairs of numbers within this distance predict how many repeats to expect
+MIN_EXPECTED_REPEATS = 5  # of measurements: then having none has a probability below 1 %
+MIN_ROWS_TEXT = 50  # for a text column to be an id
+ID_SHARE = 0.95  # share of distinct texts, at least
+MAX_CATEGORY_SHARE = 0.5  # distinct dates or free texts, as a share of the rows; more are not categories
+KIND_SHARE = 0.95  # of distinct texts that are dates, or numbers, for the column to be
+MIN_WORDS = 3  # per text on average, and
+MIN_FREE_TEXTS = 50  # distinct texts, for a column of free text
 MAX_TEXTS_EXAMINED = 2_000
 MAX_NUMBER_LENGTH = 15  # characters of a number written as text; longer ones are ids
 
@@ -45,8 +45,8 @@ ID_COMPOUND = re.compile(
 
 
 def find_pass_through(frame: pd.DataFrame, label: Name | None = None, learn: Collection[Name] = ()) -> dict[Name, str]:
-    """The pass-through columns, each with a sentence that says why it is not learned and how to learn it. Empty if
-    there is no other column."""
+    """The pass-through columns, each with a sentence on why it is not learned and how to learn it. Empty if no other
+    column would be left."""
     names = [plain(name) for name in frame.columns if label is None or name != label]
     reasons = ((name, _reason(normalise_column(frame[name]))) for name in names if name not in learn)
     sentences: dict[Name, str] = {
@@ -68,7 +68,7 @@ def text_kind(present: pd.Series[Any]) -> str:
 
 
 def is_text(series: pd.Series[Any]) -> bool:
-    """Whether every cell that is present is text; a category dtype holds categories."""
+    """Whether every present cell is text; a category dtype does not count as text."""
     if isinstance(series.dtype, pd.CategoricalDtype) or not pd.api.types.is_string_dtype(series.dtype):
         return False
     return pd.api.types.infer_dtype(series, skipna=True) == "string"
@@ -112,15 +112,15 @@ def _reason_number(series: pd.Series[Any], present: pd.Series[Any]) -> str | Non
 
 
 def _is_even(ordered: Floats) -> bool:
-    """Whether numbers lie evenly in their range, like ids drawn from a longer list; a measurement has its gaps at the
-    ends. By the Kolmogorov-Smirnov distance from a straight line, at a level of about 2 %."""
+    """Whether numbers are spread evenly over their range, like ids from a longer list; measurements thin out towards
+    the ends. By the Kolmogorov-Smirnov distance from the uniform distribution, at a level of about 2 %."""
     straight = np.linspace(ordered[0], ordered[-1], len(ordered))
     return bool(np.abs(ordered - straight).max() <= 1.5 / np.sqrt(len(ordered)) * np.ptp(ordered))
 
 
 def _is_dense(ordered: Floats) -> bool:
-    """Whether different numbers lie so close, in steps of their own, that measurements would repeat: pairs 0 apart are
-    about half as many as those 1 apart, 2 apart, and so on."""
+    """Whether the numbers lie so close, in steps of their grid, that measurements would repeat: among measurements,
+    equal pairs are about half as many as pairs 1 apart, 2 apart, and so on."""
     above = ordered - ordered[0]
     steps = above / (np.gcd.reduce(above.astype(np.int64)) if above[-1] < 2.0**62 else 1)
     near = sum(int((steps[k:] - steps[:-k] <= NEAR).sum()) for k in range(1, NEAR + 1))

@@ -1,4 +1,4 @@
-"""A schema without single people's values: what fewer than five people of the table have is left out or pooled."""
+"""A schema that reveals no single person: values held by fewer than five people of the table are dropped or pooled."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tdce.schema.schema import Schema
 
 
 def pool_schema(schema: Schema, frame: pd.DataFrame) -> Schema:
-    """The schema of a table, or one that a user made of it, with ends, levels, categories and values of laws that at
-    least five people of the table have; what nobody in it has is the user's, and stays."""
+    """Restrict the ends, levels, categories and laws of a schema to values that at least five people of the table have.
+    Values that nobody in the table has come from the user, and stay."""
     raw = np.stack([column.read(frame[column.name], LARGEST_VALUE) for column in schema], axis=1)
     features = []
     for column, values in zip(schema, raw.T, strict=True):
@@ -32,13 +32,13 @@ def pool_schema(schema: Schema, frame: pd.DataFrame) -> Schema:
     laws = (_pool_law(law, schema.features, features, raw) for law in schema.laws)
     try:
         return replace(schema, features=tuple(features), laws=tuple(law for law in laws if law is not None))
-    except InputError as error:  # a rule asks for more than the pooled ends
+    except InputError as error:  # a rule needs values beyond the pooled ends
         raise InputError(f"{error}; the ends of columns are pooled: set low and high in the schema, or exact=True "
                          "(--exact) keeps those of the table") from None  # fmt: skip
 
 
 def _pool_law(law: Law, before: Sequence[Column], after: Sequence[Column], raw: Floats) -> Law | None:
-    """The law without values that few people have; None if it says nothing any more."""
+    """The law without values held by few people; None if nothing is left of it."""
     columns = {old.name: _Pooled(old, new, values) for old, new, values in zip(before, after, raw.T, strict=True)}
 
     def state_of(state: State) -> State:
@@ -90,7 +90,7 @@ def _take(values: Sequence[float], at: Sequence[int]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class _Pooled:
-    """A column as it was, as it is pooled, and its raw values in the table."""
+    """A column before and after pooling, and its raw values in the table."""
 
     before: Column
     after: Column
@@ -100,12 +100,12 @@ class _Pooled:
         return self.before.read(pd.Series(list(cells), dtype=object, name=cast(Any, self.before.name)))
 
     def has(self, cells: Sequence[Value | None]) -> Flags:
-        """(n,) which rows have one of these values."""
+        """(n,) which rows hold one of these values."""
         known = self.read(cells)
         return np.asarray(np.isin(self.values, known) | (np.isnan(self.values) & np.isnan(known).any()))
 
     def is_shared(self, cell: Value | None, rows: Flags | slice = slice(None)) -> bool:
-        """Whether a law may name this value."""
+        """Whether enough people have this value for a law to name it."""
         if cell is None:  # missing
             return True
         if isinstance(self.after, Categorical):
@@ -116,7 +116,7 @@ class _Pooled:
         return tuple(cell for cell in cells if self.is_shared(cell))
 
     def usual(self, cell: Value | None, rows: Flags) -> Value | None:
-        """The usual value in some rows, if it is shared, or a number near their middle."""
+        """The usual value of some rows if enough people share it, else a pooled median; None if there is neither."""
         if self.is_shared(cell, rows):
             return cell
         numbers = np.sort(self._numbers(rows))
@@ -125,7 +125,7 @@ class _Pooled:
         return self.after.cells(self.after.round(np.array([pool_quantile(numbers, 0.5)])))[0]
 
     def ends(self, rows: Flags, low: float | None, high: float | None) -> tuple[float | None, float | None]:
-        """The bounds of the numbers in some rows; those that few people have are moved inwards."""
+        """The bounds of the numbers in some rows; bounds held by few people are moved inwards."""
         assert isinstance(self.after, Numeric)
         pooled = self.after.pooled_ends(self._numbers(rows)) if len(self._numbers(rows)) else (low, high)
         ends = (
@@ -135,7 +135,7 @@ class _Pooled:
         return cast(tuple[float | None, float | None], tuple(ends))
 
     def points(self, term: Term) -> Term:
-        """A factor, or a curve with points at pooled values in place of those that few people have."""
+        """A factor, or a curve with its points at values held by few people moved to pooled values."""
         if isinstance(term, float):
             return term
         kept = tuple(point for point in term if self.is_shared(point[0]))

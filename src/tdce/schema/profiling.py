@@ -1,4 +1,4 @@
-"""Profiling: findings about the columns of a table that a user should know, one sentence each, with the remedy."""
+"""Profiling: hints about the columns of a table, one sentence each, with the remedy."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from tdce.schema.identifiers import option_hint, text_kind
 from tdce.schema.roles import Role, is_attained, is_outcome, propose_role, split_name
 from tdce.schema.schema import Schema
 
-MIN_ROWS = 50  # of a table whose columns are compared with each other and with the label
-MIN_ROWS_CONSTANT = 20  # of a table in which a constant column is reported
-FALSE_EQUALITY = 0.01  # the probability that any two unrelated columns are reported as equal
-MAX_LABEL_CLASSES = 50  # a label with more is a number
-LEAK_ACCURACY = 0.99  # of a single column that predicts the label
-MAX_COMMONEST_SHARE = 0.95  # of the commonest class, for a leak to be reported,
+MIN_ROWS = 50  # of a table, to compare its columns with each other and with the label
+MIN_ROWS_CONSTANT = 20  # of a table, to report a constant column
+FALSE_EQUALITY = 0.01  # probability of reporting any two unrelated columns as equal
+MAX_LABEL_CLASSES = 50  # a label with more distinct values is a number
+LEAK_ACCURACY = 0.99  # of predicting the label from a single column
+MAX_COMMONEST_SHARE = 0.95  # of the commonest class, to report a leak,
 MIN_OTHER_ROWS = 5  # with at least this many rows in other classes
-MIN_CODES, MAX_CODES = 3, 15  # distinct whole numbers of a column of codes
+MIN_CODES, MAX_CODES = 3, 15  # distinct whole numbers in a column of codes
 FIRST_ROWS = 500  # enough to see that most columns have more
-CODE_SIGNIFICANCE = 0.001  # of the test that the effect of a code is not ordered,
-MIN_UNORDERED_SHARE = 0.25  # and the least share of the effect that no order explains
+CODE_SIGNIFICANCE = 0.001  # of the test that a code's effect is not ordered,
+MIN_UNORDERED_SHARE = 0.25  # and the smallest share of the effect that no order explains
 
 COUNT_WORDS = "number num count times anzahl total years year months month days age alter level grade score stufe"
 
-IS: Mapping[Role, tuple[str, str]] = {  # certainly, perhaps
+IS: Mapping[Role, tuple[str, str]] = {  # if certain; if uncertain
     "immutable": ("is a protected attribute", "may be a protected attribute"),
     "passes with time": ("passes with time", "may pass with time"),
     "history": ("is history", "may be history"),
@@ -51,9 +51,9 @@ def profile_columns(
     proposed: Collection[Name] = (),
     asked: Collection[Name] = (),
 ) -> list[str]:
-    """One sentence for each finding; `pass_through` holds those about the columns that are not learned.
+    """One sentence per finding; `pass_through` holds those about columns that are not learned.
 
-    `proposed` names the columns whose roles nobody set, `asked` those that are actionable on purpose.
+    `proposed` names the columns whose roles the user did not set, `asked` those made actionable on purpose.
     """
     raw = np.stack([column.read(frame[column.name]) for column in schema]).T  # contiguous by column
     y = None if label is None else _classes(frame[label])
@@ -117,8 +117,8 @@ def _constants(schema: Schema, raw: Floats) -> Iterator[str]:
 
 
 def _duplicates(schema: Schema, raw: Floats) -> Iterator[str]:
-    """Columns with equal values, or with values that correspond one to one: numbered in the order of appearance, both
-    have the same numbers."""
+    """Columns with equal values, or with values that correspond one to one: when values are numbered in order of
+    appearance, both have the same numbers."""
     if len(raw) < MIN_ROWS:
         return
     groups = dict[bytes, list[int]]()
@@ -141,7 +141,7 @@ def _duplicates(schema: Schema, raw: Floats) -> Iterator[str]:
 
 
 def _leaks(schema: Schema, raw: Floats, y: Positions, label: Name) -> Iterator[str]:
-    """Columns that predict the label almost perfectly on their own."""
+    """Columns that each predict the label almost perfectly."""
     counts = np.bincount(y)
     if counts.max() > MAX_COMMONEST_SHARE * len(y) or len(y) - counts.max() < MIN_OTHER_ROWS:
         return
@@ -154,7 +154,7 @@ def _leaks(schema: Schema, raw: Floats, y: Positions, label: Name) -> Iterator[s
 
 
 def _right_by_value(values: Floats, y: Positions) -> int:
-    """Rows whose class is the majority among the other rows with the same value; a unique value proves nothing."""
+    """Count rows whose class is the majority among the other rows with the same value; unique values do not count."""
     codes, distinct = pd.factorize(values, use_na_sentinel=False)
     if 2 * len(distinct) > len(values):
         return 0
@@ -165,7 +165,7 @@ def _right_by_value(values: Floats, y: Positions) -> int:
 
 
 def _right_by_threshold(values: Floats, y: Positions) -> int:
-    """Rows right by the best threshold, with one class below it and one above; missing is a third case."""
+    """Count rows predicted correctly by the best threshold: one class below, one above, one for missing."""
     absent = np.isnan(values)
     missing = int(np.bincount(y[absent]).max()) if absent.any() else 0
     order = np.argsort(values[~absent])
@@ -178,8 +178,8 @@ def _right_by_threshold(values: Floats, y: Positions) -> int:
 
 
 def _codes(schema: Schema, raw: Floats, y: Positions, label: Name) -> Iterator[str]:
-    """Whole numbers that seem to be codes: the share of a class neither rises nor falls with them."""
-    if y.max() != 1:  # with several classes, the share of one need not be monotone
+    """Columns of whole numbers that seem to be codes: the share of a class neither rises nor falls with them."""
+    if y.max() != 1:  # with several classes, no share need be monotone
         return
     codes = [
         column.name
@@ -193,7 +193,7 @@ def _codes(schema: Schema, raw: Floats, y: Positions, label: Name) -> Iterator[s
 
 
 def _is_code(values: Floats, y: Positions) -> bool:
-    """By chi-square against the best monotone fit, and by the share of the effect that this fit misses."""
+    """Test by chi-square against the best monotone fit, and by the share of the effect that this fit misses."""
     y, values = y[~np.isnan(values)], values[~np.isnan(values)]
     if len(np.unique(values[:FIRST_ROWS])) > MAX_CODES:
         return False
@@ -208,14 +208,14 @@ def _is_code(values: Floats, y: Positions) -> bool:
 
 
 def _chi_square(share: Floats, expected: Floats, rows: Floats) -> float:
-    """Chi-square of shares of rows; an expected share of 0 or 1 adds nothing."""
+    """Chi-square of observed shares; an expected share of 0 or 1 adds nothing."""
     variance = expected * (1 - expected)
     terms = np.divide((share - expected) ** 2, variance, out=np.zeros_like(share), where=variance > 0)
     return float((rows * terms).sum())
 
 
 def _isotonic(share: Floats, rows: Floats) -> Floats:
-    """The nearest shares that never fall: neighbours that do are pooled."""
+    """Isotonic regression: the nearest shares that never fall, by pooling adjacent violators."""
     parts = list[tuple[float, float, int]]()  # share, rows, levels
     for part in zip(share.tolist(), rows.tolist(), [1] * len(rows), strict=True):
         parts.append(part)
@@ -226,7 +226,7 @@ def _isotonic(share: Floats, rows: Floats) -> Floats:
 
 
 def _roles(schema: Schema, proposed: Collection[Name], asked: Collection[Name]) -> Iterator[str]:
-    """Roles that were proposed, and features that perhaps should not change, one sentence each."""
+    """Proposed roles, and features that perhaps should not change, one sentence each."""
     following = schema.followers
     for column in schema:
         (role, certain), names = propose_role(column), [column.name]
@@ -243,7 +243,7 @@ def _roles(schema: Schema, proposed: Collection[Name], asked: Collection[Name]) 
 
 
 def _only_up(schema: Schema, column: Column) -> Iterator[str]:
-    """How to let a column rise only, unless a rule has it already."""
+    """How to let a column only rise, unless a rule mentions it already."""
     if any(str(column.name) in rule for rule in schema.rules):
         return
     if isinstance(column, Numeric):

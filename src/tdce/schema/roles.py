@@ -1,4 +1,4 @@
-"""The roles of columns, what may be changed and by whom, and the proposal of one from a column's name and values."""
+"""The roles of columns, that is whether and how they may change, and proposing one from a column's name and values."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 Role = Literal["actionable", "immutable", "follows", "passes with time", "history", "identifier"]
 ROLES: tuple[Role, ...] = get_args(Role)
-SETTABLE: tuple[Role, ...] = tuple(role for role in ROLES if role != "follows")  # which comes from a law
-FROZEN: tuple[Role, ...] = ("immutable", "identifier")  # never opened
-ONLY_UP: tuple[Role, ...] = ("passes with time", "history")  # once they are opened
+SETTABLE: tuple[Role, ...] = tuple(role for role in ROLES if role != "follows")  # a law implies that one
+FROZEN: tuple[Role, ...] = ("immutable", "identifier")  # always immutable
+ONLY_UP: tuple[Role, ...] = ("passes with time", "history")  # may only increase, even if not immutable
 
 UPPER, LOWER = "A-ZÄÖÜ", "a-zäöüß"
 WORD_BOUNDARY = re.compile(f"(?<=[{LOWER}])(?=[{UPPER}])|(?<=[{UPPER}])(?=[{UPPER}][{LOWER}])")
 SPELLING = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss"})
 MAX_WORDS_NOTHING = 4  # of a category such as "no known savings account"
-YEARS = 1900, 2100  # numbers between these are years, not lengths of time
+YEARS = 1900, 2100  # numbers between these are years, not durations
 
 
 def check_role(name: Name, role: Any) -> Role:
-    """A role that a user may set; any other is an error."""
+    """Check that a user may set this role."""
     if isinstance(role, str) and role == "follows":
         raise InputError(f"{name!r}: the role 'follows' comes from a law of the table and is not set; "
                          f"known: {listing(SETTABLE)}")  # fmt: skip
@@ -38,8 +38,8 @@ def check_role(name: Name, role: Any) -> Role:
 
 
 def propose_role(column: Column) -> tuple[Role, bool]:
-    """The role of a column by its name and values, and whether there is no doubt about it; a certain role but
-    "actionable" means that no person can change the column at will."""
+    """Propose a role from a column's name and values, with whether it is certain. A certain role other than
+    "actionable" means that nobody can change the column at will."""
     text = spell(column.name)
     if _is_age(text):
         return "passes with time", True
@@ -63,30 +63,30 @@ def propose_role(column: Column) -> tuple[Role, bool]:
 
 
 def is_protected(name: Name) -> bool:
-    """Whether a name says that the column is a protected attribute of a person: sex, race, religion, age, …"""
+    """Whether a name denotes a protected attribute of a person: sex, race, religion, age, …"""
     text = spell(name)
     return _has("protected", "names", text) or (_is_age(text) and not _has("age", "accounts", text))
 
 
 def is_outcome(name: Name) -> bool:
-    """Whether a name says that the column is known only afterwards: recoveries, charged off, …"""
+    """Whether a name denotes something known only after the decision: recoveries, charged off, …"""
     text = spell(name)
     return _has("outcome", "names", text) and not _has("outcome", "past", text)
 
 
 def is_result(name: Name) -> bool:
-    """Whether a name says that the column is computed from others: a total, an average, a ratio, …"""
+    """Whether a name denotes a result computed from other columns: a total, an average, a ratio, …"""
     return _has("result", "names", spell(name))
 
 
 def is_attained(name: Name) -> bool:
-    """Whether a name says that the column can rise, but hardly fall: education, a degree, …"""
+    """Whether a name denotes something that can rise but hardly fall: education, a degree, …"""
     return _has("rises", "names", spell(name))
 
 
 def is_nothing(name: Name, category: Any) -> bool:
-    """Whether a category says that a thing which one has is not there: no account; savings: none. Having no other debt
-    is another matter."""
+    """Whether a category says that a person lacks something good to have: no account; savings: none. Having no other
+    debt is not meant."""
     text, words = spell(category), spell(category).split()
     if text in _words("nothing", "bare"):
         return _has("nothing", "things", spell(name))
@@ -102,7 +102,7 @@ def split_name(name: Name) -> list[str]:
 
 
 def spell(name: Any) -> str:
-    """The words of a name, separated by spaces and without umlauts."""
+    """The words of a name, separated by spaces, with umlauts spelled out."""
     return " ".join(split_name(name)).translate(SPELLING)
 
 
@@ -129,7 +129,7 @@ def _is_ordered(column: Column) -> bool:
 
 
 def _has(section: str, key: str, text: str) -> bool:
-    """Whether a spelled name has one of these phrases of the vocabulary."""
+    """Whether a spelled name contains a phrase from one of these lists of the vocabulary."""
     return bool(_pattern(section, key).search(text))
 
 

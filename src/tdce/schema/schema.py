@@ -48,14 +48,14 @@ __all__ = ["Categorical", "Column", "Numeric", "Schema"]
 
 @dataclass(frozen=True)
 class Schema:
-    """The features of a table, in its column order, and what is known about them."""
+    """The features of a table, in column order, with the laws, rules, costs, words and causes that apply to them."""
 
     features: tuple[Column, ...]
     laws: tuple[Law, ...] = ()  # discovered in the table
     rules: tuple[str, ...] = ()  # written by the user
     costs: Mapping[Name, float] = field(default_factory=dict, hash=False)  # of changing a feature; 1 if not given
     outcomes: Mapping[str, Phrase | Forms] = field(default_factory=dict, hash=False)  # words for the model's decisions
-    causes: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict, hash=False)  # of a feature, by the user
+    causes: Mapping[Name, tuple[Name, ...]] = field(default_factory=dict, hash=False)  # of features, by the user
 
     def __post_init__(self) -> None:
         for name, kind in {"features": Column, "laws": Law}.items():
@@ -84,9 +84,9 @@ class Schema:
     ) -> Self:
         """Infer kinds, grids, ranges, categories, laws and roles from a table.
 
-        The label, row numbers, ids, dates and free text are left out. `learn` names columns to include nevertheless,
-        `categorical` those whose numbers are codes. What nobody can change (age, sex, past delays) is not proposed;
-        without `roles`, every column is actionable.
+        The label, row numbers, ids, dates and free text are left out. `learn` names such columns to include anyway;
+        `categorical` names columns whose numbers are codes. Features that nobody can change (age, sex, past delays) get
+        a role that rules out changes; with `roles=False`, every column is actionable.
         """
         frame = as_pandas(frame)
         check_table(frame)
@@ -122,7 +122,7 @@ class Schema:
 
     @property
     def followers(self) -> dict[Name, tuple[Name, ...]]:
-        """The features that follow others by a law, each with those that it follows."""
+        """The features that follow others by a law, each with the features it follows."""
         following = (law for law in self.laws if law.on and law.hard)
         return {law.follower: law.followed for law in following if law.follower is not None}
 
@@ -132,26 +132,26 @@ class Schema:
 
     @property
     def roles(self) -> dict[Name, Role]:
-        """What may be changed, and by whom: the role of each feature."""
+        """The role of each feature: whether and how it may change."""
         following = self.followers
         return {f.name: "follows" if f.name in following else f.role for f in self.features}
 
     def with_proposed_roles(self) -> Self:
-        """A copy in which columns that plainly nobody can change have their roles (`propose_role`); what follows other
-        columns changes with them."""
+        """Return a copy with a role for each column that clearly nobody can change (`propose_role`). Followers stay
+        as they are: they change with what they follow."""
         following = self.followers
         proposals = ((f, *(("actionable", True) if f.name in following else propose_role(f))) for f in self.features)
         features = (change_column(f, {"role": r}) if sure and r != "actionable" else f for f, r, sure in proposals)
         return replace(self, features=tuple(features))
 
     def change(self, name: Name, **settings: Any) -> Self:
-        """A copy in which one feature has other settings: `schema.change("age", direction="increase")`.
+        """Return a copy with new settings for one feature: `schema.change("age", direction="increase")`.
 
-        `schema.change("SEX", kind="categorical")` treats its numbers as codes; laws that compare them are dropped.
-        `schema.change("price", follows=["paid", "months"])` turns the law that binds these columns round: now the price
-        follows. `follows=[]` switches off the laws that it follows.
-        `schema.change("age", role="actionable")` lets it change; what passes with time, or has happened, only rises if
-        it is opened with `immutable=False`.
+        `schema.change("SEX", kind="categorical")` treats its numbers as codes; laws that need numbers are dropped.
+        `schema.change("price", follows=["paid", "months"])` solves the law that binds these columns for the price, so
+        that the price follows. `follows=[]` switches off the laws by which it follows.
+        `schema.change("age", role="actionable")` lets it change freely. With `immutable=False` instead, a feature that
+        passes with time or is history can only increase.
         """
         if "follows" in settings:
             schema = self._turn(name, check_names("follows", settings.pop("follows")))
@@ -162,7 +162,7 @@ class Schema:
         return replace(self, features=features, laws=laws)
 
     def _turn(self, name: Name, sources: tuple[Name, ...]) -> Self:
-        """A copy in which a feature follows these others, by a law that binds them already; none: no law at all."""
+        """A copy in which a feature follows `sources` by an existing law; without sources, it follows no law."""
         self[name]
         if not sources:
             return replace(
@@ -180,21 +180,21 @@ class Schema:
         return replace(self, laws=tuple(laws))
 
     def freeze(self, *names: Name) -> Self:
-        """A copy in which these features are immutable."""
+        """Return a copy in which these features are immutable."""
         schema = self
         for name in names:
             schema = schema.change(name, immutable=True)
         return schema
 
     def open(self, *names: Name) -> Self:
-        """A copy in which these features are actionable."""
+        """Return a copy in which these features are actionable."""
         schema = self
         for name in names:
             schema = schema.change(name, role="actionable")
         return schema
 
     def without_words(self) -> Self:
-        """A copy without any wording."""
+        """Return a copy without any wording."""
         return replace(
             self,
             outcomes={},
@@ -202,7 +202,7 @@ class Schema:
         )
 
     def without_laws(self, *numbers: int) -> Self:
-        """A copy in which these laws are switched off, by their position in `laws`; without any, all of them."""
+        """Return a copy with these laws switched off, given by position in `laws`; without arguments, all laws."""
         for number in numbers:
             if not is_integer(number) or not 0 <= number < len(self.laws):
                 raise InputError(f"there is no law {show(number)}; the schema has {len(self.laws)}, counted from 0")
@@ -211,7 +211,7 @@ class Schema:
         return replace(self, laws=tuple(laws))
 
     def with_rules(self, *rules: str, **settings: Any) -> Self:
-        """A copy with these rules besides its own: `schema.with_rules("loan <= 5 * income", "at most 3 changes")`."""
+        """Return a copy with additional rules: `schema.with_rules("loan <= 5 * income", "at most 3 changes")`."""
         known = [each.name for each in fields(self) if each.name != "rules"]
         for name in settings:
             if name not in known:
@@ -219,25 +219,25 @@ class Schema:
         return replace(self, rules=(*self.rules, *check_texts("rules", rules)), **settings)
 
     def with_causes(self, causes: Any) -> Self:
-        """A copy that knows what causes some features: `{"income": ["education", "hours"]}`, or a networkx graph. What
-        a change of the causes does to them is learned from the table by `Explainer.fit`."""
+        """Return a copy with the causes of some features: `{"income": ["education", "hours"]}`, or a networkx graph.
+        `Explainer.fit` learns from the table how each effect depends on its causes."""
         causes = check_causes(causes, self.names)
         kept = tuple(law for law in self.laws if not (isinstance(law, Chosen) or getattr(law, "cause", False)))
         return replace(self, causes=causes, laws=kept)
 
     def learn_causes(self, raw: Floats) -> Self:
-        """A copy with a law for every feature whose causes are stated, learned from raw rows (n, features)."""
+        """Return a copy with a law for each feature with stated causes, learned from raw rows (n, features)."""
         stated = {law.follower for law in self.laws if isinstance(law, Chosen) or getattr(law, "cause", False)}
         if stated == set(self.causes):
             return self
         return replace(self, laws=learn_causes(self.laws, self.causes, self.features, raw))
 
     def with_outcomes(self, outcomes: Mapping[str, Phrase | Forms]) -> Self:
-        """A copy with words for the model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
+        """Return a copy with words for the model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
         return replace(self, outcomes=outcomes)
 
     def check_table(self, frame: pd.DataFrame) -> None:
-        """Raise an error that names the first feature that a table lacks, or has twice."""
+        """Raise an error for the first feature that the table lacks or has twice."""
         check_table(frame)
         for name in self.names:
             if name not in frame.columns:
@@ -254,25 +254,25 @@ class Schema:
                 )
 
     def check_immutable(self, names: Iterable[Name], what: str = "immutable") -> None:
-        """Raise an error that names the first of these that is not a feature."""
+        """Raise an error for the first name that is not a feature."""
         for name in check_names("immutable", names):
             if name not in self.names:
                 hint = suggest(name, self.names)
                 raise InputError(f"{what}: there is no feature {show(name)}; {hint}known: {listing(self.names)}")
 
     def check_rules(self, rules: Iterable[str]) -> None:
-        """Raise an error if these rules, added to those of the schema, cannot be parsed or contradict each other."""
+        """Raise an error if these rules, together with the schema's own, cannot be parsed or contradict each other."""
         every = (*self.rules, *check_texts("rules", rules))
         narrow_columns([parse_rule(rule, self.features) for rule in every], self.features)
 
     def check_costs(self, costs: Any) -> dict[Name, float]:
-        """The costs of changing features, checked: known features, numbers from 0 to 1000."""
+        """Check the costs of changing features (known features, numbers from 0 to 1000) and return them as a dict."""
         for name in check_mapping("costs", costs, "features to numbers"):
             self[name]
         return {name: check_number(f"the cost of {show(name)}", cost, 0, 1000) for name, cost in costs.items()}
 
     def to_json(self) -> str:
-        """JSON that a user can read and edit; `from_json` reads it back."""
+        """Return the schema as JSON that a user can read and edit; `from_json` reads it back."""
         costs = [{"name": name, "cost": cost} for name, cost in self.costs.items()]
         laws, features = ([each.entry() for each in group] for group in (self.laws, self.features))
         parts: dict[str, list[Any]] = {"features": features, "laws": laws, "rules": list(self.rules), "costs": costs}
@@ -283,12 +283,12 @@ class Schema:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """A schema from what `to_json` returned, perhaps edited."""
+        """Read a schema from the output of `to_json`, possibly edited."""
         if not isinstance(text, str | bytes):
             raise InputError(f"the schema is {show(text)}, not JSON text; of a file give its text: path.read_text()")
         try:
             content = json.loads(text)
-        except ValueError as error:  # also a number of more digits than Python reads, and bytes that are not UTF-8
+        except ValueError as error:  # also for numbers with more digits than Python reads, and bytes that are not UTF-8
             raise InputError(f"the schema is not valid JSON: {show(error, 200, str)}") from None
         except RecursionError:
             raise InputError("the schema is not valid JSON: it is nested too deeply") from None
@@ -310,7 +310,7 @@ class Schema:
         return cls(features, laws, tuple(parts["rules"]), costs, outcomes, causes)
 
     def describe(self) -> list[tuple[str, str, str, str]]:
-        """One line per feature, for people: column, kind, values, whether it may change."""
+        """Describe each feature in one line: column, kind, values, whether it may change."""
         missing = "; may be missing"
         return [(str(f.name), f.kind, f.describe() + missing * f.missing, self._may_change(f)) for f in self.features]
 
@@ -321,7 +321,7 @@ class Schema:
         return {"increase": "only up", "decrease": "only down"}.get(column.may_change, column.may_change) + role
 
     def sentences(self) -> list[str]:
-        """One line per law and rule, for people."""
+        """Describe each law and rule in one line."""
         return [*map(_sentence, self.laws), *(f"Rule: {rule}" for rule in self.rules)]
 
     def _repr_html_(self) -> str:
@@ -347,7 +347,7 @@ def _check_unique(names: Iterable[Name]) -> None:
 
 
 def _check_columns(what: str, columns: Iterable[Name], frame: pd.DataFrame, label: Name | None) -> tuple[Name, ...]:
-    """Check that these are columns of the table, and not the label."""
+    """Check that these are columns of the table other than the label."""
     names = check_names(what, columns)
     for name in names:
         if name not in frame.columns:
@@ -359,7 +359,7 @@ def _check_columns(what: str, columns: Iterable[Name], frame: pd.DataFrame, labe
 
 
 def _check_acyclic(followers: Mapping[Name, tuple[Name, ...]]) -> None:
-    """Raise an error that names the features that follow each other in a circle."""
+    """Raise an error if features follow each other in a cycle."""
     for start in followers:
         chain = [start]
         left = list(followers[start])
@@ -383,7 +383,7 @@ def _several(what: str, given: Any, kind: type[Any]) -> tuple[Any, ...]:
 
 
 def _fits(law: Law, features: tuple[Column, ...]) -> bool:
-    """Whether a law makes sense for columns of these kinds."""
+    """Whether a law can be bound to columns of these kinds."""
     try:
         law.bind(features)
     except InputError:

@@ -16,12 +16,12 @@ from tdce.schema.schema import Schema
 
 @dataclass(frozen=True)
 class Space:
-    """Where each feature is in an encoded row."""
+    """The position of each feature in an encoded row."""
 
     num: int  # columns 0 .. num - 1 are numbers
     sizes: tuple[int, ...]  # then a block of this many weights each
     places: dict[Name, tuple[int, ...]]  # the columns of each feature: its numbers, then its weights
-    ranks: tuple[float, ...] = ()  # of the weights, see `Column.ranks`
+    ranks: tuple[float, ...] = ()  # of the weights; see `Column.ranks`
 
     @classmethod
     def of(cls, schema: Schema) -> Space:
@@ -63,7 +63,7 @@ class Space:
 
     @cached_property
     def owner(self) -> Tensor:
-        """(width,) the number of the feature that each column belongs to."""
+        """(width,) the index of the feature that each column belongs to."""
         return self.members.int().argmax(dim=0)
 
     def moved(self, x: Tensor, other: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ class Space:
         return Blocks(self.sizes)
 
     def mask(self, names: Iterable[Name]) -> Tensor:
-        """(width,) True at the columns of these features."""
+        """(width,) True for the columns of these features."""
         mask = torch.zeros(self.width, dtype=torch.bool)
         for name in names:
             mask[list(self.places[name])] = True

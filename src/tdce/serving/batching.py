@@ -1,4 +1,4 @@
-"""Answers split by request, when several were explained in one call, and joined over the blocks of a file."""
+"""Split an answer by request, when several were explained in one call, and join those to the blocks of a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tdce.schema import write_values
 
 
 def split_answer(answer: Answer, frames: list[pd.DataFrame]) -> Iterator[Answer]:
-    """The answer to each of the frames that were explained together."""
+    """Split an answer to frames that were explained together into one per frame."""
     start = 0
     for frame in frames:
         yield _take_rows(answer, np.arange(start, start + len(frame)), frame)
@@ -26,7 +26,7 @@ def split_answer(answer: Answer, frames: list[pd.DataFrame]) -> Iterator[Answer]
 
 
 def _take_rows(answer: Answer, at: Positions, rows: pd.DataFrame) -> Answer:
-    """The answer to some of its rows, with the index of `rows`."""
+    """The part of an answer for some rows, with the index of `rows`."""
     lines = (at[:, None] * answer.options + np.arange(answer.options)).reshape(-1)
     return replace(
         answer,
@@ -40,7 +40,7 @@ def _take_rows(answer: Answer, at: Positions, rows: pd.DataFrame) -> Answer:
 
 
 def join_answers(answers: list[Answer]) -> Answer:
-    """The answers to the blocks of one table, as one answer."""
+    """Join the answers to the blocks of one table."""
     first, *others = answers
     if not others:
         return first
@@ -64,5 +64,5 @@ def join_answers(answers: list[Answer]) -> Answer:
 
 
 def _concatenate(parts: list[Any]) -> Any:
-    """None if any part is."""
+    """Concatenate parts; None if any part is None."""
     return None if any(part is None for part in parts) else np.concatenate(parts)

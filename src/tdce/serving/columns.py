@@ -1,4 +1,4 @@
-"""Other settings of the columns, and laws switched off, tried on a few people; what was fitted stays as it is."""
+"""Try other column settings, and laws switched off, on a few people, without changing the fitted explainer."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def try_columns(
     language: Any = "en",
     laws: Any = (),
 ) -> dict[str, Any]:
-    """The answers to rows with other settings of some columns and laws, and the schema that has these settings."""
+    """Answer rows under other settings of some columns and laws; also return the schema with these settings."""
     tried = with_schema(explainer, switch_laws(edit_schema(explainer.schema, edits), laws))
     tried.check(question)
-    speaker = make_speaker(tried.schema, language, audience)  # who follows whom is said in the words of the new one
+    speaker = make_speaker(tried.schema, language, audience)  # what follows what depends on the new schema
     answer = tried.ask(json_to_frame(rows, tried.fitted.encoder), question)
-    earlier = getattr(explainer, "usage_", Usage())  # the model was queried, whatever for
+    earlier = getattr(explainer, "usage_", Usage())  # these queries of the model count, too
     explainer.usage_ = Usage(earlier.calls + answer.model_calls, earlier.rows + answer.model_rows)
     shown = [column for column in tried.schema if audience == "program" or speaker.may_name(column.name)]
     return {
@@ -47,7 +47,7 @@ def try_columns(
 
 
 def edit_schema(schema: Schema, edits: Any) -> Schema:
-    """The schema with the edits, applied in their order: `{"name": "age", "role": "actionable", "cost": 2}`."""
+    """Apply edits to the schema, in order: `{"name": "age", "role": "actionable", "cost": 2}`."""
     if not isinstance(edits, list | tuple):
         raise InputError(f"columns is {show(edits)}; it must be a list of objects, each with the name of a column")
     known, edited = {str(name): name for name in schema.names}, set[Name]()
@@ -63,7 +63,7 @@ def edit_schema(schema: Schema, edits: Any) -> Schema:
 
 
 def switch_laws(schema: Schema, switches: Any) -> Schema:
-    """The schema with some laws switched off or on: `{"number": 0, "on": False}`."""
+    """Switch some laws of the schema off or on: `{"number": 0, "on": False}`."""
     if not isinstance(switches, list | tuple):
         raise InputError(f"laws is {show(switches)}; it must be a list of objects, each with number and on")
     on = {i: law.on for i, law in enumerate(schema.laws)}
@@ -92,7 +92,7 @@ def _edit_column(schema: Schema, name: Name, settings: dict[str, Any]) -> Schema
         others = {each: known for each, known in schema.costs.items() if each != name}
         schema = replace(schema, costs=others if cost is None else others | {name: cost})
     if "step" in settings and schema[name].kind == "numeric":
-        settings["levels"] = None  # the few values of the table, which would hide the step
+        settings["levels"] = None  # levels would override the step
     if isinstance(follows := settings.get("follows"), list):
         known_names = {str(each): each for each in schema.names}
         settings["follows"] = [known_names.get(each, each) if isinstance(each, str) else each for each in follows]
@@ -100,7 +100,7 @@ def _edit_column(schema: Schema, name: Name, settings: dict[str, Any]) -> Schema
 
 
 def with_schema(explainer: Explainer, schema: Schema) -> Explainer:
-    """A copy with the same networks and other settings of its columns."""
+    """A copy of the explainer with the same networks and another schema."""
     fitted, view = explainer.fitted, copy(explainer)
     columns = tuple(replace(old, column=new) for old, new in zip(fitted.encoder.columns, schema, strict=True))
     encoder = replace(fitted.encoder, columns=columns, full_schema=schema)
@@ -125,14 +125,14 @@ def _column_settings(schema: Schema, column: Column, shown: Sequence[Column], sp
 
 
 def may_follow(schema: Schema, name: Name) -> list[tuple[Name, ...]]:
-    """The groups of columns that a column follows or could follow, by a law that binds it to them."""
+    """The groups of columns that a column follows or could follow, by the laws that bind it to them."""
     groups = []
     for law in schema.laws:
         if law.follower is None or name not in law.columns:
             continue
         try:
             turned = law if law.follower == name else law.turned(name)
-        except InputError:  # it has no inverse
+        except InputError:  # the law cannot be solved for it
             continue
         if law.hard and turned.followed not in groups:
             groups.append(turned.followed)

@@ -1,4 +1,4 @@
-"""The score curve of each column: what the model would say if this value alone were another one."""
+"""The score curve of each column: the model's output if this value alone were different."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tdce.schema import Categorical, Column, Numeric
 from tdce.serving.json_rows import values_to_json
 from tdce.serving.lines import make_speaker
 
-CURVE_POINTS = 25  # of a number, besides the person's own value
-MAX_CATEGORIES = 40  # of which the first are shown
+CURVE_POINTS = 25  # for a number, besides the person's own value
+MAX_CATEGORIES = 40  # shown of a column, the first ones
 
 
 def score_curves(
     explainer: Explainer, values: pd.DataFrame, question: Question, audience: Any = "program"
 ) -> dict[str, Any]:
-    """For each column that may be named: its values, and the score and the decision with each of them; all other values
-    stay. The model is queried once."""
+    """For each column that may be named: its values, with the score and the decision for each, other values unchanged.
+    The model is queried once."""
     fitted, speaker = explainer.fitted, make_speaker(explainer.schema, "en", audience)
     raw = fitted.encoder.read(values)
     goals = fitted.resolve_goals(question.target, question.threshold, raw)
@@ -52,8 +52,8 @@ def score_curves(
 
 
 def _grid(column: Column, own: float) -> Floats:
-    """Values of a column in their order, its own among them: of a number from end to end on its grid, of a category
-    all (as far as there is room)."""
+    """Values of a column in order, including the person's own: numbers from end to end on the grid, or all categories,
+    up to a limit."""
     if isinstance(column, Numeric):
         low, high = column.bounds
         grid = np.unique(column.round(np.linspace(low, high, CURVE_POINTS)).clip(low, high))

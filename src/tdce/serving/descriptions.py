@@ -45,7 +45,7 @@ def describe_laws(schema: Schema, named: Collection[Name]) -> list[dict[str, Any
 
 
 def column_wording(column: Column, speaker: Speaker) -> dict[str, Any]:
-    """How the studio writes a column and its values: for an analyst, who types them in."""
+    """How the studio writes a column and its values for analysts, who type them in."""
     categories = column.categories if isinstance(column, Categorical) else ()
     return {
         "title": speaker.title(column.name),
@@ -60,7 +60,7 @@ def default_person(
     people: Floats,  # (n, features)
     columns: Sequence[Column],
 ) -> dict[str, Any]:
-    """A person to begin with: of each column the median number, or the most common category."""
+    """The person a page starts with: the median of each number, the most common value of each category."""
     person = {}
     for column, values in zip(columns, people.T, strict=True):
         known = values[~np.isnan(values)]
@@ -104,7 +104,7 @@ def _number(speaker: Speaker, value: float) -> str:
 
 
 def _list_values(column: Column, values: tuple[Any, ...], speaker: Speaker, key: str) -> str:
-    """A message with the first few values."""
+    """List the first few values in a message."""
     text = " · ".join(speaker.value(column.name, each) for each in values[:MAX_LISTED_VALUES])
     if len(values) > MAX_LISTED_VALUES:
         text = speaker.text("studio_and_more", values=text, count=len(values) - MAX_LISTED_VALUES)

@@ -1,4 +1,4 @@
-"""The description of the API (OpenAPI), with an example for each request that works with this explainer as it stands.
+"""The description of the API (OpenAPI), with an example for each request that works with this explainer unchanged.
 
 The person in the examples is a synthetic row: nobody's record.
 """
@@ -43,13 +43,13 @@ def describe_api(api: FastAPI, explainer: Explainer) -> dict[str, Any]:
 
 
 def _refused_person(explainer: Explainer) -> dict[str, Any]:
-    """A synthetic row, if possible of somebody whom the model refuses."""
+    """A synthetic row, one that the model refuses if possible."""
     people = People.of(explainer, None)
     return people.values[people.met.index(False) if False in people.met else 0]
 
 
 def _bodies(explainer: Explainer, person: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """A body for each request with JSON, by its path."""
+    """An example body for each request with JSON, by path."""
     schema = explainer.schema
     free = next((str(column.name) for column in schema if column.may_change != "no"), None)
     classes = explainer.fitted.outputs[0].classes

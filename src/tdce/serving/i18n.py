@@ -25,7 +25,7 @@ def request_language(request: Request) -> str:
 
 
 def parse_accept_language(header: str) -> list[str]:
-    """The languages of `Accept-Language`, by falling weight: `de-CH, fr;q=0.7`; weight 0 excludes one."""
+    """The languages of `Accept-Language`, by descending weight: `de-CH, fr;q=0.7`; weight 0 excludes one."""
     weighted = []
     for part in header.split(","):
         name, _, rest = part.strip().partition(";")
@@ -50,7 +50,7 @@ def page_words(language: str) -> dict[str, Any]:
 
 
 def _messages(every: dict[str, Message]) -> dict[str, Message]:
-    """Those of a catalogue that the pages use, without their prefix."""
+    """The messages of a catalogue that the pages use, without their prefix."""
     own = {
         key.removeprefix(MESSAGE_PREFIX): message for key, message in every.items() if key.startswith(MESSAGE_PREFIX)
     }

@@ -1,4 +1,4 @@
-"""Jobs: whole files, explained a block at a time when no request waits; each can be stopped."""
+"""Jobs: whole files, explained block by block while no request waits; each can be stopped."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from tdce.serving.middleware import HttpError
 from tdce.serving.queue import ExplainQueue
 from tdce.serving.settings import ServerLimits
 
-JOB_BLOCK_ROWS = 128  # that are explained at a time
-MAX_REPORT_ROWS = 2_000  # of a file for which a report is written too
-MAX_UNPACK_RATIO = 4  # a packed file may unpack to this many times the size limit of a file
+JOB_BLOCK_ROWS = 128  # explained at a time
+MAX_REPORT_ROWS = 2_000  # of a file, for it to get a report
+MAX_UNPACK_RATIO = 4  # a packed file may unpack to this many times the file size limit
 CONTENT_TYPES = {
     "text/csv": ".csv",
     "application/gzip": ".csv.gz",
@@ -44,16 +44,16 @@ RESULT_FILES = {
 
 @dataclass(eq=False)
 class Job:
-    """One file that is explained."""
+    """A file being explained."""
 
     id: str
     folder: Path
     question: Question
     dialect: Dialect
     language: str = "en"  # of the report
-    name: str = ""  # of the file, as its sender calls it
-    expires: float = 0.0  # when it is deleted, by the clock of the event loop
-    is_fetched: bool = False  # whether somebody has a result of it
+    name: str = ""  # of the file, given by its sender
+    expires: float = 0.0  # when it is deleted, in the event loop's time
+    is_fetched: bool = False  # whether a result has been fetched
     state: str = "waiting for rows"
     rows: int | None = None
     done: int = 0
@@ -78,7 +78,7 @@ class Job:
 
     @property
     def is_done_with(self) -> bool:
-        """Whether nobody needs it any more: it has failed, or its results have been fetched."""
+        """Whether nobody needs the job any more: it has failed, or its results have been fetched."""
         return self.state == "failed" or (self.state == "done" and self.is_fetched)
 
     def fail(self, message: str, case: str = "", facts: dict[str, Any] | None = None) -> None:
@@ -86,7 +86,7 @@ class Job:
 
 
 class Jobs:
-    """All jobs of a server, in a folder that only its user can read and that is deleted with it."""
+    """All jobs of a server, in a folder that only its user can read and that is deleted at the end."""
 
     def __init__(self, explainer: Explainer, queue: ExplainQueue, limits: ServerLimits) -> None:
         self.explainer, self.queue, self.limits = explainer, queue, limits
@@ -110,7 +110,7 @@ class Jobs:
         self.explainer.check(question)
 
     def new(self, question: Question, dialect: Dialect, language: str = "en", called: str = "") -> Job:
-        """A job that waits for its rows. If there are too many, the oldest that is done with makes room."""
+        """Add a job that waits for its rows; if there are too many, delete the oldest that nobody needs."""
         loop = asyncio.get_running_loop()
         if len(self._jobs) >= self.limits.jobs:
             if (old := next((job for job in self._jobs.values() if job.is_done_with), None)) is None:
@@ -173,7 +173,7 @@ class Jobs:
             frame = read_table(path, self.explainer.schema, dialect)
         except InputError as error:
             raise InputError(str(error).replace(str(path), path.name), error.case, **error.facts) from None
-        self.explainer.fitted.encoder.read(frame)  # an error in any row is raised now, not after an hour
+        self.explainer.fitted.encoder.read(frame)  # raises errors in any row now, not after an hour
         return frame
 
     def _check_packed(self, path: Path) -> None:
@@ -184,7 +184,7 @@ class Jobs:
             with (
                 suppress(OSError, EOFError, zlib.error),
                 gzip.open(path) as file,
-            ):  # a damaged file is an error of the reader
+            ):  # the reader reports a damaged file
                 while (part := file.read(1 << 20)) and size <= limit:
                     size += len(part)
         elif path.suffix == ".parquet":
@@ -230,7 +230,7 @@ class Jobs:
             job.fail(f"internal server error: {type(error).__name__}", "internal")
 
     def _write(self, job: Job, answer: Answer) -> None:
-        frame, dialect = answer.to_frame(), replace(job.dialect, excel_safe=True)  # who fetches it may open it in Excel
+        frame, dialect = answer.to_frame(), replace(job.dialect, excel_safe=True)  # the file may be opened in Excel
         for name in ("answer.csv", "answer.jsonl"):
             write_table(job.folder / name, frame, dialect)
         if len(answer.rows) <= MAX_REPORT_ROWS:

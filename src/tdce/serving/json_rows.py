@@ -15,8 +15,8 @@ MIN_INT64, MAX_INT64 = -(2**63), 2**63 - 1
 
 
 def json_to_frame(rows: Any, encoder: Encoder) -> pd.DataFrame:
-    """Objects by column name as a frame, with the dtypes of a file with the same cells. Columns that are not features
-    are left out; null is missing."""
+    """Turn objects by column name into a frame, with the dtypes of a file with the same cells. Columns that are not
+    features are left out; null is missing."""
     if not isinstance(rows, list):
         raise InputError(f"rows is {show(rows)}; it must be a list of objects, each with a value for every column")
     for row in rows:
@@ -38,7 +38,7 @@ def json_to_frame(rows: Any, encoder: Encoder) -> pd.DataFrame:
 
 
 def pass_through_cells(row: Mapping[str, Any], encoder: Encoder) -> dict[str, Any]:
-    """The cells of a row that are not features and are returned as they came."""
+    """The pass-through cells of a row, returned unchanged."""
     features = {str(name) for name in encoder.schema.names}
     return {name: cell for name, cell in row.items() if name not in features}
 
@@ -68,7 +68,7 @@ def number_to_json(value: float) -> float | None:
 
 
 def _column_array(values: Sequence[Any], column: Column) -> Any:
-    """The cells of a column as pandas would hold them after reading a file."""
+    """The cells of a column as pandas would read them from a file."""
     for value in values:
         if isinstance(value, list | dict):
             raise InputError(f"{column.name!r} holds {show(value)}; a cell must be text, a number, true, false or null")
@@ -78,7 +78,7 @@ def _column_array(values: Sequence[Any], column: Column) -> Any:
     if words or not numbers:
         series = pd.Series(list(values), dtype=object)
         series = series.infer_objects() if words else series
-        return series if series.dtype == object else series.array  # objects in an array would be inferred again
+        return series if series.dtype == object else series.array  # pandas would infer the type of an object array
     whole = all(isinstance(v, int) and MIN_INT64 <= v <= MAX_INT64 for v in present) and _is_whole(column)
     if whole:
         return pd.array([None if _missing(v) else v for v in values], dtype="Int64")
@@ -90,7 +90,7 @@ def _missing(value: Any) -> bool:
 
 
 def _is_whole(column: Column) -> bool:
-    """Whether its numbers have no decimals."""
+    """Whether all numbers are whole."""
     return not isinstance(column, Numeric) or (column.step is not None and column.step.is_integer())
 
 

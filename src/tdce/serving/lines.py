@@ -23,7 +23,7 @@ def make_speaker(schema: Schema, language: Any = "en", audience: Any = "program"
 def answer_to_json(
     answer: Answer, encoder: Encoder, rows: list[dict[str, Any]], speaker: Speaker, audience: Any
 ) -> list[dict[str, Any]]:
-    """One line per row and option; `rows` as they were sent. A program gets all columns, as from `Answer.to_frame` and
+    """One line per row and option; `rows` are as sent. A program gets all columns, as from `Answer.to_frame` and
     `Answer.changes`; people get only what may be named to them."""
     explanation, n, whole = answer.explanation, answer.options, audience == "program"
     shown = [name for name in answer.features if whole or speaker.may_name(name)]

@@ -1,4 +1,4 @@
-"""Security around the whole app: hosts, sites, tokens, rates, sizes, times, the log, and the headers of a response."""
+"""Security around the app: hosts, sites, tokens, rates, sizes, times, the log, and response headers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LOG = logging.getLogger("tdce.serving")
 
 OPEN_PATHS = ("/", "/docs", "/words", "/health", "/favicon.ico")  # need no token: they hold no data about anybody
 STATIC_PREFIX = "/static/"
-MAX_TRACKED_CLIENTS = 10_000  # whose request rates are remembered
+MAX_TRACKED_CLIENTS = 10_000  # whose request rates are tracked
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -48,8 +48,8 @@ def security_headers(settings: ServerSettings) -> dict[str, str]:
 
 
 class HttpError(Exception):
-    """An error response: its status, its message and perhaps after how many seconds to retry; `case` and `facts` as of
-    an `InputError`."""
+    """An error response: its status, its message and possibly the seconds until a retry; `case` and `facts` are those
+    of an `InputError`."""
 
     def __init__(self, status: int, message: str, retry_after: int | None = None, case: str = "", **facts: Any) -> None:
         super().__init__(message)
@@ -69,7 +69,7 @@ def error_body(message: str, case: str, facts: dict[str, Any]) -> dict[str, Any]
 
 
 class SecurityMiddleware:
-    """Checks every request before the app sees it, and completes every response."""
+    """Check every request before the app sees it, and complete every response."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class SecurityMiddleware:
             self._log(scope, response)
 
     def _check_request(self, scope: Scope) -> None:
-        """Refuse a request by its first line and its headers."""
+        """Check the first line and the headers of a request, and refuse bad ones."""
         settings, headers, path = self.settings, Headers(scope=scope), scope["path"]
         if self.active > settings.limits.active_requests:
             raise HttpError(503, "too many requests are being answered", self.seconds_left(), "busy")
@@ -126,8 +126,8 @@ class SecurityMiddleware:
             raise HttpError(401, "this server needs its token: Authorization: Bearer TOKEN", case="token")
 
     async def _read_body(self, scope: Scope, receive: Receive) -> Receive:
-        """A source of the body, which is read whole and within its limits; a file is left to its reader, and counted on
-        the way."""
+        """Read the body whole, within its limits, and return a source of it; a file is left to its reader and counted
+        on the way."""
         limits, headers = self.settings.limits, Headers(scope=scope)
         if scope["method"] in SAFE_METHODS:
             return receive
@@ -156,28 +156,28 @@ class SecurityMiddleware:
         async def receive_body() -> Message:
             nonlocal delivered
             if delivered:
-                return await receive()  # only the end of the connection is left to come
+                return await receive()  # only a disconnect can follow
             delivered = True
             return {"type": "http.request", "body": body, "more_body": False}
 
         return receive_body
 
     def _log(self, scope: Scope, response: _ResponseRecorder) -> None:
-        """Log method, path, status and time; never what was asked about whom."""
+        """Log method, path, status and time, never the content of a request."""
         seconds, route = time.monotonic() - response.began, getattr(scope.get("route"), "path", "")
         self.metrics.count_request(scope["method"], route or "other", response.status or 499, seconds)
         LOG.info("%s %s %s %.0f ms", scope["method"], _path(scope), response.status or 499, 1000 * seconds)
 
 
 class RateLimiter:
-    """Token buckets, one per client: filled at `rate` per second up to `burst`, and each request takes one."""
+    """Token buckets, one per client: filled at `rate` per second up to `burst`; each request takes a token."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self.rate, self.burst = rate, burst
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, client: str, now: float | None = None) -> float:
-        """Seconds until the client may send a request; 0: it may now, and this one is counted."""
+        """Seconds until the client may send a request; 0 if it may now, which counts this request."""
         now = time.monotonic() if now is None else now
         left, then = self._left.pop(client, (self.burst, now))
         left = min(self.burst, left + (now - then) * self.rate)
@@ -207,7 +207,7 @@ class _ResponseRecorder:
 
 
 def _limit_body(receive: Receive, limit: int, seconds: float) -> Receive:
-    """The same body, with an error when it is too large or takes too long."""
+    """Pass the body on; raise an error when it is too large or takes too long."""
     size, end = 0, time.monotonic() + seconds
 
     async def part() -> Message:
@@ -225,7 +225,7 @@ def _limit_body(receive: Receive, limit: int, seconds: float) -> Receive:
 
 
 def _exceeds(length: str, limit: int) -> bool:
-    """Whether a `Content-Length` is a number above the limit; of anything else the body is counted. As text, because
+    """Whether a `Content-Length` is a number above the limit (otherwise the body is counted). Compared as text, because
     `int` refuses thousands of digits."""
     digits = length.lstrip("0")
     return digits.isascii() and digits.isdecimal() and (len(digits), digits) > (len(str(limit)), str(limit))
@@ -246,7 +246,7 @@ def _hostname(host: str) -> str:
 
 
 def _has_token(authorization: str | None, token: str) -> bool:
-    """Whether a header holds the token, in constant time: the time does not tell how much of it was right."""
+    """Whether a header holds the token; compared in constant time, which does not reveal how much was right."""
     kind, _, given = (authorization or "").partition(" ")
     return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
@@ -264,7 +264,7 @@ async def result_or_disconnect(
     seconds: float,
     seconds_left: Callable[[], int],  # until the others' requests should be answered
 ) -> Any:
-    """The result; the work is dropped if the client disconnects or the time runs out."""
+    """Wait for the result; drop the work if the client disconnects or time runs out."""
 
     async def disconnected() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -1,4 +1,4 @@
-"""The studio inside a notebook: a server in a thread, for this machine and with a token, and a frame that shows it."""
+"""The studio in a notebook: a server in a thread, for this machine only and with a token, shown in a frame."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ class Studio:
         return f"{self.address}#token={self.token}"
 
     def stop(self) -> None:
-        """Stop the server; it may be stopped twice."""
+        """Stop the server; stopping it again does nothing."""
         _stop(self._server, self._thread)
 
     @property
     def running(self) -> bool:
-        """Whether it answers."""
+        """Whether the server is running."""
         return self._thread.is_alive() and not self._server.should_exit
 
     def __repr__(self) -> str:
@@ -68,8 +68,8 @@ class Studio:
 
 
 def open_studio(explainer: Explainer, rows: pd.DataFrame | None, height: int) -> Studio:
-    """Start a server on a free port of 127.0.0.1 that answers until it is stopped, or the process ends."""
-    import uvicorn  # only here: an installation without the studio knows the class, too
+    """Start a server on a free port of 127.0.0.1, which runs until it is stopped or the process ends."""
+    import uvicorn  # imported here: the class exists without the studio installed
 
     from tdce.serving.app import make_app
     from tdce.serving.server import bind_socket, make_config, server_address

@@ -1,4 +1,4 @@
-"""The people whom the studio shows, to search and to sort: synthetic rows, or the rows of a file."""
+"""The people that the studio shows, searches and sorts: synthetic rows, or the rows of a file."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tdce.schema import Schema
 from tdce.serving.json_rows import frame_to_json, series_to_json, values_to_json
 
 SYNTHETIC_PEOPLE = 200
-BY_NUMBER, BY_SCORE = "", "score"  # what people are sorted by, besides a column
+BY_NUMBER, BY_SCORE = "", "score"  # sort keys besides columns
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """People, each with the prediction of the model."""
+    """People with the model's predictions."""
 
     source: str
-    ids: list[str | None]  # by which a user knows them
+    ids: list[str | None]  # by which users know them
     values: list[dict[str, Any]]
     prediction: list[Any]
     score: list[float]
@@ -32,7 +32,7 @@ class People:
 
     @classmethod
     def of(cls, explainer: Explainer, rows: pd.DataFrame | None, id_column: str | None = None) -> People:
-        """The rows given, or some synthetic rows of the explainer."""
+        """Make people from the rows given, or from synthetic rows of the explainer."""
         fitted = explainer.fitted
         if rows is None:
             raw = fitted.synthetic[
@@ -56,8 +56,8 @@ class People:
     def page(
         self, first: int, count: int, met: bool | None, search: str, sort: str, descending: bool, speaker: Speaker
     ) -> dict[str, Any]:
-        """Some of them: with `met` only those whom the model decides favourably, or not; those in whose id, number or
-        values a text occurs; sorted by id or number, by the score, or by a column."""
+        """A page of people, sorted by id or number, by score or by a column. `met` selects by decision (favourable or
+        not), `search` by a text in the id, number or values."""
         numbers = [i for i in range(len(self)) if met is None or self.met[i] == met]
         columns = [str(name) for name in speaker.words if speaker.may_name(name)]
         if search.strip():
@@ -71,12 +71,12 @@ class People:
         }
 
     def person(self, i: int) -> dict[str, Any]:
-        """One of them, for JSON."""
+        """One person, for JSON."""
         return {"number": i, "id": self.ids[i], "values": self.values[i], "prediction": self.prediction[i],
                 "score": self.score[i], "met": self.met[i]}  # fmt: skip
 
     def _find(self, text: str, columns: list[str], speaker: Speaker) -> set[int]:
-        """Who has the text in the id or in a value, or the number itself."""
+        """The people with the text in the id or a value, or with this number."""
         found = {i for i, each in enumerate(self.ids) if each is not None and text in each.casefold()}
         found |= {i for i in range(len(self)) if str(i + 1) == text}
         for column in columns:
@@ -100,18 +100,18 @@ class People:
         order = sorted(
             known, key=lambda i: cells[i] if numeric else _spoken(speaker, sort, cells[i]), reverse=descending
         )
-        return [*order, *(i for i in numbers if cells[i] is None)]  # who is not known comes last
+        return [*order, *(i for i in numbers if cells[i] is None)]  # missing values come last
 
 
 def _spoken(speaker: Speaker, column: str, cell: Any) -> str:
-    """A cell as the table and as the page writes it, to look for a text in it."""
+    """A cell as the table and the page write it, to search for a text."""
     name = next(name for name in speaker.words if str(name) == column)
     return f"{speaker.value(name, cell)} {cell}".casefold()
 
 
 def _ids(rows: pd.DataFrame, schema: Schema, label: Any, id_column: str | None) -> list[str | None]:
-    """The cells of the column that names people: the one given, else the first that the model does not see and in
-    which no two are alike."""
+    """The cells of the column that identifies people: the one given, else the first one that the model does not see and
+    whose cells all differ."""
     if id_column is not None:
         named = [name for name in rows.columns if str(name) == id_column]
         if not named:

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: counts and times, nothing about persons."""
+"""Metrics for Prometheus: counts and times, nothing about people."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""The queue of the one explainer: fair turns, so that no request waits for the whole of another one.
+"""The queue of the one explainer: fair turns, so that no request has to wait for all of another one.
 
-Requests are answered in threads of their own, but only one of them runs at a time. Between two queries of the model it
-gives way if its turn is over and others wait: to requests that have had no turn yet, small ones first, and to those
-that have begun, alternately. Small requests with the same question are answered in one call. An answer depends neither
-on the rows beside it nor on the turns: they change nothing but the time.
+Requests are answered in separate threads, of which one runs at a time. Between two queries of the model it gives way if
+its turn is over and others wait: alternately to requests without a turn yet, small ones first, and to those that have
+begun. Small requests with the same question are answered in one call. Neither the rows explained with it nor the turns
+affect an answer, only when it arrives.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from tdce.explainer import Answer, Explainer
 from tdce.methods import Question
 from tdce.serving.batching import split_answer
 
-BATCH_WINDOW_SECONDS = 0.004  # that the first request waits for others
-TURN_SECONDS = 0.3  # after which a request gives way, at its next query of the model
+BATCH_WINDOW_SECONDS = 0.004  # for which the first request waits for others
+TURN_SECONDS = 0.3  # after which a request gives way at its next query of the model
 SMALL_LINES = 12  # rows times options of a small request
-SMALL_TURN_SECONDS = 2.0  # of a small request, which mostly suffice for all of it
-MAX_BATCH_ROWS = 1_024  # that are explained in one call
-MAX_LARGE = 4  # requests that are not small and have begun: each holds its rows in memory
-FIRST_SECONDS = 0.5  # of a small request, before any has been measured
-MAX_BEGUN = 32  # requests that have begun, each in a thread
-PATIENCE_SECONDS = 2.0  # after which a block of a job, or a large request, has its turn although others wait
+SMALL_TURN_SECONDS = 2.0  # for a small request, usually enough for all of it
+MAX_BATCH_ROWS = 1_024  # explained in one call
+MAX_LARGE = 4  # begun requests that are not small; each holds its rows in memory
+FIRST_SECONDS = 0.5  # for a small request, before any has been measured
+MAX_BEGUN = 32  # begun requests, each in a thread
+PATIENCE_SECONDS = 2.0  # after which a job's block or a large request has its turn even if others wait
 
 
 class QueueFullError(Exception):
-    """More rows are waiting than the queue holds; `seconds`: until there should be room."""
+    """The queue is full; `seconds`: until there should be room."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__("the queue is full")
@@ -51,24 +51,24 @@ class _DroppedError(Exception):
 
 @dataclass(eq=False)
 class QueueItem:
-    """A request: rows and a question, or any other work."""
+    """A request: rows and a question, or other work."""
 
     rows: pd.DataFrame | None
     question: Question | None
     work: Callable[[], Any] | None = None
-    work_rows: int = 1  # that the work is about
-    is_block: bool = False  # of a job, which gives way to all requests
+    work_rows: int = 1  # that other work is about
+    is_block: bool = False  # of a job; gives way to all requests
     result: Future[Any] = field(default_factory=Future)
     arrived: float = field(default_factory=time.monotonic)
 
     @property
     def size(self) -> int:
-        """Its rows."""
+        """The number of rows."""
         return max(1, self.work_rows if self.rows is None else len(self.rows))
 
     @property
     def lines(self) -> int:
-        """Its rows times its options."""
+        """The number of rows times options."""
         return self.size * (1 if self.question is None else self.question.n)
 
     @property
@@ -77,7 +77,7 @@ class QueueItem:
 
     @cached_property
     def key(self) -> Any:
-        """Equal for requests that can be answered in one call; None: this one is answered alone."""
+        """Equal for requests that can be answered in one call; None if this one is answered alone."""
         question = self.question
         if self.rows is None or question is None or len(self.rows) == 0 or not self.is_small or self.is_block:
             return None
@@ -88,13 +88,13 @@ class QueueItem:
 
 @dataclass(eq=False)
 class Batch:
-    """Requests that are answered in one call, and their turns."""
+    """Requests answered in one call, and their turns."""
 
     items: list[QueueItem]
-    go: threading.Event = field(default_factory=threading.Event)  # set while it is its turn
+    go: threading.Event = field(default_factory=threading.Event)  # set during its turn
     has_begun: bool = False
-    began: float = 0.0  # its present turn
-    last: float = 0.0  # its turn before
+    began: float = 0.0  # start of the present turn
+    last: float = 0.0  # end of the previous turn
     seconds: float = 0.0  # of all its turns
 
     @property
@@ -111,14 +111,14 @@ class Batch:
 
 
 class ExplainQueue:
-    """Takes requests and returns futures of their results."""
+    """Take requests and return futures of their results."""
 
     def __init__(self, explainer: Explainer, max_rows: int, on_batch: Callable[[int, int], None] | None = None) -> None:
         self.explainer, self.max_rows = explainer, max_rows
         self.on_batch = on_batch or (lambda requests, rows: None)  # called with the size of every batch
         self.pace = Pace()
-        self._waiting: list[QueueItem] = []  # requests and blocks that have not begun, in the order of their arrival
-        self._begun: list[Batch] = []  # in the order of their last turns
+        self._waiting: list[QueueItem] = []  # requests and blocks that have not begun, in order of arrival
+        self._begun: list[Batch] = []  # in order of their last turns
         self._now: Batch | None = None  # whose turn it is
         self._newcomer_was_last = False
         self._change = threading.Condition()
@@ -133,7 +133,7 @@ class ExplainQueue:
             return sum(item.size for item in self._requests)
 
     def seconds_left(self) -> int:
-        """How long the present requests should take, by what has been measured; at least a second."""
+        """An estimate of the time for the present requests, from past ones; at least a second."""
         with self._change:
             return self._seconds_left()
 
@@ -142,15 +142,15 @@ class ExplainQueue:
         return self._enqueue(QueueItem(rows, question))
 
     def explain_block(self, rows: pd.DataFrame, question: Question) -> Future[Answer]:
-        """The same, when no request waits."""
+        """The answer to a block of a job, when no request waits."""
         return self._enqueue(QueueItem(rows, replace(question, max_model_rows=None), is_block=True))
 
     def run(self, work: Callable[[], Any], rows: int = 1) -> Future[Any]:
-        """Other work that takes a while, about so many rows."""
+        """The result of other work on this many rows."""
         return self._enqueue(QueueItem(None, None, work, rows))
 
     def close(self) -> None:
-        """Give up all work, that which has begun at its next query of the model."""
+        """Drop all work; what has begun stops at its next query of the model."""
         with self._change:
             self._open = False
             for item in (*self._waiting, *(each for batch in self._begun for each in batch.items)):
@@ -176,7 +176,7 @@ class ExplainQueue:
         return item.result
 
     def _seconds_left(self) -> int:
-        items: dict[Any, int] = {}  # lines by what is answered in one call
+        items: dict[Any, int] = {}  # lines of requests that are answered in one call
         for item in self._requests:
             items[item.key or item] = items.get(item.key or item, 0) + item.lines
         left = sum(max(0.0, self.pace.seconds(batch.lines) - batch.seconds) for batch in self._begun)
@@ -185,7 +185,7 @@ class ExplainQueue:
     # Turns
 
     def _dispatch(self) -> None:
-        """Give one batch its turn after the other."""
+        """Give the batches their turns, one after the other."""
         while True:
             with self._change:
                 while self._open and (self._now is not None or not (self._waiting or self._begun)):
@@ -210,7 +210,7 @@ class ExplainQueue:
                     threading.Thread(target=self._answer, args=(batch,), name="tdce-explain", daemon=True).start()
 
     def _next_batch(self) -> Batch | None:
-        """Whose turn is next. Newcomers and those that have begun alternate; blocks come when no request is left, or
+        """The batch whose turn is next. Newcomers and begun requests alternate; blocks come when no request is left, or
         after a while."""
         begun = [batch for batch in self._begun if not batch.is_block]
         large = sum(batch.lines > SMALL_LINES for batch in begun)
@@ -231,7 +231,7 @@ class ExplainQueue:
         return time.monotonic() - since > PATIENCE_SECONDS
 
     def _take(self, first: QueueItem) -> Batch:
-        """A request that waits, with those that can be answered in the same call."""
+        """Take a waiting request, with those that can be answered in the same call."""
         chosen, rows = [first], first.size
         if first.key is not None:
             for item in self._waiting:
@@ -243,8 +243,8 @@ class ExplainQueue:
         return Batch(chosen)
 
     def _pause(self, batch: Batch) -> None:
-        """Called between two queries of the model: give way if the turn is over and others wait. A small newcomer does
-        not wait for the end of a turn, unless that began after another newcomer's."""
+        """Give way, between two queries of the model, if the turn is over and others wait. A small newcomer need not
+        wait for the end of the turn, unless the last request to get one was a newcomer, too."""
         if batch.is_dropped:
             raise _DroppedError
         with self._change:
@@ -270,7 +270,7 @@ class ExplainQueue:
     # Answers
 
     def _answer(self, batch: Batch) -> None:
-        """Compute the results of a batch, in a thread of its own."""
+        """Compute the results of a batch, in a separate thread."""
         try:
             with taking_turns(lambda: self._pause(batch)):
                 self._serve(batch.items)
@@ -290,7 +290,7 @@ class ExplainQueue:
         except InputError as error:
             if len(items) == 1:
                 _finish(items[0].result, error=error)
-            else:  # one of them is wrong: each gets its own result or error
+            else:  # one is wrong: each gets its own result or error
                 for item in items:
                     self._serve([item])
         except _DroppedError:
@@ -303,7 +303,7 @@ class ExplainQueue:
                 _finish(item.result, result)
 
     def _compute(self, items: list[QueueItem]) -> list[Any]:
-        """The result of each request."""
+        """Compute the result of each request."""
         first = items[0]
         if first.work is not None:
             return [first.work()]
@@ -316,7 +316,7 @@ class ExplainQueue:
 
 
 class Pace:
-    """How long requests take: the seconds of a small one, and the seconds per line of others, as measured lately."""
+    """How long requests take, from recent ones: the seconds of a small one, and the seconds per line of others."""
 
     def __init__(self) -> None:
         self._small: float | None = None

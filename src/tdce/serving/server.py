@@ -19,7 +19,7 @@ from tdce.serving.middleware import LOG, SecurityMiddleware
 from tdce.serving.settings import ServerSettings
 from tdce.serving.timeouts import protocol_with_timeout
 
-SHUTDOWN_SECONDS = 5  # for answers on their way when the server stops
+SHUTDOWN_SECONDS = 5  # for answers in progress when the server stops
 BACKLOG = 2_048  # connections that wait to be accepted
 
 
@@ -31,8 +31,8 @@ def serve(
     ready: Callable[[str], None] = lambda address: None,
     id_column: str | None = None,
 ) -> None:
-    """Answer until the process is stopped; `ready` is called with the address when the server accepts requests.
-    `id_column` is the column of `rows` by which people are named."""
+    """Serve until the process is stopped; `ready` is called with the address once the server accepts requests.
+    `id_column` is the column of `rows` that identifies people."""
     with bind_socket(settings) as listener:
         torch.set_num_threads(threads)
         _set_up_log()
@@ -51,7 +51,7 @@ def make_config(app: SecurityMiddleware, settings: ServerSettings) -> uvicorn.Co
 
 
 class _Server(uvicorn.Server):
-    """A server that calls `ready` when it accepts requests."""
+    """A server that calls `ready` once it accepts requests."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -70,8 +70,8 @@ def server_address(settings: ServerSettings, port: int) -> str:
 
 
 def bind_socket(settings: ServerSettings) -> socket.socket:
-    """A socket bound to the port. It names its protocol: only for such sockets does asyncio set TCP_NODELAY, without
-    which a client waits 40 ms for the second part of a response."""
+    """Bind a socket to the port. It names its protocol, because only then does asyncio set TCP_NODELAY, without which a
+    client waits 40 ms for the second part of a response."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -13,11 +13,11 @@ MIN_TOKEN_LENGTH = 16  # characters of a token
 
 @dataclass(frozen=True)
 class ServerLimits:
-    """What a client may send and ask for; beyond it the response is 408, 413, 429 or 503."""
+    """Limits of what a client may send and request; beyond them the response is 408, 413, 429 or 503."""
 
     body_bytes: int = 2_000_000  # of a JSON body
     file_bytes: int = 100_000_000  # of a file of rows
-    rows: int = 1_000  # times options, of one request
+    rows: int = 1_000  # times options, per request
     file_rows: int = 200_000
     answer_cells: int = 20_000_000  # of an answer to a file: rows, options and columns multiplied
     queued_rows: int = 4_096
@@ -28,12 +28,12 @@ class ServerLimits:
     rate: float = 200.0  # requests per second from one client
     burst: float = 2_000.0  # requests at once from one client
     jobs: int = 8
-    job_seconds: float = 3_600.0  # for which a job is kept
+    job_seconds: float = 3_600.0  # that a job is kept
 
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Where to listen, to whom to answer, and within which limits."""
+    """Where to listen, whom to answer, and the limits."""
 
     host: str = "127.0.0.1"
     port: int = 8484
@@ -44,7 +44,7 @@ class ServerSettings:
     insecure: bool = False
     log_values: bool = False
     limits: ServerLimits = ServerLimits()
-    framed_by: tuple[str, ...] = ()  # sources of pages that may show the studio in a frame, as in a security policy
+    framed_by: tuple[str, ...] = ()  # pages that may show the studio in a frame, as frame-ancestors sources
 
     def __post_init__(self) -> None:
         check_integer("--port", self.port, 0, 65_535)
@@ -77,7 +77,7 @@ class ServerSettings:
         return "http" if self.certificate is None else "https"
 
     def accepts_host(self, host: str) -> bool:
-        """Whether a client may use this host name, without the port: a foreign name that leads here (DNS rebinding) is
+        """Whether a client may use this host name (without port); foreign names that resolve here (DNS rebinding) are
         refused."""
         name = host.lower()
         accepted = {each.lower() for each in (self.host, *self.names)}

@@ -9,8 +9,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 def protocol_with_timeout(seconds: float) -> type[H11Protocol]:
-    """HTTP/1.1 that closes the connection of a slow client; bytes that arrive one by one win no time. Time limits after
-    the headers are those of the middleware."""
+    """HTTP/1.1 that closes connections whose headers are late, even if bytes keep trickling in. The middleware has the
+    time limits after the headers."""
 
     class TimedProtocol(H11Protocol):
         timer: asyncio.TimerHandle | None = None
@@ -28,7 +28,7 @@ def protocol_with_timeout(seconds: float) -> type[H11Protocol]:
             self._stop_timer()
 
         def _update_timer(self) -> None:
-            """Run the timer while headers are expected; between two requests uvicorn has a shorter one."""
+            """Run the timer while headers are expected; between requests, uvicorn's own limit is shorter."""
             if self.conn.their_state is not h11.IDLE or self.transport.is_closing():
                 self._stop_timer()
             elif self.timer is None:

@@ -24,7 +24,7 @@ from tdce.schema import FeasibleSet, Numeric
 from tdce.serving.json_rows import frame_to_json, values_to_json
 from tdce.serving.what_if import rate_rows
 
-DEFAULT_START = 0.5  # the share of T to which the row is noised, without closeness
+DEFAULT_START = 0.5  # the share of T to which the row is noised, if no closeness is given
 WALK_STEPS = 40
 
 Estimates = list[tuple[int, Tensor]]  # the time, and the estimate of the clean row (1, width)
@@ -36,8 +36,8 @@ def reverse_walk(
     catalogue: Catalogue,
     question: Question,
 ) -> dict[str, Any]:
-    """The estimate of the walk at each step, from noise to the row that it ends with. Immutable features keep the
-    values of the row all the way."""
+    """The walk's estimate of the clean row at each step, from noise to the final row. Immutable features keep the row's
+    values throughout."""
     fitted = explainer.fitted
     start, seed = DEFAULT_START if question.closeness is None else 1 - question.closeness, question.seed
     feasible = FeasibleSet.of(fitted.encoder, row, question.immutable, question.rules)
@@ -76,7 +76,7 @@ def _guided_walk(
 
 
 def _collect(walk: Walk) -> tuple[Estimates, Tensor]:
-    """The estimates of the first row at every step of a walk, and where it ends."""
+    """The estimates for the first row at every step of a walk, and its end."""
     estimates: Estimates = []
     while True:
         try:
@@ -110,12 +110,12 @@ def _conditioned_walk(
 
 
 def _estimate_values(fitted: Fitted, feasible: FeasibleSet, x_0: Tensor) -> Floats:
-    """(1, features) an estimate as values; constraints need not hold on the way."""
+    """(1, features) an estimate as raw values; constraints need not hold during the walk."""
     return np.where(feasible.frozen, feasible.own, fitted.encoder.unembed(x_0))
 
 
 def _positions(fitted: Fitted, x_0: Tensor, x: Tensor) -> dict[str, float]:
-    """One number per feature, to draw it."""
+    """One number per feature, for drawing."""
     encoder, space = fitted.encoder, fitted.encoder.space
     below = encoder.range_share(space.split(x_0)[0])[0]
     positions, numbers = {}, 0

@@ -1,4 +1,4 @@
-"""“Why not this?”: check one row that was changed by hand as an answer would be checked."""
+"""“Why not this?”: check a row changed by hand the way an answer is checked."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def what_if(
     audience: Any = "program",
     language: Any = "en",
 ) -> dict[str, Any]:
-    """Score, decision and plausibility of a row with other values, and the constraints that these break."""
+    """The score, decision and plausibility of a row with other values, and the constraints that these break."""
     speaker, whole = make_speaker(explainer.schema, language, audience), audience == "program"
     barred = () if whole else [name for name in explainer.schema.names if not speaker.may_name(name)]
     fitted = explainer.fitted
@@ -61,7 +61,7 @@ def what_if(
 
 
 def rate_rows(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[float | None]:
-    """The plausibility of rows in the target class of one person."""
+    """The plausibility of rows within one person's target class."""
     if len(fitted.energy_quantiles) == 0:
         return [None] * len(raw)
     target_class = goals.target_class(Oracle(fitted.model).score(own)).repeat(len(raw))
@@ -72,13 +72,13 @@ def rate_rows(fitted: Fitted, raw: Floats, goals: Goals, own: Floats) -> list[fl
 
 
 def _hide_barred(sentences: list[str], barred: Iterable[Name], speaker: Speaker) -> list[str]:
-    """Laws and rules, without those that name a barred column; one sentence says that some are left out."""
+    """Laws and rules without those that name a barred column; one sentence says if some are left out."""
     kept = [text for text in sentences if not any(mentions(text, str(name)) for name in barred)]
     return kept if len(kept) == len(sentences) else [*kept, speaker.text("unnamed_rule")]
 
 
 def _unfamiliar(encoder: Encoder, raw: Floats, speaker: Speaker, whole: bool) -> list[str]:
-    """Values that were never learned; a program gets the plain names of the columns."""
+    """Notes on values not seen in fit; programs get plain column names."""
     notes = encoder.unfamiliar(raw)[0]
     if whole:
         return [note_text((note,), speaker.messages, PlainNames(())) for note in notes]
@@ -91,7 +91,7 @@ def _broken_constraints(sentences: list[str], laws: ConstraintSet, raw: Floats, 
 
 
 def _not_allowed(feasible: FeasibleSet, raw: Floats, speaker: Speaker, whole: bool) -> list[str]:
-    """Sentences about changed values that no answer would have."""
+    """Sentences about changed values that no answer may have."""
     sentences, hidden = [], False
     for i, (choices, learned) in enumerate(zip(feasible.allowed_values, feasible.columns, strict=True)):
         column, own = learned.column, feasible.own[:, i]

@@ -1,1 +1,1 @@
-"""The words of the tables inside the package, in English and German: one file a table."""
+"""The words of the tables in the package, in English and German: one file per table."""

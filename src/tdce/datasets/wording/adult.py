@@ -76,7 +76,7 @@ COUNTRIES: Mapping[str, tuple[str, str, str]] = {  # in English after "from", in
     "Yugoslavia": ("Yugoslavia", "Jugoslawien", "Jugoslawien"),
 }  # fmt: skip
 
-EDUCATION: Mapping[str, tuple[str, str, str, str]] = {  # its name, then with an article; in German after "statt", too
+EDUCATION: Mapping[str, tuple[str, str, str, str]] = {  # its name, with an article; German, after "statt"
     "Preschool": ("preschool", "preschool", "die Vorschule", "der Vorschule"),
     "1st-4th": ("1st to 4th grade", "the 1st to 4th grade", "die 1. bis 4. Klasse", "der 1. bis 4. Klasse"),
     "5th-6th": ("5th to 6th grade", "the 5th to 6th grade", "die 5. bis 6. Klasse", "der 5. bis 6. Klasse"),

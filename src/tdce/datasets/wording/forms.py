@@ -1,4 +1,4 @@
-"""The forms of a value that most words share."""
+"""The forms of words for values that most tables share."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def both(english: str, german: str) -> Text:
 
 
 def value(name: Text, fact: Text | None, clause: Text, instead: Text) -> dict[str, Text]:
-    """All forms of a value; without a fact, its name is put after the title of the column."""
+    """All forms of a value; without a fact, people read the column's title and the value's name."""
     return {"name": name, "clause": clause, "instead": instead} | ({"fact": fact} if fact else {})
 
 
 def filled(
     clause: Text, fact: Text | None, instead: Text, values: Mapping[str, tuple[Text, Text]]
 ) -> dict[str, dict[str, Text]]:
-    """Values with the same sentences: each has a name, and a phrase that goes where the sentences have `*`.
+    """Values that share sentences: each has a name, and a phrase that replaces `*` in the sentences.
 
     `clause` and `fact` are sentences about the new and the old value; `instead` is how a clause mentions the old one.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 from tdce.datasets.wording.forms import AGE, both, filled, value
 
-NOTHING = both("", "")  # where the old value goes without saying
+NOTHING = both("", "")  # if the old value goes without saying
 
 GERMAN_OUTCOMES: Mapping[str, Any] = {
     "good": {

@@ -11,7 +11,7 @@ from tdce.schema import Schema
 
 
 def action_text(action: Action, schema: Schema, speaker: Speaker) -> str:
-    """All steps of an action; those that this audience may not read are counted."""
+    """All steps of an action; steps that this audience may not read are only counted."""
     named = [step for step in action if speaker.may_name(schema.names[step.column])]
     points = [step_text(step, schema, speaker) for step in named]
     if len(named) < len(action):
@@ -27,7 +27,7 @@ def step_text(step: Step, schema: Schema, speaker: Speaker) -> str:
         return speaker.text(f"action_{key}", label=label, value=value)
     cell = column.cells(np.array([abs(step.value) if step.how == "by" else step.value]))[0]
     if step.how == "by":
-        dated = column.words.format in ("date", "year")  # a difference of dates is no date
+        dated = column.words.format in ("date", "year")  # a difference of dates is not a date
         value = write_number(speaker.messages, abs(step.value)) if dated else speaker.value(column.name, cell)
         return speaker.text("action_lower" if step.value < 0 else "action_raise", label=label, value=value)
     return speaker.text(f"action_{step.how.replace(' ', '_')}", label=label, value=speaker.value(column.name, cell))

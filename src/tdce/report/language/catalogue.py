@@ -30,7 +30,7 @@ class Catalogue:
 
     @classmethod
     def parse(cls, language: str, text: str) -> Self:
-        """The messages of a file."""
+        """Parse the messages of a file."""
         try:
             messages = tomllib.loads(text)
         except (ValueError, RecursionError) as error:
@@ -52,7 +52,7 @@ class Catalogue:
         return _locale(self.language, self.text("locale"))
 
     def text(self, key: str, **values: Any) -> str:
-        """A message with these values in its placeholders, in the plural form for `count` if it has several."""
+        """A message with its placeholders filled in, in the plural form for `count` if it has several forms."""
         if key not in self.messages:
             file = f"{self.base_language}.toml"
             raise InputError(f"the catalogue of {self.language!r} has no message {key!r}; add it to {file}")
@@ -65,7 +65,7 @@ class Catalogue:
             raise InputError(f"the message {key!r} of {self.language!r} cannot be filled in: {error}") from None
 
     def join(self, parts: list[str], last: str = "and") -> str:
-        """The parts as a list in a sentence: `a, b and c`."""
+        """Join parts to a list in a sentence: `a, b and c`."""
         if len(parts) < 2:
             return "".join(parts)
         return f"{', '.join(parts[:-1])} {self.text(last)} {parts[-1]}"
@@ -77,7 +77,7 @@ def languages() -> tuple[str, ...]:
 
 
 def load_catalogue(language: str) -> Catalogue:
-    """The messages of a language, such as `de`, optionally with a region for numbers and dates: `de-CH`."""
+    """Load the messages of a language such as `de`, optionally with a region for numbers and dates: `de-CH`."""
     known, match = languages(), LANGUAGE.fullmatch(language) if isinstance(language, str) else None
     if match is None or match[1] not in known:
         raise InputError(f"language is {show(language)}; {suggest(language, known)}known: {listing(known)}")
@@ -93,7 +93,7 @@ def _read(language: str, base_language: str) -> Catalogue:
 
 @cache
 def _locale(language: str, usual: str) -> Locale:
-    from babel import Locale, UnknownLocaleError  # slow to import, and not every user of tdce reads messages
+    from babel import Locale, UnknownLocaleError  # slow to import, and not always needed
 
     match = LANGUAGE.fullmatch(language)
     assert match is not None

@@ -11,12 +11,12 @@ import pandas as pd
 
 from tdce.report.language.catalogue import Catalogue
 
-CHANCE_DIGITS = 4  # of a percentage at most: scores have six decimals
+CHANCE_DIGITS = 4  # of a percentage, at most, because scores have six decimals
 SCIENTIFIC_FROM = 1e15  # larger numbers are written with a power of ten
 PLAIN_PATTERN = "#,##0.##########"
-FIRST_DATE, LAST_DATE = 1000_01_01, 9999_12_31  # numbers that are dates written without dashes: 20260131
+FIRST_DATE, LAST_DATE = 1000_01_01, 9999_12_31  # for dates written as numbers: 20260131
 DAY_ZERO = date(1970, 1, 1)
-MAX_DAYS = 2_900_000  # since day zero; beyond the year 9900 a number is not a date
+MAX_DAYS = 2_900_000  # since day zero; a number beyond the year 9900 is not a date
 
 
 def write_number(catalogue: Catalogue, number: float, pattern: str = PLAIN_PATTERN, digits: int = 10) -> str:
@@ -43,8 +43,8 @@ def write_percent(catalogue: Catalogue, number: float, pattern: str = "share") -
 
 
 def write_chance(catalogue: Catalogue, number: float, border: float) -> str:
-    """A probability in percent, with as many digits as it takes to be on its side of the border: 0.4997 is `49.97 %`,
-    because `50 %` would look like a yes."""
+    """A probability in percent, with enough digits to stay on its side of the threshold: 0.4997 is `49.97 %`, because
+    `50 %` would look like a yes."""
     pattern = catalogue.text("rounded_share")
     for digits in range(CHANCE_DIGITS + 1):
         shown = Decimal(f"{100 * number:.{digits}f}")
@@ -67,7 +67,7 @@ def write_money(catalogue: Catalogue, amount: float, currency: str) -> str:
 
 
 def write_date(catalogue: Catalogue, cell: Any) -> str | None:
-    """`31 January 2026`: of a date, a text such as 2026-01-31, the number 20260131, or days since 1970.
+    """`31 January 2026`, from a date, a text such as 2026-01-31, the number 20260131, or days since 1970.
 
     None if the cell is not a date.
     """

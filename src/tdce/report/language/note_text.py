@@ -12,26 +12,26 @@ from tdce.report.language.formats import write_number, write_percent
 
 
 class Namer(Protocol):
-    """How names and numbers of a note are written, and which names may be."""
+    """How names and numbers in a note are written, and which names may appear."""
 
     def columns(self, names: Iterable[Name]) -> list[str]: ...  # only those that may be named
-    def rule(self, rule: str) -> str | None: ...  # None: it must not be quoted
+    def rule(self, rule: str) -> str | None: ...  # None: must not be quoted
     def value(self, feature: Name, cell: Any) -> str: ...
     def score(self, number: float) -> str: ...
 
 
 def note_text(notes: Sequence[Note], messages: Catalogue, namer: Namer) -> str:
-    """All notes, separated by `; `, without those about columns that must not be named."""
+    """All notes, joined by `; `, without those about columns that must not be named."""
     return "; ".join(filter(None, (_one_note(note, messages, namer) for note in notes)))
 
 
 def mentions(text: str, name: str) -> bool:
-    """Whether a text contains the name as a word of its own."""
+    """Whether a text contains the name as a separate word."""
     return bool(name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 class PlainNames:
-    """For scripts: columns by their own names, except those that must never be named; numbers as Python writes them."""
+    """For scripts: plain column names, except of columns that must never be named, and numbers as in Python."""
 
     def __init__(self, hidden: Iterable[Name]) -> None:
         self.hidden = tuple(hidden)

@@ -1,4 +1,4 @@
-"""The speaker puts the lines of an answer into words, in one language and for one audience.
+"""The speaker, which puts the lines of an answer into words, in one language and for one audience.
 
 It says what would change the model's decision, promises nothing, and never names a feature that the schema hides.
 """
@@ -21,7 +21,7 @@ from tdce.report.language.note_text import Namer, mentions, note_text
 from tdce.schema import NO_WORDING, Forms, Phrase, Schema, Wording, json_key, value_form
 
 Audience = Literal["applicant", "analyst"]
-GAP = "\0"  # in place of a part of a sentence; no schema has it in its words
+GAP = "\0"  # placeholder for a part of a sentence; never occurs in a schema's words
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +32,14 @@ class Speaker:
     words: dict[Name, Wording]
     outcomes: dict[str, Phrase | Forms]
     audience: Audience
-    followers: frozenset[Name] = frozenset()  # features that follow others: a change of theirs is a consequence
+    followers: frozenset[Name] = frozenset()  # features whose change is a consequence of other changes
 
     @classmethod
     def of(cls, schema: Schema, language: str = "en", audience: Audience = "applicant") -> Self:
-        """A speaker with the words of a schema.
+        """Make a speaker with the words of a schema.
 
         - `language`: `en`, `de`, optionally with a region for numbers and dates: `de-CH`.
-        - `audience`: the applicant, whom the decision is about, or an analyst, who may also see the features that the
+        - `audience`: the applicant, whom the decision is about, or an analyst, who may also see features that the
           schema reserves for analysts.
         """
         words = {column.name: column.words for column in schema}
@@ -70,25 +70,24 @@ class Speaker:
         return self.translate(self._words(feature).title) or without_article(self.messages, self.label(feature))
 
     def value(self, feature: Name, cell: Any) -> str:
-        """A cell as people write it: `3,200 €`, `24 months`, `owned`."""
+        """A cell in the form people write it: `3,200 €`, `24 months`, `owned`."""
         return " ".join(filter(None, self._written(feature, cell)))
 
     def target(self, line: Line) -> str:
-        """What the model is to say."""
+        """The wanted outcome in words."""
         parts = [self._target_part(part) for part in line.wanted or (TargetPart("class", line.target),)]
         return self.messages.join(parts)
 
     def outcome(self, of: Any) -> str:
-        """What the model says, in quotation marks: in the words of the schema, or as it is."""
+        """The model's outcome in quotation marks: in the words of the schema, or unchanged."""
         return self.text("quoted", text=self.outcome_name(of))
 
     def outcome_name(self, of: Any) -> str:
-        """The same without quotation marks."""
+        """The model's outcome without quotation marks."""
         return self.translate(value_form(self.outcomes.get(json_key(of), ""), "name") or "") or str(of)
 
     def score(self, number: float, predicted: bool, border: float = 0.5) -> str:
-        """A probability in percent, with as many digits as it takes to be on its side of the border, or a predicted
-        number."""
+        """A probability in percent, with enough digits to stay on its side of the threshold, or a predicted number."""
         if not predicted:
             return write_chance(self.messages, number, border)
         return write_number(
@@ -100,14 +99,14 @@ class Speaker:
         return write_percent(self.messages, number, "rounded_share")
 
     def typical(self, plausibility: float) -> str:
-        """`more typical than 37 % of real people with the desired outcome`; empty if it is not known."""
+        """`more typical than 37 % of real people with the desired outcome`; empty if unknown."""
         if isnan(plausibility):
             return ""
         key = "more_typical" if plausibility >= 0.01 else "less_typical"
         return self.text(key, share=self.share(min(plausibility, 0.99) if plausibility >= 0.01 else 0.99))
 
     def standing(self, line: Line) -> str:
-        """How typical a line is and, if the model accepts it, how safely; what is barely accepted has a note."""
+        """How typical a line is and, if the model accepts it, how safely; a barely accepted line has a note."""
         safe = line.status == Status.VALID and line.safety >= LOW_SAFETY
         parts = (
             self.typical(line.plausibility),
@@ -125,7 +124,7 @@ class Speaker:
         return [change for change in line.changes if self.may_name(change[0])]
 
     def decisions(self, line: Line) -> list[tuple[Name, Any, Any]]:
-        """The changes that may be named, without those that follow from others."""
+        """The changes that may be named, without consequences of others."""
         return [change for change in self.changes(line) if change[0] not in self.followers]
 
     def consequences(self, line: Line) -> str:
@@ -139,7 +138,7 @@ class Speaker:
         return len(line.changes) - len(self.changes(line))
 
     def headline(self, line: Line) -> str:
-        """What becomes of the decision, with the model's probability of the target, or its prediction."""
+        """The resulting decision, with the model's probability of the target, or its prediction."""
         border = next((part.low for part in line.wanted or () if part.kind == "between" and part.low), 0.5)
         before, after = (self.score(score, line.number, border) for score in (line.before, line.after))
         values = {"subject": self._subject(line), "target": self.target(line), "before": before, "after": after}
@@ -158,18 +157,18 @@ class Speaker:
         return " ".join(filter(None, [text, self.consequences(line)]))
 
     def summary(self, line: Line) -> str:
-        """One sentence: what to do, what it brings, how safe that is: `Approved, safely, if the loan ran …`."""
+        """One sentence: what to change, the result, and how safe it is: `Approved, safely, if the loan ran …`."""
         known = line.status == Status.VALID and not isnan(line.safety)
         how = self.text("how_barely" if line.safety < LOW_SAFETY else "how_safely") if known else ""
         return self._sentence(line, self.messages.join(self.clauses(line)), how)
 
     def lead(self, line: Line) -> tuple[str, str]:
-        """What stands before and after the conditions of a line's sentence: `Approved if` and `.`."""
+        """The text before and after the conditions of a line's sentence: `Approved if` and `.`."""
         before, _, after = self._sentence(line, GAP).partition(GAP)
         return before.strip(), after.strip()
 
     def _sentence(self, line: Line, clauses: str, how: str = "") -> str:
-        """What would change the decision; `how` follows the outcome."""
+        """The sentence on what would change the decision; `how` follows the outcome."""
         values = {"subject": self._subject(line), "target": f"{self.target(line)}{how}", "clauses": clauses}
         if line.status == Status.VALID and (outcome := self.outcome_form(line, "clause")):
             text = self.text("sentence_clause", outcome=f"{outcome}{how}", **values)
@@ -180,7 +179,7 @@ class Speaker:
         return capitalise(text)
 
     def clauses(self, line: Line) -> list[str]:
-        """The conditions of a line's sentence, the most important one first, and how many more are not named."""
+        """The conditions of a line's sentence, most important first, and the number of those not named."""
         ranks = {feature: rank for rank, (feature, _) in enumerate(line.reasons)}
         named = sorted(self.decisions(line), key=lambda change: ranks.get(change[0], len(ranks)))
         clauses = [self.clause(*change) for change in named]
@@ -189,7 +188,7 @@ class Speaker:
         return clauses
 
     def letter(self, line: Line) -> str:
-        """A paragraph for a letter: the sentence, and that nothing is promised."""
+        """A paragraph for a letter: the sentence, and a note that nothing is promised."""
         return f"{self.sentence(line)} {self.text('promise')}"
 
     def fact(self, feature: Name, cell: Any) -> str:
@@ -218,14 +217,14 @@ class Speaker:
         ]
 
     def note(self, line: Line) -> str:
-        """The notes of a line, without what must not be named."""
+        """The notes of a line, without anything that must not be named."""
         if not line.notes:
             parts = [part for part in line.note.split("; ") if not self._names_hidden(part)]
             return "; ".join(parts)
         return note_text(line.notes, self.messages, SpokenNames(self))
 
     def translate(self, phrase: Phrase) -> str:
-        """A phrase of the schema in this language; failing that in English, or in any other."""
+        """A phrase of the schema in this language, else in English, else in any language."""
         if isinstance(phrase, str):
             return phrase
         for language in (self.messages.base_language, "en"):
@@ -236,7 +235,7 @@ class Speaker:
     # Parts of them
 
     def _subject(self, line: Line) -> str:
-        """What the model gives: a decision, or a predicted number."""
+        """The subject of a sentence: the model's decision, or a predicted number."""
         return self.text("subject_prediction" if line.number else "subject_decision")
 
     def _by_status(self, form: str, line: Line, values: dict[str, str]) -> str:
@@ -263,7 +262,7 @@ class Speaker:
         return self._plain_clause(feature, before, after)
 
     def _plain_clause(self, feature: Name, before: Any, after: Any) -> str:
-        """The same for a column without a verb: sentences that are right whatever the column is called."""
+        """The clause of a column without a verb, worded to be correct for any name of a column."""
         kind = self._kind_of_clause(feature, before, after)
         in_quotes = self._in_quotes if kind in ("answer", "entry") else self.value
         is_new = _is_missing(before) and kind not in ("amount", "number")
@@ -277,7 +276,7 @@ class Speaker:
         )
 
     def _kind_of_clause(self, feature: Name, before: Any, after: Any) -> str:
-        """`amount`: a number whose label leaves no doubt that it is one thing; `number`: any other number."""
+        """The kind of clause: date, answer, entry, `amount` (a number with a singular article) or `number`."""
         words, cell = self._words(feature), plain(after)
         if (words.format == "date" or hasattr(after, "isoformat")) and write_date(self.messages, after) is not None:
             return "date"
@@ -290,7 +289,7 @@ class Speaker:
         return "amount" if article in self.text("singular_articles").split() else "number"
 
     def _instead(self, feature: Name, before: Any) -> str:
-        """How the clause of a new value mentions the old one: `instead of renting it`."""
+        """How the clause about a new value mentions the old one: `instead of renting it`."""
         if _is_missing(before):
             return ""
         instead = self._form(self._words(feature), before, "instead")
@@ -298,7 +297,7 @@ class Speaker:
         return self.text("instead_of", before=old) if instead is None else instead
 
     def _form(self, words: Wording, cell: Any, form: str) -> str | None:
-        """One form of the words for a value, if it has them."""
+        """One form of the words for a value, if it has that form."""
         known = None if _is_missing(cell) else words.values.get(json_key(plain(cell)))
         phrase = None if known is None else value_form(known, form)
         return None if phrase is None else self.translate(phrase)
@@ -355,7 +354,7 @@ class Speaker:
         return (forms[0] if one else forms[-1]).strip()
 
     def _quoted(self, feature: Name, cell: Any) -> tuple[str, str]:
-        """A cell and its unit; a text that the schema has no words for is put in quotation marks."""
+        """A cell and its unit; a text without words in the schema is put in quotation marks."""
         text, unit = self._written(feature, cell)
         if isinstance(cell, str) and text == cell and json_key(cell) not in self._words(feature).values:
             return self.text("quoted", text=text), unit
@@ -390,7 +389,7 @@ class Speaker:
 
 
 class SpokenNames(Namer):
-    """For people: the names and numbers of a note as the speaker says them."""
+    """For people: names and numbers in notes as the speaker writes them."""
 
     def __init__(self, speaker: Speaker) -> None:
         self.speaker = speaker
@@ -410,7 +409,7 @@ class SpokenNames(Namer):
 
 
 def spoken_name(name: Any) -> str:
-    """A column's name in words: `years_at_work` is `years at work`."""
+    """A column's name as words: `years_at_work` is `years at work`."""
     return str(name).replace("_", " ")
 
 
@@ -423,7 +422,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def capitalise(text: str) -> str:
-    """As the beginning of a sentence."""
+    """Capitalise a text for the beginning of a sentence."""
     return text[:1].upper() + text[1:]
 
 
@@ -438,7 +437,7 @@ def without_article(messages: Catalogue, label: str) -> str:
 
 
 def _strong(phrase: str, ending: str) -> str:
-    """A phrase whose first words are adjectives after an article, as they are without it; nouns have capitals."""
+    """Inflect the adjectives at the start of a German phrase for use without its article; nouns have capitals."""
     words = phrase.split(" ")
     first_noun = next((i for i, word in enumerate(words) if not word[:1].islower()), 0)
     for i, word in enumerate(words[:first_noun]):

@@ -1,6 +1,6 @@
-"""The HTML of a letter as a sequence of paragraphs, from which its text and its document are made.
+"""The HTML of a letter as a sequence of paragraphs, the source of its text and its document.
 
-Headings, paragraphs, lists, line breaks, bold and italics are carried over; styles, pictures and scripts are not.
+Headings, paragraphs, lists, line breaks, bold and italics are kept; styles, pictures and scripts are not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BREAKS = frozenset(
 )  # fmt: skip
 UNSEEN = frozenset(("head", "style", "script", "template", "title"))
 BOLD, ITALIC = frozenset(("b", "strong")), frozenset(("i", "em"))
-RIGHT = "date"  # the class of a paragraph that stands on the right
+RIGHT = "date"  # the class of a paragraph that is aligned right
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Block:
 
     kind: Kind
     right: bool = False
-    number: int = 0  # in its list
+    number: int = 0  # of an item in its list
     runs: list[Run] = field(default_factory=list)
 
     @property
@@ -47,7 +47,7 @@ class Block:
 
 
 def read_blocks(html: str) -> list[Block]:
-    """The paragraphs of a page, without empty ones; white space is as a browser shows it."""
+    """The non-empty paragraphs of a page, with white space as a browser shows it."""
     reader = _Reader()
     reader.feed(html)
     reader.close()
@@ -60,7 +60,7 @@ def read_blocks(html: str) -> list[Block]:
 
 
 def write_text(blocks: list[Block]) -> str:
-    """Plain text: paragraphs with an empty line between them, in lines of at most 78 characters."""
+    """Write plain text: paragraphs separated by an empty line, in lines of at most 78 characters."""
     parts: list[str] = []
     for before, block in zip([None, *blocks], blocks, strict=False):
         in_list = before is not None and block.kind == before.kind and block.kind in ("bullet", "number")
@@ -95,7 +95,7 @@ class _Reader(HTMLParser):
         self.blocks: list[Block] = [Block("paragraph")]
         self.unseen = 0
         self.bold = self.italic = 0
-        self.lists: list[list[int]] = []  # of each open list: 1 if it is numbered, and how many items it has
+        self.lists: list[list[int]] = []  # of each open list: 1 if numbered, and the number of its items
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in UNSEEN:
@@ -139,7 +139,7 @@ class _Reader(HTMLParser):
 
 
 def _squeeze(runs: list[Run]) -> list[Run]:
-    """One space for any white space, none at the ends of a line."""
+    """Collapse white space to single spaces, with none at the ends of a line."""
     squeezed: list[Run] = []
     before = "\n"
     for run in runs:

@@ -1,4 +1,4 @@
-"""What a letter says, part by part; a template puts the parts in their places."""
+"""The content of a letter, part by part; a template arranges the parts."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ from tdce.schema import json_key
 class Way:
     """One way to another decision."""
 
-    sentence: str  # all of it
-    lead: str  # the same as a list: its beginning, "Your application would be approved if",
-    points: list[str]  # what would have to be different, with the marks and words between them,
-    consequences: str  # and what follows from that; empty: nothing
-    safety: str  # how sure it is; empty if that is not known
+    sentence: str  # the whole way
+    lead: str  # as a list: its beginning, "Your application would be approved if",
+    points: list[str]  # what would have to change, with the punctuation and words between,
+    consequences: str  # and the consequences; empty if there are none
+    safety: str  # how safe it is; empty if unknown
 
 
 @dataclass(frozen=True)
 class Letter:
-    """The parts of a letter: these names are what a template may use."""
+    """The parts of a letter; templates may use these names."""
 
-    id: str  # of the person, as the file is named
+    id: str  # the person's id, as in the file name
     language: str
     date: str
     sender: list[str]  # lines
     subject: str
     salutation: str
     decision: str
-    reasons: list[str]  # the principal ones
-    ways: list[Way]  # each would be enough; none: nothing has to change, or nothing was found
-    no_way: str  # why there is none; empty if there is one, or if nothing has to change
+    reasons: list[str]  # the principal reasons
+    ways: list[Way]  # each would be enough; empty: nothing has to change, or none was found
+    no_way: str  # why there is no way; empty if there is one, or nothing has to change
     notice: str  # what the letter is not
     contact: str  # whom to ask
     closing: str
-    row: Mapping[Any, str]  # the columns of the person that may be named, as people write them
+    row: Mapping[Any, str]  # the person's columns that may be named, as people write them
     words: Mapping[str, str]  # headings in the letter's language
 
 
 @dataclass(frozen=True)
 class Stationery:
-    """What is the same in every letter, and where the table has a person's name and id."""
+    """What all letters share, and which columns hold a person's name and id."""
 
     date: Date | None = None  # None: today
-    sender: str = ""  # several lines, perhaps
+    sender: str = ""  # may have several lines
     contact: str = ""
     subject: str = ""
     name: Name | None = None  # the column with people's names, for the salutation
@@ -66,11 +66,11 @@ class Stationery:
 def compose_letters(
     rows: pd.DataFrame,
     lines: Sequence[Sequence[Line]],
-    reasons: Sequence[Sequence[Name]],  # the features that were the principal reasons against each row
+    reasons: Sequence[Sequence[Name]],  # the principal reasons against each row
     speaker: Speaker,
     stationery: Stationery,
 ) -> list[Letter]:
-    """A letter for each row, in their order."""
+    """A letter for each row, in row order."""
     ids, names = person_ids(rows, stationery.id), _names(rows, stationery.name)
     cells = {name: rows.iloc[:, i].array for i, name in enumerate(rows.columns)}
     return [
@@ -80,7 +80,7 @@ def compose_letters(
 
 
 def check_date(given: Any) -> Date | None:
-    """A date, from itself or from a text such as 2026-01-31; None stays None."""
+    """Check a date, or a text such as 2026-01-31, and return the date; None stays None."""
     if given is None or (isinstance(given, Date) and not isinstance(given, datetime)):
         return given
     try:
@@ -90,7 +90,7 @@ def check_date(given: Any) -> Date | None:
 
 
 def person_ids(rows: pd.DataFrame, column: Name | None) -> list[str]:
-    """The id of each row: the cell of a column, or else the row's label. They are present, and different."""
+    """The id of each row: the cell of a column, else the row's label. All are present and distinct."""
     cells = rows.index.tolist() if column is None else _column(rows, column, "id").tolist()
     what = "the index" if column is None else f"column {show(column)}"
     ids: dict[str, int] = {}
@@ -118,7 +118,7 @@ def _column(rows: pd.DataFrame, column: Name, what: str) -> pd.Series[Any]:
 
 
 def _names(rows: pd.DataFrame, column: Name | None) -> list[str]:
-    """People's names; empty where there is none."""
+    """People's names; empty where missing."""
     if column is None:
         return [""] * len(rows)
     return ["" if pd.isna(cell) else " ".join(str(cell).split()) for cell in _column(rows, column, "name")]
@@ -167,14 +167,14 @@ def _letter(
 
 
 def _cell(column: Name, cell: Any, speaker: Speaker) -> str:
-    """A cell as people write it; of a column that is not learned, such as an id or a postcode, as it is."""
+    """A cell as people write it; cells of pass-through columns, such as an id or a postcode, are unchanged."""
     if is_blank(cell) or (pd.api.types.is_scalar(cell) and pd.isna(cell)):
         return ""
     return speaker.value(column, cell) if column in speaker.words else json_key(plain(cell))
 
 
 def _decision(line: Line, speaker: Speaker) -> str:
-    """What was decided: in the words of the schema, or in plain ones."""
+    """The decision, in the words of the schema or in plain words."""
     met = line.status == Status.ALREADY
     if phrase := speaker.outcome_form(line, "fact" if met else "refusal"):
         return capitalise(phrase)
@@ -185,7 +185,7 @@ def _decision(line: Line, speaker: Speaker) -> str:
 
 
 def _ways(lines: Sequence[Line], speaker: Speaker) -> list[Way]:
-    """The options that the model accepts, without repetitions."""
+    """The options that the model accepts, without duplicates."""
     ways: dict[str, Way] = {}
     for line in lines:
         if line.status == Status.VALID and speaker.clauses(line):
@@ -205,12 +205,12 @@ def _way(line: Line, speaker: Speaker) -> Way:
 
 
 def _no_way(line: Line, speaker: Speaker) -> str:
-    """Why no way is named: none was found, or nothing may change."""
+    """Why no way is given: none was found, or nothing may change."""
     return " ".join([speaker.text("letter_no_way"), *([speaker.sentence(line)] if line.changes else [])])
 
 
 def _safety(line: Line, speaker: Speaker) -> str:
-    """How many of ten models trained again would decide the same."""
+    """How many of ten retrained models would decide the same."""
     if isnan(line.safety):
         return ""
     count = round(10 * line.safety)

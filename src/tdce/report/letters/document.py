@@ -1,4 +1,4 @@
-"""A letter as a Word document (.docx), which the sender can still edit, sign or print: by python-docx."""
+"""Letters as Word documents (.docx, by python-docx), which the sender can still edit, sign or print."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def write_document(blocks: list[Block], title: str, language: str) -> bytes:
         _set_typeface(document.styles[name])
     for block in blocks:
         paragraph = document.add_paragraph(style=STYLES.get(block.kind, "Normal"))
-        if block.kind == "number":  # in words of our own: Word would go on counting over lists
+        if block.kind == "number":  # numbered as text: Word would continue counting across lists
             paragraph.add_run(f"{block.number}. ")
         if block.right:
             paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
         for run in block.runs:
-            added = paragraph.add_run(run.text)  # which turns \n into a line break
+            added = paragraph.add_run(run.text)  # turns \n into a line break
             added.bold, added.italic = run.bold or None, run.italic or None
     properties = document.core_properties
     properties.title, properties.language, properties.author, properties.comments = title, language, "", ""
@@ -68,7 +68,7 @@ def _set_language(document: Any, language: str) -> None:
 
 
 def _timeless(archive: bytes) -> bytes:
-    """The same archive without the time at which it was made."""
+    """Rewrite an archive without its creation time."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():

@@ -1,4 +1,4 @@
-"""Names of files from the ids of people: safe on every system, and different for different ids."""
+"""File names from the ids of people: safe on every system, and distinct for distinct ids."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ HASH_DIGITS = 8
 
 
 def file_names(ids: Sequence[str]) -> list[str]:
-    """A name for each id: the id itself if it is safe, else what is safe of it and a hash.
+    """A name for each id: the id itself if it is safe, else its safe characters and a hash.
 
-    Names also differ where a system takes capitals for small letters.
+    Names differ even where case does not matter.
     """
     names = [(each, _safe(each)) for each in ids]
     alike = Counter(name.casefold() for each, name in names if each == name)

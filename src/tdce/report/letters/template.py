@@ -1,6 +1,6 @@
 """The template of letters: ours, or the user's own file, in Jinja's sandbox.
 
-A template can read the parts of a letter and nothing else; what the table says is escaped.
+A template can read the parts of a letter and nothing else; table contents are escaped.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ PARTS = tuple(each.name for each in fields(Letter))
 
 @dataclass(frozen=True, eq=False)
 class Template:
-    """A template that was read and checked."""
+    """A checked template."""
 
     name: str  # of its file, for errors
     compiled: jinja2.Template
 
     @classmethod
     def read(cls, path: Path | None = None) -> Self:
-        """The template in a file; None: ours."""
+        """Read the template in a file; None: ours."""
         if path is None:
             return cls.parse(files("tdce.report.letters").joinpath(OWN).read_text(encoding="utf-8"), OWN)
         try:
@@ -46,7 +46,7 @@ class Template:
 
     @classmethod
     def parse(cls, text: str, name: str) -> Self:
-        """A template from its text; an error names the line."""
+        """Parse a template; errors name the line."""
         import jinja2  # slow to import, and only letters and pages need it
         from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -63,15 +63,15 @@ class Template:
         return cls(name, environment.template_class.from_code(environment, code, environment.make_globals(None)))
 
     def render(self, letter: Letter) -> str:
-        """A letter as HTML; an error names the line of the template."""
+        """Render a letter as HTML; errors name the line of the template."""
         try:
             return self.compiled.render({part: getattr(letter, part) for part in PARTS})
-        except Exception as error:  # whatever its expressions do: the user reads which line it is
+        except Exception as error:  # any error of its expressions: the message names the line
             raise _error(self.name, _line_of(error, self.name), str(error) or type(error).__name__) from None
 
 
 def _check_names(tree: jinja2.nodes.Template, name: str) -> None:
-    """Name what a template uses although it is neither a part of a letter nor defined in the template."""
+    """Raise an error for names in a template that are neither parts of a letter nor defined in the template."""
     from jinja2 import meta, nodes
     from jinja2.defaults import DEFAULT_NAMESPACE
 

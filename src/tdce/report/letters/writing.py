@@ -1,4 +1,4 @@
-"""Letters in the forms in which they are sent, and a folder of them."""
+"""Write letters in the forms in which they are sent, and a folder of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Form = Literal["html", "txt", "docx"]
 
 
 def check_forms(forms: Sequence[str]) -> tuple[Form, ...]:
-    """The forms, checked: known ones, each once, and what they need is installed."""
+    """Check the forms: known, each once, and with their requirements installed."""
     if isinstance(forms, str) or not isinstance(forms, Sequence) or not forms:
         raise InputError(f"forms is {show(forms)}; it must be a list of some of {listing(get_args(Form))}")
     checked = [check_choice("form", form, get_args(Form)) for form in forms]
@@ -30,7 +30,7 @@ def check_forms(forms: Sequence[str]) -> tuple[Form, ...]:
 
 
 def write_letter(letter: Letter, template: Template, form: Form) -> bytes:
-    """One letter; its text and its document are made from its HTML, so that one template is enough."""
+    """Write one letter; text and document are made from the HTML, so that one template is enough."""
     html = template.render(letter)
     if form == "html":
         return html.encode()
@@ -41,7 +41,7 @@ def write_letter(letter: Letter, template: Template, form: Form) -> bytes:
 
 
 def write_letters(folder: Path, letters: Sequence[Letter], template: Template, forms: Sequence[Form]) -> list[Path]:
-    """A new folder with a file for each person and form, named by the person's id: all of them, or nothing."""
+    """Write a new folder with a file per person and form, named by the person's id: all files, or none."""
     names = file_names([letter.id for letter in letters])
     files = [f"{name}.{form}" for name in names for form in forms]
     with whole_folder(folder) as draft:

@@ -33,12 +33,12 @@ KINDS: tuple[type[Column], ...] = (Numeric, Categorical)
 
 
 def infer_column(series: pd.Series[Any], categorical: bool = False) -> Column:
-    """Kind, grid, range or categories, inferred from the cells of one column; `categorical`: codes, not numbers."""
+    """Infer kind, grid, range or categories from the cells of one column; `categorical`: its numbers are codes."""
     series = normalise_column(series)
     if series.isna().all():
         raise InputError(f"{plain(series.name)!r} has no value at all: every cell is missing; drop the column")
     if categorical:
-        text = pd.api.types.infer_dtype(series, skipna=True) == "string"  # also text that looks like numbers
+        text = pd.api.types.infer_dtype(series, skipna=True) == "string"  # also for text that looks like numbers
         return Categorical.infer(series.astype("category") if text else series)
     return next(column for kind in KINDS if (column := kind.infer(series)) is not None)
 
@@ -56,7 +56,7 @@ def column_from_entry(entry: Any) -> Column:
 
 
 def change_column(column: Column, settings: Mapping[str, Any]) -> Column:
-    """The column with other settings, perhaps of another `kind`: numbers as categories, or categories as numbers."""
+    """The column with new settings, possibly another `kind`: numbers as categories, or categories as numbers."""
     settings = dict(settings)
     kind_name = settings.pop("kind", column.kind)
     kind = next((kind for kind in KINDS if isinstance(kind_name, str) and kind_name == kind.kind), None)
@@ -72,12 +72,12 @@ def change_column(column: Column, settings: Mapping[str, Any]) -> Column:
         raise InputError(f"{column.name!r} is {column.kind} and cannot be changed to {kind.kind}")
     settings = with_role(column.name, settings, column.role)
     if isinstance(column, Numeric) and column.role in ONLY_UP and settings.get("role") == "actionable":
-        settings.setdefault("direction", "any")  # it was the role's
+        settings.setdefault("direction", "any")  # the old one came from the role
     return replace(column, **settings)
 
 
 def _to_categorical(column: Numeric) -> Categorical:
-    """Its numbers and marks as categories; only marks that were proposed before still are."""
+    """Turn numbers and marks into categories; marks may be proposed only if they could be before."""
     numbers, marks = _grid_values(column), tuple(map(_as_whole, column.marks))
     allowed = (*numbers, *map(_as_whole, column.proposed)) if marks else None
     words = column.words.among((*numbers, *marks))
@@ -91,7 +91,7 @@ def _as_whole(value: float) -> Value:
 
 
 def _grid_values(column: Numeric) -> tuple[Value, ...]:
-    """The numbers that a column can have, according to its settings."""
+    """The numbers that the column's settings admit."""
     values = sorted(set(column.levels or ()))
     if column.levels is None:
         steps = np.inf if column.step is None else (column.high - column.low) / column.step

@@ -1,4 +1,4 @@
-"""The base classes of a kind of column: its settings, what fit learns about it, what may be proposed for each row."""
+"""Base classes for a kind of column: its settings, what fit learns about it, what may be proposed for each row."""
 
 from __future__ import annotations
 
@@ -35,36 +35,36 @@ from tdce._core import (
 from tdce.schema.columns.wording import NO_WORDING, Wording
 from tdce.schema.roles import FROZEN, Role, check_role
 
-Arrays = Mapping[str, NDArray[Any]]  # by names in which {} stands for the column's position
-Sizes = tuple[int | str, ...]  # a size given as a word may be any, but is the same wherever the word appears
+Arrays = Mapping[str, NDArray[Any]]  # by name, with {} for the column's position
+Sizes = tuple[int | str, ...]  # a word is a size that may be any number, the same wherever the word appears
 
 
 class Column(ABC):
     """The settings of one column, which a user may edit; every kind is a frozen dataclass.
 
-    Its raw values are float64, missing as NaN. In an encoded row it has some numbers and a block of weights.
+    Raw values are float64, missing is NaN. An encoded row holds 0 or 1 numbers and a block of weights for the column.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     kind: ClassVar[str]
     name: Name
     immutable: bool
-    missing: bool  # whether cells were empty in fit
-    role: Role  # what it is to a person: actionable, immutable, …
+    missing: bool  # whether cells were missing in fit
+    role: Role  # actionable, immutable, …
     words: Wording = NO_WORDING  # how it is shown to people
 
     @classmethod
     @abstractmethod
     def infer(cls, series: pd.Series[Any]) -> Self | None:
-        """The settings that fit a column, not all of whose cells are missing; None if it is of another kind."""
+        """Infer the settings from a column with at least one value; None if it is of another kind."""
 
     @abstractmethod
     def describe(self) -> str:
-        """Its values, for people."""
+        """The column's values, for people."""
 
     @abstractmethod
     def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
-        """Cells -> raw values; a cell that does not fit, or a number beyond `most`, is an error."""
+        """Cells -> raw values; raise an error for a cell that does not fit, or a number beyond `most`."""
 
     @abstractmethod
     def cells(self, values: Floats) -> list[Value | None]:
@@ -77,33 +77,33 @@ class Column(ABC):
     @property
     @abstractmethod
     def numbers(self) -> int:
-        """How many numbers it has in an encoded row: 0 or 1."""
+        """The number of numeric entries in an encoded row: 0 or 1."""
 
     @property
     @abstractmethod
     def weights(self) -> int:
-        """The size of its block of weights in an encoded row, 0 or more."""
+        """The size of the block of weights in an encoded row, 0 or more."""
 
     @abstractmethod
     def fit(self, values: Floats) -> FittedColumn:
         """Learn from the raw values of a table, none of them missing."""
 
     def pooled(self, values: Floats, keep: Set[Value] = frozenset()) -> Self:
-        """The settings without what fewer than five people have, given the raw values of a table, none of them missing;
-        `keep`: what the user named elsewhere."""
+        """The settings without values held by fewer than five people, given a table's raw values without missing ones;
+        `keep`: values that the user named elsewhere."""
         return self
 
     def fit_pooled(self, values: Floats) -> FittedColumn:
-        """Learn the same, but keep no value that fewer than five people have."""
+        """Like `fit`, but keep no value held by fewer than five people."""
         return self.fit(values)
 
     @abstractmethod
     def layout(self) -> Mapping[str, tuple[str, Sizes]]:
-        """Dtypes and shapes of what fit learns, as an artefact stores it."""
+        """The dtypes and shapes of the learned arrays, as an artefact stores them."""
 
     @abstractmethod
     def restore(self, arrays: Arrays) -> FittedColumn:
-        """The fitted column from the arrays of an artefact; arrays that make no sense are an error."""
+        """The fitted column from an artefact's arrays; raise an error if they are inconsistent."""
 
     @property
     def marks(self) -> tuple[float, ...]:
@@ -121,17 +121,16 @@ class Column(ABC):
         return -np.inf, np.inf
 
     def drop_off_grid(self, values: Floats) -> Floats:
-        """The values, with those off the grid or beyond belief as missing: they are mistakes that say nothing about
-        other columns."""
+        """The values, with those off the grid or not believable, which are errors, as missing."""
         return values
 
     def narrow(self, low: float, high: float, allowed: Set[Value] | None) -> Self:
-        """The same column, proposing only these values; an error if nothing is left."""
+        """The same column, proposing only these values; raise an error if none is left."""
         return self
 
     def step_values(self, values: Floats, direction: Floats) -> Floats:
-        """The numbers one step of the grid up where the direction is positive, down where it is negative; unchanged
-        where there is no such step."""
+        """Move numbers one step of the grid up where the direction is positive, down where it is negative; leave them
+        unchanged where there is no such step."""
         return values
 
     def unrestricted(self) -> Self:
@@ -144,7 +143,7 @@ class Column(ABC):
         return "no" if self.immutable else "yes"
 
     def write(self, values: Floats, own: Floats, series: pd.Series[Any]) -> pd.Series[Any]:
-        """The series, whose values are `own`, with these values instead: in its dtype, equal cells unchanged."""
+        """The series, whose raw values are `own`, with these values in its dtype; equal cells are unchanged."""
         changed = ~same(values, own)
         if not changed.any():
             return series
@@ -159,16 +158,16 @@ class Column(ABC):
         elif pd.api.types.is_integer_dtype(column.dtype):
             cells = [c if c is None else round(c) for c in cells]
         elif any(isinstance(cell, Decimal) for cell in column):
-            before = column.iloc[np.flatnonzero(changed)]  # a number keeps its own type, whatever the other cells are
+            before = column.iloc[np.flatnonzero(changed)]  # each cell keeps its own type of number
             cells = [c if is_plain_number(b) else as_decimal(c) for b, c in zip(before, cells, strict=True)]
         column.iloc[np.flatnonzero(changed)] = pd.array(cells, dtype=cast(Any, column.dtype))
         return column.astype(series.dtype) if sparse else column
 
     def entry(self) -> dict[str, Any]:
-        """Its entry in a schema's JSON."""
+        """The entry in a schema's JSON."""
         entry = {"kind": self.kind, **asdict(self)}
         entry.pop("words", None)
-        if self.role in ("actionable", "immutable"):  # which `immutable` says
+        if self.role in ("actionable", "immutable"):  # implied by `immutable`
             entry.pop("role")
         return entry | ({"words": self.words.entry()} if self.words.entry() else {})
 
@@ -203,7 +202,7 @@ class Column(ABC):
             self._settle("words", Wording.of(self.name, self.words))
 
     def _settle(self, key: str, value: Any) -> None:
-        """Put a setting into its plain form; only for `__post_init__`."""
+        """Normalise a setting; only for `__post_init__`."""
         object.__setattr__(self, key, value)
 
     def _number(self, key: str, value: Any) -> float:
@@ -218,7 +217,7 @@ class Column(ABC):
 
 
 def with_role(name: Name, settings: Mapping[str, Any], old: Role = "actionable") -> dict[str, Any]:
-    """The settings with the one of `role` and `immutable` that the other implies; an error if they contradict."""
+    """Complete `role` and `immutable` by each other; raise an error if they contradict."""
     settings = dict(settings)
     if "role" not in settings:
         if settings.get("immutable") is False and old in FROZEN:
@@ -234,11 +233,11 @@ def with_role(name: Name, settings: Mapping[str, Any], old: Role = "actionable")
 
 
 class FittedColumn(ABC):
-    """A column together with what fit learned about it; also a frozen dataclass."""
+    """A column and what fit learned about it; a frozen dataclass, too."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     column: Column
-    dtype: Any  # of the queried rows; None: not known yet
+    dtype: Any  # of the queried rows; None: not yet known
 
     @abstractmethod
     def embed(self, values: Floats) -> Floats:
@@ -251,38 +250,38 @@ class FittedColumn(ABC):
     @property
     @abstractmethod
     def ends(self) -> tuple[float, float]:
-        """The raw values beyond which all are encoded alike."""
+        """The raw values beyond which all values have the same encoding."""
 
     @abstractmethod
     def knows(self, values: Floats) -> Flags:
-        """(n,) whether each of these values, none of them missing, can have been in the table."""
+        """(n,) whether each value (none is missing) can have been in the table."""
 
     @abstractmethod
     def unfamiliar(self, values: Floats) -> Iterator[tuple[int, Note | str]]:
-        """The position of each value that fit never saw, and a note about it."""
+        """The position of each value not seen in fit, and a note about it."""
 
     @abstractmethod
     def arrays(self) -> Arrays:
-        """What fit learned, in the column's `layout`."""
+        """The learned arrays, in the column's `layout`."""
 
     @abstractmethod
     def allowed_values(self, own: Floats) -> AllowedValues:
-        """What may be proposed to rows with these values of their own (n,)."""
+        """The values that may be proposed for rows with these own values (n,)."""
 
     def range_share(self, scores: Floats) -> Floats:
-        """Encoded numbers (n,) -> from 0 to 1: the share of the table's range below each; here, the share of rows."""
+        """Encoded numbers (n,) -> the share of the table's range below each (0 to 1); by default that of rows."""
         return np.asarray(ndtr(scores))
 
     def deviations(self, scores: Floats) -> Floats:
-        """Encoded numbers (n,) -> raw values in standard deviations of the table's; here, the scores themselves."""
+        """Encoded numbers (n,) -> raw values in the table's standard deviations; by default the scores themselves."""
         return scores
 
     def nearest_known(self, values: Floats) -> Floats:
-        """The values, or the nearest ones that it knows; missing stays missing."""
+        """The values, or the nearest ones that the column knows; missing stays missing."""
         return values
 
     def for_rows(self, dtype: Any, immutable: bool) -> Self:
-        """The same column for rows that store it in this dtype, immutable if the question says so."""
+        """The same column for rows that store it in this dtype; `immutable` makes it immutable."""
         dtype = dtype.subtype if isinstance(dtype, pd.SparseDtype) else dtype
         column = self.column.for_dtype(dtype)
         column = replace(column, immutable=True) if immutable and not column.immutable else column
@@ -290,14 +289,14 @@ class FittedColumn(ABC):
 
 
 class AllowedValues(ABC):
-    """What may be proposed in one column, per row; also a frozen dataclass. Missing is never proposed."""
+    """The values that may be proposed in one column, per row; a frozen dataclass, too. Missing is never proposed."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     own: Floats  # (n,) the rows' own values
 
     @abstractmethod
     def can_change(self) -> Flags:
-        """(n,) whether any value but the row's own may be proposed."""
+        """(n,) whether any value other than the row's own may be proposed."""
 
     @abstractmethod
     def allows(self, values: Floats) -> Flags:
@@ -312,9 +311,9 @@ class AllowedValues(ABC):
         """The lowest and the highest encoded number (n, numbers); which weights may be 1 (n, weights)."""
 
     def take(self, at: Flags | Positions) -> Self:
-        """The same for some of the rows; a kind that computes its values slowly hands on those it has computed."""
+        """The same for some of the rows. Kinds with costly cached properties pass these on."""
         return replace(self, own=self.own[at])
 
     def towards_own(self, values: Floats) -> Floats:
-        """(n,) the first allowed value on the way from these values to the row's own, which is the last."""
+        """(n,) the first allowed value on the way from these values to the row's own, which ends the way."""
         return np.where(self.allows(values), values, self.own)

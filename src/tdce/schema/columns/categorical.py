@@ -1,4 +1,4 @@
-"""Columns of categories: a list of values, some of which may be proposed; encoded as one weight per category."""
+"""Categorical columns: a list of values, some of which may be proposed; encoded as one weight per category."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ from tdce.schema.columns.unlisted import RARE, unlisted_code, unlisted_name
 from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
 from tdce.schema.roles import Role, is_nothing
 
-MAX_CATEGORIES = 1_000  # a text column with more distinct values is taken for an identifier
+MAX_CATEGORIES = 1_000  # a text column with more distinct values counts as an identifier
 
 NO_ANSWER = re.compile(
     r"\s*(unknown\b|unbekannt\b|n\.?/?a\.?$|not\s+(applicable|available|given|known|stated|specified|reported|disclosed)\b"
     r"|none\s+given|undisclosed|unspecified|no\s+answer|refused\s+to|don'?t\s+know|keine\s+angabe|\?+$|-+$|nan$|null$|missing$)",
     re.IGNORECASE,
-)  # "unknown" is no advice: such a category is not proposed unless the user allows it
+)  # "unknown" is not advice: such a category is proposed only if the user allows it
 BELOW = re.compile(r"\b(below|under|less|fewer|up to|at most|unter|bis)\b|^\s*[<≤]", re.IGNORECASE)
 AMOUNT = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.])")
 
 NUMBER_WITH_COMMA = re.compile(r"[+-]?([0-9]+(,[0-9]+)?|,[0-9]+)")
-MIN_DISTINCT_NUMBERS = 20  # a column with at least this many distinct numbers,
-MAX_DISTINCT_WORDS = 3  # at most this many distinct words,
-MAX_WORD_SHARE = 0.05  # and words in at most this share of its cells, is a column of numbers with mistakes in it
+MIN_DISTINCT_NUMBERS = 20  # a column with at least this many distinct numbers and
+MAX_DISTINCT_WORDS = 3  # at most this many distinct words
+MAX_WORD_SHARE = 0.05  # in at most this share of its cells is a numeric column with errors
 
 
 @dataclass(frozen=True)
 class Categorical(Column):
-    """A column of categories. A proposed value is one of `allowed` (by default all of them).
+    """A categorical column. Proposed values come from `allowed` (by default, all categories).
 
-    Its raw values are positions in the list; categories that are not in it are rare and have raw values beyond.
+    A raw value is a position in `categories`; categories not listed there are rare and have raw values beyond its end.
     """
 
     kind, numbers = "categorical", 0
@@ -69,10 +69,10 @@ class Categorical(Column):
     allowed: tuple[Value, ...] | None = None
     immutable: bool = False
     missing: bool = False
-    order: tuple[Value, ...] = ()  # from the lowest to the highest; categories left out have no rank
+    order: tuple[Value, ...] = ()  # from lowest to highest; a category not listed has no rank
     role: Role = "actionable"
     words: Wording = NO_WORDING
-    rare: bool | None = None  # whether others are rare categories, never proposed; None: only if `fit` folds some
+    rare: bool | None = None  # unlisted categories are rare and never proposed; None: only if `fit` pools some
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,27 +120,27 @@ class Categorical(Column):
         return f"{text}; allowed: {listing(self.allowed, most=6)}"
 
     def entry(self) -> dict[str, Any]:
-        """Without settings that say nothing."""
+        """The entry in a schema's JSON, without settings at their defaults."""
         nothing = {"order": (), "rare": None}
         return {key: value for key, value in super().entry().items() if key not in nothing or value != nothing[key]}
 
     @cached_property
     def proposable(self) -> Flags:
-        """(categories,) which of them may be proposed."""
+        """(categories,) which categories may be proposed."""
         return np.array([self.allowed is None or c in self.allowed for c in self.categories], dtype=bool)
 
     def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
-        """The position of each cell's category."""
+        """Map each cell to the position of its category."""
         series = normalise_column(series, self.categories)
         if any(isinstance(c, float) for c in self.categories) and holds_numbers(series):
-            series = pd.Series(as_numbers(series), series.index, name=series.name)  # so that a float32 0.1 is 0.1
+            series = pd.Series(as_numbers(series), series.index, name=series.name)  # a float32 0.1 becomes 0.1
         positions = {value: float(i) for i, value in enumerate(self.categories)}
         try:
             codes, values = pd.factorize(series.to_numpy() if series.dtype == object else series)  # for pandas 2
         except TypeError:
             raise InputError(f"{self.name!r} holds lists or other nested values, but was fitted with categories: "
                              f"{listing(self.categories)}") from None  # fmt: skip
-        lookup = np.full(len(values) + 1, np.nan)  # the last one is for code -1, missing
+        lookup = np.full(len(values) + 1, np.nan)  # the last entry is for code -1, missing
         for i, value in enumerate(values):
             if plain(value) not in positions and self.rare and is_value(plain(value)):
                 lookup[i] = len(self.categories) + unlisted_code(plain(value))
@@ -182,7 +182,7 @@ class Categorical(Column):
 
     @property
     def size(self) -> int:
-        """The number of categories, all rare ones counted as one."""
+        """The number of categories, with all rare ones counted as one."""
         return len(self.categories) + bool(self.rare)
 
     @property
@@ -191,14 +191,14 @@ class Categorical(Column):
 
     @property
     def ranks(self) -> tuple[float, ...]:
-        """Ordered categories are spread from 0 to 1."""
+        """The rank of each weight: ordered categories are spread from 0 to 1."""
         ranks = [2.0 * (i + bool(self.order)) for i in range(self.weights)]
         for i, value in enumerate(self.order):
             ranks[self.categories.index(value)] = i / max(len(self.order) - 1, 1)
         return tuple(ranks)
 
     def pooled(self, values: Floats, keep: Set[Value] = frozenset()) -> Self:
-        """Categories that fewer than five people have are rare, unless the user says that none is (`rare=False`)."""
+        """Make categories held by fewer than five people rare, unless the user set `rare`."""
         if self.rare is not None:
             return self
         few = is_personal(np.bincount(values.astype(int), minlength=len(self.categories)))
@@ -225,11 +225,11 @@ class Categorical(Column):
 
 @dataclass(frozen=True)
 class FittedCategorical(FittedColumn):
-    """Encoded as a block of weights: one per category, one for all rare ones if there are any and, if it may be
-    missing, one more at the end."""
+    """A categorical column, encoded as a block of weights: one per category, one for all rare categories if there are
+    any, and one for missing, at the end, if cells can be missing."""
 
     column: Categorical
-    shares: Floats  # (categories, and rare ones) of the table's rows
+    shares: Floats  # (size,) of the table's rows, by category
     dtype: Any = None
 
     def embed(self, values: Floats) -> Floats:
@@ -238,7 +238,7 @@ class FittedCategorical(FittedColumn):
 
     @cached_property
     def _encodings(self) -> Floats:
-        """(categories + 1, weights) the encoding of each category, and of missing."""
+        """(size + 1, weights) the encoding of each category, and of missing."""
         size = len(self.shares)
         if self.column.missing:
             return np.eye(size + 1)
@@ -262,7 +262,7 @@ class FittedCategorical(FittedColumn):
                 yield i, Note("never_seen" if never[i] else "rare", (self.column.name,), values={"value": value})
 
     def nearest_known(self, values: Floats) -> Floats:
-        """Rare categories lose their names."""
+        """The values, with all rare categories replaced by one without a name."""
         return np.minimum(values, len(self.shares) - 1) if self.column.rare else values
 
     def arrays(self) -> Arrays:
@@ -281,7 +281,7 @@ class AllowedCategories(AllowedValues):
 
     @cached_property
     def allowed(self) -> Flags:
-        """(n, weights) which weights may be 1: those of categories that may be proposed, and the row's own."""
+        """(n, weights) which weights may be 1: those of proposable categories, and the row's own."""
         column, own = self.fitted.column, self.fitted.nearest_known(self.own)
         allowed = np.zeros((len(self.own), column.size + 1), dtype=bool)
         allowed[:, : len(column.categories)] = column.proposable
@@ -297,12 +297,12 @@ class AllowedCategories(AllowedValues):
         return np.asarray(self.fitted.column.proposable.sum() - self.allows(self.own) > 0)
 
     def allows(self, values: Floats) -> Flags:
-        listed = values < len(self.fitted.column.categories)  # nor is NaN
+        listed = values < len(self.fitted.column.categories)  # False for NaN too
         return np.asarray(np.append(self.fitted.column.proposable, False)[np.where(listed, values, -1).astype(int)])
 
     def snap(self, x: Floats) -> Floats:
-        """The largest of the weights that may be 1; where none may be, the row's own value, which is then missing. Rare
-        is no proposal either."""
+        """The category with the largest weight among those that may be 1. The row's own value where none may be (it
+        is then missing), or where the largest weight is that of rare categories."""
         values = _argmax(np.where(self.allowed, x, -np.inf), len(self.fitted.shares))
         stays = ~self.allowed.any(axis=1)
         if self.fitted.column.rare:
@@ -321,7 +321,7 @@ def _argmax(weights: Floats, size: int) -> Floats:
 
 
 def _infer_order(present: pd.Series[Any], categories: tuple[Value, ...]) -> tuple[Value, ...]:
-    """The order of an ordered dtype, or of the amounts in the text: below 100, 100 to 500, 500 or more."""
+    """The order of an ordered dtype, or of amounts in the text: below 100, 100 to 500, 500 or more."""
     if isinstance(present.dtype, pd.CategoricalDtype) and present.cat.ordered:
         return categories
     amounts = {c: [float(n) for n in AMOUNT.findall(c)] for c in categories if isinstance(c, str)}
@@ -368,7 +368,7 @@ def _infer_categories(present: pd.Series[Any]) -> tuple[Value, ...]:
 
 
 def _check_mixed_cells(present: pd.Series[Any], values: list[Value]) -> None:
-    """Check that there are no mistakes: a few words among numbers, or numbers with a comma."""
+    """Raise an error for likely mistakes: a few words among numbers, or numbers with a decimal comma."""
     words = _few_others(present, values, NUMBER_TEXT)
     if words:
         wrong = present.isin(words)
@@ -384,7 +384,7 @@ def _check_mixed_cells(present: pd.Series[Any], values: list[Value]) -> None:
 
 
 def _few_others(present: pd.Series[Any], values: list[Value], pattern: re.Pattern[str]) -> list[Value] | None:
-    """The values that do not match, if they are few, many others match, and none is a code such as 007; else None."""
+    """The values that do not match, if few, with many others, and none a code such as 007; otherwise None."""
     text = {v: str(v).strip() for v in values}
     others = [v for v in values if not pattern.fullmatch(text[v]) or ZERO_PADDED.match(text[v])]
     few = len(others) <= MAX_DISTINCT_WORDS and len(values) - len(others) >= MIN_DISTINCT_NUMBERS
@@ -394,7 +394,7 @@ def _few_others(present: pd.Series[Any], values: list[Value], pattern: re.Patter
 
 
 def _storable(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
-    """The categories that survive a round trip through this dtype: as a bool, "unknown" would come back as True."""
+    """The categories that survive a round trip through this dtype; as a bool, "unknown" would come back as True."""
     if isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype):
         return categories
     try:
@@ -403,4 +403,4 @@ def _storable(categories: tuple[Value, ...], dtype: Any) -> tuple[Value, ...]:
     except (TypeError, ValueError, OverflowError, NotImplementedError):
         if len(categories) == 1:
             return ()
-    return tuple(c for each in categories for c in _storable((each,), dtype))  # one by one: not all of them fit
+    return tuple(c for each in categories for c in _storable((each,), dtype))  # not all fit: try each alone

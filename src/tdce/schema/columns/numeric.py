@@ -39,25 +39,25 @@ from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
 from tdce.schema.roles import ONLY_UP, Role
 
 Direction = Literal["any", "increase", "decrease"]
-SMALLEST_STEP = 1e-100  # of a grid: even the largest number is a count of such steps that a float can hold
-NARROW_FLOATS = {2: np.float16, 4: np.float32}  # by their bytes
+SMALLEST_STEP = 1e-100  # of a grid: a float can still count such steps up to the largest number
+NARROW_FLOATS = {2: np.float16, 4: np.float32}  # by size in bytes
 
 
 @dataclass(frozen=True)
 class Numeric(Column):
-    """A column of numbers. A proposed value lies in [low, high], on the grid, in the direction."""
+    """A numeric column. Proposed values lie in [low, high], on the grid, and respect the direction."""
 
     kind, numbers = "numeric", 1
     name: Name
     low: float
     high: float
     step: float | None = None  # 1: whole numbers, 0.01: two decimals, 5: multiples of 5, None: any
-    levels: tuple[float, ...] | None = None  # if the data has only these few values
+    levels: tuple[float, ...] | None = None  # the only values of the data, if they are few
     direction: Direction = "any"
     immutable: bool = False
     missing: bool = False
-    marks: tuple[float, ...] = ()  # numbers that stand for a state (-1: never called): never moved by a little
-    odd: int = 0  # cells of the table off the grid
+    marks: tuple[float, ...] = ()  # codes for a state (-1: never called); never changed in small steps
+    odd: int = 0  # number of cells in the table that are off the grid
     proposed: tuple[float, ...] = ()  # marks that may be proposed
     role: Role = "actionable"
     words: Wording = NO_WORDING
@@ -97,7 +97,7 @@ class Numeric(Column):
 
     @classmethod
     def infer(cls, series: pd.Series[Any]) -> Self | None:
-        """From any numbers, except 0 and 1 alone, which are categories."""
+        """Infer the column from its numbers; None if it holds no numbers, or only 0 and 1, which are categories."""
         if not holds_numbers(series):
             return None
         present = series.dropna()
@@ -126,7 +126,7 @@ class Numeric(Column):
         return f"{self.low:.15g} to {self.high:.15g}, {grid}{odd}{marks}"
 
     def entry(self) -> dict[str, Any]:
-        """Without marks, odd and proposed if there are none."""
+        """The entry in a schema's JSON, without marks, odd and proposed if they are empty."""
         optional = ("marks", "odd", "proposed")
         return {key: value for key, value in super().entry().items() if value or key not in optional}
 
@@ -137,7 +137,7 @@ class Numeric(Column):
     def read(self, series: pd.Series[Any], most: float = np.inf) -> Floats:
         series = normalise_column(series)
         if not holds_numbers(series):
-            series = series.astype(object)  # so that a category dtype over numbers shows its numbers
+            series = series.astype(object)  # the numbers behind a category dtype
             wrong = np.array([not is_number(v) for v in series], dtype=bool) & series.notna().to_numpy()
             if wrong.any():
                 value, row = show(series[wrong].iloc[0]), first_row(series, wrong)
@@ -157,7 +157,7 @@ class Numeric(Column):
         return [None if np.isnan(v) else int(v) if whole and float(v).is_integer() else float(v) for v in values]
 
     def for_dtype(self, dtype: Any) -> Self:
-        """Integers are limited to their dtype's range; a dtype of text or dates (all cells missing) holds no number."""
+        """Restrict the column to what the dtype can store; if it stores no numbers (text, dates), it is immutable."""
         flexible = isinstance(dtype, pd.CategoricalDtype) or pd.api.types.is_object_dtype(dtype)
         if not flexible and (not pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)):
             return replace(self, immutable=True)
@@ -193,14 +193,14 @@ class Numeric(Column):
         return replace(self, low=max(self.low, low), high=min(self.high, high))
 
     def round(self, values: Floats, towards: Literal["nearest", "up", "down"] = "nearest") -> Floats:
-        """The values rounded to the column's grid; missing stays missing."""
+        """Round values to the column's grid; missing stays missing."""
         if self.levels is not None:
             return _round_to_levels(values, np.asarray(sorted(self.levels)), towards)
         if self.step is None:
             return np.asarray(values, dtype=np.float64)
         numerator, denominator = map(float, Decimal(str(self.step)).as_integer_ratio())
         values = np.asarray(values, dtype=np.float64)
-        far = np.abs(values) > LARGEST_VALUE  # on any grid, and too large to be multiplied
+        far = np.abs(values) > LARGEST_VALUE  # on any grid, but too large to multiply
         units = np.where(far, 0.0, values) * denominator / numerator
         nearest = np.rint(units)
         if towards != "nearest":
@@ -220,7 +220,7 @@ class Numeric(Column):
 
     @property
     def weights(self) -> int:
-        """One for a number, one for missing if it may be, one for every mark; none if it is always a number."""
+        """The size of the block: 1 for a number, 1 for missing if allowed, 1 per mark; 0 if it is always a number."""
         states = 1 + self.missing + len(self.marks)
         return states if states > 1 else 0
 
@@ -232,8 +232,9 @@ class Numeric(Column):
         return FittedNumeric(self, Scale.fit_pooled(numbers, self.pooled_ends(numbers)))
 
     def _numbers(self, values: Floats, pooled: bool = False) -> Floats:
-        """The believable values that are no marks, without noise; the range if there are none. If they are `pooled`, a
-        few slips at the ends take no part anyway, and must not change who else does."""
+        """The believable values that are not marks, without float noise; the column's range if there are none. With
+        `pooled`, up to four implausible values stay: pooling trims the outermost values anyway, and would otherwise
+        trim others."""
         believable = is_believable(values)
         if pooled and (~believable).sum() < MIN_PEOPLE and len(values) >= MIN_ROWS_TRIMMED:
             believable[:] = True
@@ -241,17 +242,17 @@ class Numeric(Column):
         return numbers if len(numbers) else np.array([self.low, self.high])
 
     def pooled_ends(self, numbers: Floats) -> tuple[float, float]:
-        """The ends of some numbers, on the grid, so that no single person set one of them."""
+        """The ends of some numbers, on the grid, none of them set by a single person."""
         ends = np.array(pool_ends(numbers))
         (low, _), (_, high) = self.round(ends, "up").tolist(), self.round(ends, "down").tolist()
         if np.isfinite([low, high]).all() and low <= high:
             return low, high
-        middle = self.round(ends.mean(keepdims=True)).tolist()  # they lie in the same gap of the grid
+        middle = self.round(ends.mean(keepdims=True)).tolist()  # both lie in the same gap of the grid
         return middle[0], middle[0]
 
     def pooled(self, values: Floats, keep: Set[Value] = frozenset()) -> Self:
-        """Levels that fewer than five people have are left out, and an end that they have is moved inwards; an end that
-        nobody has, or many, was set by the user or says nothing about one person."""
+        """Drop levels held by fewer than five people, and move ends held by fewer than five people inwards. An end that
+        nobody holds was set by the user, and one that many hold reveals nobody: both stay."""
         numbers = self._numbers(values, pooled=True)
         levels = np.array(self.levels or (), dtype=np.float64)
         shared = tuple(levels[~is_personal(people_with(levels, numbers))].tolist())
@@ -259,7 +260,7 @@ class Numeric(Column):
         ends, own = column.pooled_ends(numbers), (self.low, self.high)
         personal = is_personal(people_with(np.array(own), numbers))
         low, high = np.where(personal, ends, own).tolist()
-        if low > high:  # one of them is the user's
+        if low > high:  # one of them was set by the user
             low, high = (high, high) if personal[0] else (low, low)
         return replace(column, low=low, high=high)
 
@@ -276,8 +277,8 @@ class Numeric(Column):
 
 @dataclass(frozen=True)
 class FittedNumeric(FittedColumn):
-    """Encoded as a number on the scale of the table's numbers and, if it may be something else, a block of weights: a
-    number, missing if it may be, every mark. Anything but a number is encoded with the number 0."""
+    """A numeric column, encoded as a score on its normal scale and, if a cell can be missing or a mark, a block of
+    weights: one for "number", one for missing if allowed, one per mark. The score of missing and of marks is 0."""
 
     column: Numeric
     scale: Scale
@@ -296,18 +297,18 @@ class FittedNumeric(FittedColumn):
         if not self.column.weights:
             return values
         state = largest_weight(x)
-        values = np.where(np.isin(values, self.column.marks), self.scale.clip(values), values)  # a number is no mark
+        values = np.where(np.isin(values, self.column.marks), self.scale.clip(values), values)  # a number is not a mark
         return np.where(state > 0, self.mark_values(state), values)
 
     def states(self, values: Floats) -> Positions:
-        """(n,) the position of each value's weight in the block: 0 for numbers."""
+        """(n,) the position of each value's weight in the block; 0 for a number."""
         state = np.where(np.isnan(values) & self.column.missing, 1, 0)
         for position, mark in enumerate(self.column.marks, 1 + self.column.missing):
             state = np.where(values == mark, position, state)
         return state
 
     def mark_values(self, state: Positions) -> Floats:
-        """(n,) the marks at these positions of the block; NaN for missing and for numbers."""
+        """(n,) the marks at these positions in the block; NaN for missing and for numbers."""
         no_marks = [np.nan] * (1 + self.column.missing)
         return np.array([*no_marks, *self.column.marks])[state]
 
@@ -329,12 +330,11 @@ class FittedNumeric(FittedColumn):
 
     @property
     def narrow(self) -> bool:
-        """Whether the queried rows store it in fewer than 64 bits."""
+        """Whether the queried rows store the column in fewer than 64 bits."""
         return pd.api.types.is_float_dtype(self.dtype) and self.dtype.itemsize < 8
 
     def round_trip(self, values: Floats, own: Floats | None = None) -> Floats:
-        """The values after a round trip through the rows' dtype: the nearest that it can hold; with `own`, not farther
-        from these."""
+        """The nearest values that the rows' dtype can hold; with `own`, values no farther from these."""
         if not self.narrow:
             return values
         with np.errstate(over="ignore"):
@@ -363,20 +363,20 @@ class FittedNumeric(FittedColumn):
 
 @dataclass(frozen=True)
 class AllowedInterval(AllowedValues):
-    """The numbers on the grid from a lowest to a highest one, for each row (none if the lowest is above the highest),
-    and the marks that may be proposed."""
+    """For each row, the grid numbers between a lowest and a highest (none if the lowest is above the highest), and the
+    marks that may be proposed."""
 
     fitted: FittedNumeric
     own: Floats
 
     @cached_property
     def number(self) -> Floats:
-        """(n,) the rows' own numbers; NaN for a mark, so that nothing is compared with it."""
+        """(n,) the rows' own numbers; NaN for a mark, so that no comparison involves it."""
         return np.where(np.isin(self.own, self.fitted.column.marks), np.nan, self.own)
 
     @cached_property
     def range(self) -> tuple[Floats, Floats]:
-        """The lowest and the highest, (n,) each."""
+        """The lowest and the highest number, (n,) each."""
         column = self.fitted.column
         low, high = np.full_like(self.own, column.low), np.full_like(self.own, column.high)
         if column.direction == "increase":
@@ -392,7 +392,7 @@ class AllowedInterval(AllowedValues):
 
     @cached_property
     def denoised(self) -> Floats:
-        """(n,) the rows' own numbers without the noise of floats, which is no change."""
+        """(n,) the rows' own numbers without float noise, which does not count as a change."""
         column = self.fitted.column
         return remove_noise(self.number, column.step, max(abs(column.low), abs(column.high)))[0]
 
@@ -414,7 +414,7 @@ class AllowedInterval(AllowedValues):
         return np.asarray(proposed & another & (self.fitted.round_trip(values) == values))
 
     def towards_own(self, values: Floats) -> Floats:
-        """A number on the grid. Nothing lies between a number and a mark or a missing value."""
+        """The first number on the grid; nothing lies between a number and a mark or a missing value."""
         (low, high), column = self.range, self.fitted.column
         inside = np.clip(values, low, np.maximum(low, high))
         down = inside > self.number
@@ -455,7 +455,7 @@ class AllowedInterval(AllowedValues):
 
 
 def _round_to_levels(values: Floats, levels: Floats, towards: str) -> Floats:
-    """Up from above the top level is infinity, and down from below the bottom level minus infinity."""
+    """Round to levels; above the top level, up is infinity, and below the bottom level, down is minus infinity."""
     above = np.searchsorted(levels, values, side="left")
     below = np.searchsorted(levels, values, side="right")
     if towards == "up":

@@ -14,15 +14,15 @@ from tdce.schema.columns.pooling import PEOPLE_PER_KNOT, pool_quantile
 
 MAX_KNOTS = 128
 LARGEST_SCORE = 1e6  # of an encoded number, in standard deviations
-SCORE_MARGIN = 10.0  # scores end this many deviations beyond the data: no network has seen anything there
+SCORE_MARGIN = 10.0  # scores are clipped this many deviations beyond the data, where networks saw nothing
 
 
 @dataclass(frozen=True)
 class Scale:
     """A monotone piecewise linear map from a column's raw values to scores of mean 0 and standard deviation 1.
 
-    Its knots are at the column's quantiles, at the height of their normal score, so that long tails, spikes and
-    levels all come out at a sane distance; beyond the data the overall slope continues for a while.  PAPER[16]
+    Its knots lie at the column's quantiles and map to their normal scores, so that long tails, spikes and levels keep
+    moderate distances; beyond the data, the overall slope continues for a while.  PAPER[16]
     """
 
     raw: Floats  # increasing
@@ -39,8 +39,8 @@ class Scale:
 
     @classmethod
     def fit_pooled(cls, values: Floats, ends: tuple[float, float]) -> Self:
-        """The same between these ends, with no single person's value for a knot: fewer knots, each a figure of at least
-        five people. Values beyond the ends count as the ends."""
+        """Like `fit`, between these ends and with fewer knots, each a figure of at least five people. Values beyond the
+        ends count as the ends."""
         low, high = ends
         ordered = np.sort(values.clip(low, high))
         shares = np.linspace(0, 1, min(MAX_KNOTS, max(2, len(values) // PEOPLE_PER_KNOT)))[1:-1]
@@ -67,7 +67,7 @@ class Scale:
         return _interpolate(scores, self.score, self.raw)
 
     def range_share(self, scores: Floats) -> Floats:
-        """From 0 to 1: the share of the table's range below each score."""
+        """The share of the table's range below each score, from 0 to 1."""
         share = (self.raw - self.raw[0]) / (self.raw[-1] - self.raw[0])
         return _interpolate(scores.clip(self.score[0], self.score[-1]), self.score, share)
 
@@ -76,19 +76,19 @@ class Scale:
         return np.asarray(self.unembed(scores.clip(self.score[0], self.score[-1])) / self.spread[0])
 
     def clip(self, values: Floats) -> Floats:
-        """The nearest values between the lowest and the highest of the table."""
+        """Clip values to the table's range."""
         return np.asarray(values.clip(self.raw[0], self.raw[-1]))
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """The raw values beyond which all are encoded alike."""
+        """The raw values beyond which all values have the same score."""
         low, high = self.unembed(self.score[[0, -1]] + [-SCORE_MARGIN, SCORE_MARGIN])
         return float(low), float(high)
 
     @property
     def increases(self) -> bool:
-        """Whether it maps a range of numbers to a range of scores, all of a sane size; a scale from a file may not."""
-        spread = bool(1 / LARGEST_VALUE <= self.spread[0] <= LARGEST_VALUE)  # not if it is no number
+        """Whether raw values and scores increase and are of sensible size; those of a scale from a file may not be."""
+        spread = bool(1 / LARGEST_VALUE <= self.spread[0] <= LARGEST_VALUE)  # False for NaN
         scores = _increases(self.score, LARGEST_SCORE, 0.5)
         return spread and scores and _increases(self.raw, 2 * LARGEST_VALUE, 1 / LARGEST_VALUE)
 
@@ -96,16 +96,16 @@ class Scale:
 def _interpolate(at: Floats, xs: Floats, ys: Floats) -> Floats:
     """Piecewise linear through the points, with the overall slope beyond them.
 
-    One operation at a time, so that no processor fuses two and rounds differently.
+    One operation at a time: a processor that fused two would round differently.
     """
     left = np.searchsorted(xs[1:-1], at, side="right")  # the point where the segment begins
-    within = np.minimum(np.maximum(at, xs[0]), xs[-1])  # as np.clip, in half the time
+    within = np.minimum(np.maximum(at, xs[0]), xs[-1])  # like np.clip, in half the time
     share = (within - xs[left]) / (xs[1:] - xs[:-1])[left]
     inside = np.where(within == xs[-1], ys[-1], ys[left] + share * (ys[1:] - ys[:-1])[left])
     return np.asarray(inside + (at - within) * ((ys[-1] - ys[0]) / (xs[-1] - xs[0])))
 
 
 def _increases(knots: Floats, largest: float, span: float) -> bool:
-    """Whether these are two or more increasing numbers, none too large, that span at least this much."""
+    """Whether there are two or more numbers, increasing, none too large, that span at least `span`."""
     sane = len(knots) >= 2 and bool((np.abs(knots) <= largest).all())
     return sane and bool((knots[1:] > knots[:-1]).all()) and bool(knots[-1] - knots[0] >= span)

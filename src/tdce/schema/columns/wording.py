@@ -37,20 +37,20 @@ MAX_TEXT_LENGTH = 1_000
 class Wording:
     """The words of one column, all of them optional."""
 
-    checked: ClassVar[bool] = False  # whether `of` made them
+    checked: ClassVar[bool] = False  # whether made by `of`
     label: Phrase = field(default="", hash=False)  # "the amount"; by default the column's name as words
     unit: Phrase = field(default="", hash=False)  # "kg", "month|months" (singular, plural), a currency: "EUR"
-    format: str = "plain"  # or money, percent (of shares), date, year, or a pattern: "#,##0.00"
-    values: Mapping[str, Phrase | Forms] = field(default_factory=dict, hash=False)  # by category, or by number
+    format: str = "plain"  # or money, percent (for shares), date, year, or a pattern: "#,##0.00"
+    values: Mapping[str, Phrase | Forms] = field(default_factory=dict, hash=False)  # by category or number
     verb: Phrase = field(default="", hash=False)  # "lower", or a clause with placeholders: "{label} ran {change}"
-    seen_by: str = "everyone"  # or "analyst": not shown to the people a decision is about
-    named: bool = True  # False: never named in words, to anybody
+    seen_by: str = "everyone"  # or "analyst": hidden from the people a decision is about
+    named: bool = True  # False: never named to anybody
     title: Phrase = field(default="", hash=False)  # its name in a table; by default the label without its article
     fact: Phrase = field(default="", hash=False)  # a sentence about a person's own value: "The loan runs {value}"
 
     @classmethod
     def of(cls, column: Name, given: Any) -> Self:
-        """From a mapping, or from a wording that is not checked yet; what makes no sense is an error."""
+        """Make a wording from a mapping or an unchecked wording; raise an error for anything invalid."""
         known = [each.name for each in fields(cls)]
         if isinstance(given, cls):
             if given.checked:
@@ -73,7 +73,7 @@ class Wording:
         return words
 
     def entry(self) -> dict[str, Any]:
-        """Its entry in a schema's JSON: only what is given."""
+        """The entry in a schema's JSON, without defaults."""
         settings = {each.name: getattr(self, each.name) for each in fields(self)}
         return {key: value for key, value in settings.items() if value != getattr(NO_WORDING, key)}
 
@@ -83,7 +83,7 @@ class Wording:
         return replace(self, values={key: phrase for key, phrase in self.values.items() if key in known})
 
     def texts(self) -> Iterator[str]:
-        """The words for its label and its values, in every language."""
+        """The words for the label and the values, in every language."""
         values = [phrase for words in self.values.values() for phrase in _phrases(words)]
         for phrase in (self.label, self.title, *values):
             yield from filter(None, _texts(phrase))
@@ -118,14 +118,14 @@ def json_key(value: Any) -> str:
 
 
 def value_form(words: Phrase | Forms, form: str) -> Phrase | None:
-    """One form of the words for a value or a decision; None: it has none. A plain phrase is its name."""
+    """One form of the words for a value or a decision; None if it has no such form. A plain phrase is the name."""
     if _is_forms(words):
         return cast(Forms, words).get(form)
     return cast(Phrase, words) if form == "name" else None
 
 
 def check_outcomes(given: Any) -> dict[str, Phrase | Forms]:
-    """Words for a model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
+    """Check the words for a model's decisions: `{"good": {"en": "Approved", "de": "Bewilligt"}}`."""
     return _check_values("outcomes", given, OUTCOME_FORMS)
 
 
@@ -152,7 +152,7 @@ def _check_values(column: Name, given: Any, forms: Mapping[str, tuple[str, ...]]
 
 
 def _check_value(column: Name, value: Any, words: Any, forms: Mapping[str, tuple[str, ...]]) -> Phrase | Forms:
-    """The words for one value: a phrase, or a phrase for each form, with nothing else in braces than it may have."""
+    """Check the words for one value: a phrase, or a phrase per form, with known placeholders only."""
     if not _is_forms(words):
         return _check_phrase(column, f"the words of {show(value)}", words)
     checked = {}
@@ -160,7 +160,7 @@ def _check_value(column: Name, value: Any, words: Any, forms: Mapping[str, tuple
         if form not in forms:
             raise InputError(f"{column!r}: the words of {show(value)} have an unknown form {show(form)}; known: "
                              f"{listing(forms)}")  # fmt: skip
-        unsaid = form == "instead"  # in one language, perhaps
+        unsaid = form == "instead"  # may be empty in some languages
         checked[form] = _check_phrase(column, f"the {form} of {show(value)}", phrase, unsaid)
         for text in _texts(checked[form]):
             if form != "name" and _filled(text, forms[form]) is None:
@@ -171,7 +171,7 @@ def _check_value(column: Name, value: Any, words: Any, forms: Mapping[str, tuple
 
 
 def _is_forms(words: Any) -> bool:
-    """Whether words are several forms, not one phrase; the names of forms are longer than those of languages."""
+    """Whether words are several forms rather than one phrase; names of forms are longer than those of languages."""
     return isinstance(words, Mapping) and any(key in VALUE_FORMS or key in OUTCOME_FORMS for key in words)
 
 
@@ -189,7 +189,7 @@ def _texts(phrase: Phrase) -> list[str]:
 
 
 def check_values(column: Name, words: Wording, known: tuple[Value, ...] | None) -> None:
-    """Check that there are words only for these values; None: only for numbers."""
+    """Check that only these values have words; None: only numbers may."""
     keys = None if known is None else {json_key(value) for value in known}
     for key in words.values:
         if keys is None and not is_number(_number(key)):
@@ -206,7 +206,7 @@ def _number(text: str) -> Any:
 
 
 def _check_pattern(column: Name, given: Any) -> None:
-    from babel.numbers import format_decimal, parse_pattern  # here: few columns need it
+    from babel.numbers import format_decimal, parse_pattern  # imported here: few columns need it
 
     try:
         if isinstance(given, str) and len(given) <= MAX_TEXT_LENGTH and any(c.isdigit() for c in format_decimal(
@@ -227,7 +227,7 @@ def _check_currency(column: Name, unit: Any) -> None:
 
 
 def _check_verb(column: Name, verb: str) -> None:
-    """Check that it is a verb, or a clause whose placeholders can be filled in."""
+    """Check that the words are a verb, or a clause whose placeholders can be filled in."""
     if not set("{}") & set(verb):
         return
     clause = _filled(verb, VERB_PLACES) or ""
@@ -237,7 +237,7 @@ def _check_verb(column: Name, verb: str) -> None:
 
 
 def _filled(text: str, places: tuple[str, ...]) -> str | None:
-    """The text with marks in its placeholders; None if it has others than these."""
+    """The text with its placeholders filled with marks; None if it has unknown placeholders."""
     try:
         return text.format(**{place: f"<{place}>" for place in places})
     except (ValueError, KeyError, IndexError, AttributeError):

@@ -1,5 +1,5 @@
-"""The discovery of numbers that several columns fix together in a curved way, such as an instalment by amount, rate and
-term: a sum of one curve for each source, or a product of such curves."""
+"""The discovery of numbers that several columns determine nonlinearly, such as an instalment by amount, rate and term:
+a sum of one curve per source, or a product of such curves."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from tdce.schema.constraints.follows import Follows, Points, Term
 from tdce.schema.constraints.table import Table
 from tdce.schema.roles import is_result
 
-MIN_STRENGTH = 0.997  # share of the variance, on rows that did not determine the curves
+MIN_STRENGTH = 0.997  # share of the variance explained, on rows not used to fit the curves
 MAX_SOURCES = 6
-MIN_GAIN = 0.1  # of what is unexplained that a further source must explain
+MIN_GAIN = 0.1  # share of the unexplained variance that a further source must explain
 KNOTS = 17  # of a curve
-NEARLY_WHOLE = 0.002  # a power that is so near a whole number is that number
+NEARLY_WHOLE = 0.002  # a power this near a whole number is rounded to it
 FORMS = (False, True)  # a sum of curves, a product
 
 
 def find_additive(table: Table, found: Mapping[int, Law]) -> Iterator[Follows]:
-    """A number is a sum, or a product, of curves of at least two others: the best explained first."""
+    """Numbers that are a sum, or a product, of curves of at least two other columns, best explained first."""
     rows = table.some(MAX_ROWS)
     present = [i for i in range(len(table.features)) if np.isnan(rows[:, i]).mean() <= MAX_MISSING]
     sources = [source for i in present if (source := _Source.of(table, rows, i)) is not None]
@@ -58,11 +58,11 @@ def find_additive(table: Table, found: Mapping[int, Law]) -> Iterator[Follows]:
 
 @dataclass(frozen=True)
 class _Source:
-    """What a column may contribute: in proportion to it, as a curve over its values, or so much for each category."""
+    """The possible contributions of a column: proportional, a curve over its values, or an amount per category."""
 
     at: int
-    cells: Floats  # (n,) its values in the rows
-    knots: Floats  # values between which a curve is a line; of categories, all but the commonest
+    cells: Floats  # (n,) the column's values in the rows
+    knots: Floats  # the points of a piecewise linear curve; for categories, all but the commonest
     number: bool
 
     @classmethod
@@ -83,20 +83,20 @@ class _Source:
 
     @cached_property
     def curve(self) -> Floats:
-        """(n, k) the hat functions of the knots but the first, or the categories as 0 and 1."""
+        """(n, k) the hat functions of all knots but the first, or indicators of the categories."""
         if not self.number:
             return np.asarray(self.cells[:, None] == self.knots, dtype=np.float64)
         hats = np.eye(len(self.knots))
         return np.column_stack([np.interp(self.cells, self.knots, hats[k]) for k in range(1, len(self.knots))])
 
     def proportional(self, product: bool) -> Floats | None:
-        """(n, 1) the number itself, or in a product its logarithm; None if it has none."""
+        """(n, 1) the scaled number or, for a product, its logarithm; None if there is none."""
         if not self.number or (product and np.nanmin(self.cells) <= 0):
             return None
         return (np.log(self.cells) if product else self.cells / np.abs(self.knots).max())[:, None]
 
     def basis(self, product: bool) -> Floats:
-        """(n / 2, k) an orthonormal basis of all that it may contribute, on every other row; 0 where it is missing."""
+        """(n / 2, k) an orthonormal basis of all possible contributions, on every other row; 0 where missing."""
         return self._log_basis if product else self._basis
 
     @cached_property
@@ -138,7 +138,7 @@ def _fit(table: Table, rows: Floats, target: int, sources: Sequence[_Source], pr
     column = table.features[target]
     step = column.step if isinstance(column, Numeric) and column.step is not None else 0.0
     most = min(max(WORSE**2 * error, (0.3 * step) ** 2 / float(np.nanvar(values))), 1 - MIN_STRENGTH)
-    for i, (source, _) in enumerate(blocks):  # a factor rather than a curve, where that does as well
+    for i, (source, _) in enumerate(blocks):  # prefer a factor to a curve where it does as well
         simpler = [*blocks[:i], (source, True), *blocks[i + 1 :]]
         if source.proportional(product) is not None and _unexplained(goal, values, simpler, product) <= most:
             blocks = simpler
@@ -147,7 +147,7 @@ def _fit(table: Table, rows: Floats, target: int, sources: Sequence[_Source], pr
         if len(fewer) > 1 and _unexplained(goal, values, fewer, product) <= most:
             blocks = fewer
     if all(simple for _, simple in blocks) and not product:
-        return None  # a price list, which was looked for already
+        return None  # a price list, already searched for
     parts = [_columns(block, product) for block in blocks]
     x = np.column_stack([*parts, np.ones(len(values))])
     used = ~np.isnan(x).any(axis=1) & ~np.isnan(goal)
@@ -172,7 +172,7 @@ def _fit(table: Table, rows: Floats, target: int, sources: Sequence[_Source], pr
 
 
 def _choose(goal: Floats, sources: Sequence[_Source], product: bool) -> list[_Source]:
-    """The sources that explain most, one after the other, on every other row."""
+    """Select sources greedily by what they explain, on every other row."""
     y = np.nan_to_num(goal[0::2] - np.nanmean(goal[0::2]))
     total = float(y @ y)
     bases = [source.basis(product) for source in sources]
@@ -203,7 +203,7 @@ def _columns(block: tuple[_Source, bool], product: bool) -> Floats:
 
 def _unexplained(goal: Floats, values: Floats, blocks: Sequence[tuple[_Source, bool]], product: bool) -> float:
     """The share of a number's variance that curves fitted to half of the rows leave unexplained in the other half;
-    infinite if they are typically far off."""
+    infinite if typical errors are large."""
     x = np.column_stack([*(_columns(block, product) for block in blocks), np.ones(len(goal))])
     used = np.flatnonzero(~np.isnan(x).any(axis=1) & ~np.isnan(goal))
     fit, judge = used[0::2], used[1::2]

@@ -1,4 +1,4 @@
-"""The base classes of a law and of a constraint that binds it to the columns of a raw matrix."""
+"""Base classes of a law, and of the constraint that binds it to the columns of a raw matrix."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ TowardsOwn = Callable[[int, Floats], Floats]
 
 
 class Law(ABC):
-    """What holds between some columns. Every kind is a frozen dataclass.
+    """What holds between some columns; every kind is a frozen dataclass.
 
-    A law without exceptions in the table is hard: no answer may break it. A law with a few is soft: breaking it costs.
+    A law without exceptions in the table is hard: no answer may break it. One with a few is soft: breaking it costs.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     kind: ClassVar[str]
-    support: int  # rows of the table that could break it
-    exceptions: int  # rows of the table that do
+    support: int  # rows of the table that could break the law
+    exceptions: int  # rows of the table that break it
     on: bool  # False: it is ignored
 
     @property
     @abstractmethod
     def columns(self) -> tuple[Name, ...]:
-        """The columns it is about."""
+        """The columns that the law is about."""
 
     @abstractmethod
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Law(ABC):
 
     @abstractmethod
     def bind(self, features: Sequence[Column]) -> Constraint:
-        """The law about the columns of a raw matrix; an error if it does not fit them."""
+        """Bind the law to the columns of a raw matrix; raise an error if it does not fit them."""
 
     @property
     def hard(self) -> bool:
@@ -48,7 +48,7 @@ class Law(ABC):
 
     @property
     def follower(self) -> Name | None:
-        """The column that follows the others, if one does."""
+        """The column that follows the others, if any."""
         return None
 
     @property
@@ -57,11 +57,11 @@ class Law(ABC):
         return tuple(name for name in self.columns if name != self.follower)
 
     def turned(self, name: Name) -> Self:
-        """The same law with another column as the follower; an error if that cannot be."""
+        """The law solved for another follower; raise an error if that is impossible."""
         raise InputError(f"{self}: {show(name)} cannot follow; only an equation can be turned round")
 
     def entry(self) -> dict[str, Any]:
-        """Its entry in a schema's JSON."""
+        """The entry in a schema's JSON."""
         return {"law": self.kind, **asdict(self)}
 
     @classmethod
@@ -79,7 +79,7 @@ class Law(ABC):
         return cls(**settings)
 
     def _check_names(self) -> None:
-        """Check the names before anything shows or compares them: a schema that somebody edited may have any."""
+        """Check the names before they are shown or compared: an edited schema may hold anything."""
         for name in self.columns:
             if not isinstance(name, str | int) or isinstance(name, bool):
                 raise InputError(f"a law of kind {self.kind!r} names {show(name)}, which is not the name of a feature")
@@ -93,39 +93,39 @@ class Law(ABC):
 
 
 class Constraint(ABC):
-    """A law or a rule about the columns of a raw matrix, by their positions."""
+    """A law or a rule, bound to columns of a raw matrix by position."""
 
     columns: tuple[int, ...]
 
     def parts(self) -> tuple[Constraint, ...]:
-        """The constraints that it consists of; each is repaired by itself."""
+        """The constraints that this one consists of; each is repaired separately."""
         return (self,)
 
     def for_cells(self, columns: Sequence[FittedColumn]) -> Constraint:
-        """The same for rows whose cells are stored in these columns' dtypes."""
+        """The constraint for rows stored in these columns' dtypes."""
         return self
 
     def contradicted(self, raw: Floats) -> Flags:
-        """(n,) which rows break it as they are, without a row that they started from."""
+        """(n,) which rows break the constraint themselves, with no original row to compare with."""
         return self.broken(raw, raw)
 
     @abstractmethod
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        """(n,) which proposed rows (n, features) break it, given the rows' own values; a missing number breaks
-        nothing."""
+        """(n,) which proposed rows (n, features) break the constraint, given the rows' own values; missing numbers
+        never do."""
 
     @abstractmethod
     def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """Ways to fix rows that break it, the best first, given the rows' own values and which features differ from
-        them. Each is one column and its values (n,), NaN in rows that it does not fix."""
+        """Ways to fix rows that break the constraint, best first, given the rows' own values and which features differ
+        from them. Each is a column and its values (n,), NaN in rows that it does not fix."""
 
     def relax(self, raw: Floats, own: Floats, towards_own: TowardsOwn) -> Iterator[Floats]:
-        """Ways to keep it for rows that no fix helps, with changed numbers nearer to the rows' own; each is whole rows
-        (n, features). Every new value comes from `towards_own`."""
+        """Ways to keep the constraint in rows that no fix helps, by moving changed numbers towards the rows' own; each
+        is a matrix of rows (n, features). Every new value comes from `towards_own`."""
         yield from ()
 
     def reverted(self, raw: Floats, own: Floats) -> Flags:
-        """(n, features) which changes to revert in rows that break it and that nothing else helps: at least one."""
+        """(n, features) which changes to revert, at least one per row, in rows that nothing else helps."""
         return ~same(raw, own) & np.isin(np.arange(raw.shape[1]), self.columns)
 
 
@@ -135,12 +135,11 @@ class FollowerConstraint(Constraint):
     @property
     @abstractmethod
     def follower(self) -> int:
-        """The column that is computed: it is never changed alone."""
+        """The computed column, which is never changed alone."""
 
     @abstractmethod
     def expected(self, raw: Floats, own: Floats) -> Floats:
-        """(n,) the follower's value in proposed rows (n, features), given the rows' own values; NaN if it can have
-        none."""
+        """(n,) the follower's value in proposed rows (n, features), given the rows' own values; NaN if none fits."""
 
 
 def feature_position(features: Sequence[Column], name: Name) -> int:

@@ -1,7 +1,7 @@
-"""Causes that the user states: what a column does when the columns that cause it change, learned from the table.
+"""Causes stated by the user: how a column responds when its causes change, learned from the table.
 
-A number is a sum of contributions of its causes, or a product of them, whichever predicts unseen rows better; each row
-keeps its own residual. A category is chosen by `chosen.Chosen`.
+A number is a sum or a product of contributions of its causes, whichever predicts unseen rows better; each row keeps its
+own residual. A category is chosen by `chosen.Chosen`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tdce.schema.constraints.follows import Follows, Term
 MAX_ROWS = 20_000
 MIN_ROWS = 20
 KNOTS = 9  # of a curve
-SIMPLER = 1.02  # times the error that a simpler form may have
+SIMPLER = 1.02  # times the least error, at most, for a simpler form
 RIDGE = 1e-6
 
 Causes = Mapping[Name, tuple[Name, ...]]
 
 
 def check_causes(causes: Any, names: Iterable[Name]) -> dict[Name, tuple[Name, ...]]:
-    """Causes as a plain mapping from each effect to what causes it, from a mapping or a directed graph."""
+    """Turn causes, a mapping or a directed graph, into a plain mapping from each effect to its causes."""
     known = list(names)
     if hasattr(causes, "predecessors") and hasattr(causes, "nodes"):  # networkx
         causes = {effect: list(causes.predecessors(effect)) for effect in causes.nodes}
@@ -55,13 +55,13 @@ def _check_circle(causes: Causes, chain: tuple[Name, ...]) -> None:
 
 
 def learn_causes(laws: Sequence[Law], causes: Causes, features: Sequence[Column], raw: Floats) -> tuple[Law, ...]:
-    """The laws with one for every effect, learned from rows (n, features), instead of those that it follows already."""
+    """Learn a law for every effect from rows (n, features), in place of the laws that it follows already."""
     kept = [law for law in laws if law.follower not in causes and not _reverses(law, causes)]
     return (*kept, *(_learn(effect, causes[effect], features, raw[:: -(-len(raw) // MAX_ROWS)]) for effect in causes))
 
 
 def _reverses(law: Law, causes: Causes) -> bool:
-    """Whether a cause would follow its own effect by this law."""
+    """Whether, by this law, a cause would follow its own effect."""
     seen, left = set[Name](), list(law.followed) if law.follower is not None else []
     while left:
         name = left.pop()
@@ -90,13 +90,13 @@ def _learn(effect: Name, sources: tuple[Name, ...], features: Sequence[Column], 
     return replace(law, strength=float(f"{max(0.0, strength):.6g}"), support=len(known))
 
 
-FORMS = ((False, False), (False, True), (True, False), (True, True))  # curved, product; the simplest first
+FORMS = ((False, False), (False, True), (True, False), (True, True))  # curved, product; simplest first
 
 
 def _fit(
     rows: Floats, features: Sequence[Column], at: list[int], target: int, curved: bool, product: bool
 ) -> tuple[float, Follows | None]:
-    """The mean squared error on the odd rows of the form fitted to the even ones, and the law fitted to all."""
+    """The mean squared error, on odd rows, of the form fitted to even rows, and the law fitted to all rows."""
     numbers = [i for i in at if features[i].numbers]
     if product and ((rows[:, [target, *numbers]] <= 0).any() or not numbers):
         return np.inf, None
@@ -147,7 +147,7 @@ def _fit(
 def _learn_category(
     effect: Name, sources: tuple[Name, ...], features: Sequence[Column], rows: Floats, at: list[int], target: int
 ) -> Chosen:
-    """Logits by logistic regression, on numbers in standard deviations and categories as they are."""
+    """Learn logits by logistic regression on standardised numbers and indicators of categories."""
     blocks, scales = [], []
     for i in at:
         values = rows[:, i]
@@ -178,7 +178,7 @@ def _learn_category(
 
 
 def _logistic_regression(x: Floats, y: Positions, classes: int) -> tuple[Floats, Floats]:
-    """(classes, columns) weights and (classes,) constants with the highest likelihood, with a unit ridge."""
+    """The (classes, columns) weights and (classes,) constants of maximum likelihood, with a unit ridge."""
     from scipy.optimize import minimize  # slow to import, seldom needed
 
     observed = np.eye(classes)[y]

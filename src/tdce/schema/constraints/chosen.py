@@ -1,8 +1,8 @@
-"""The law that a category follows other columns: the most probable one, given what the row's own category reveals.
+"""The law that a category follows other columns: the most probable category, given what the row's own one reveals.
 
 By the Gumbel-max model (Oberst & Sontag, 2019, "Counterfactual off-policy evaluation with Gumbel-max structural causal
-models") a row has the category with the largest sum of a logit and its own noise. The noise that fits the row's own
-category is drawn (abduction), the logits are those of the changed row (action), and the most frequent winner is the
+models") a row has the category with the largest sum of a logit and the row's own noise. The noise that fits the row's
+own category is drawn (abduction), the logits are those of the changed row (action), and the most frequent winner is the
 prediction.
 """
 
@@ -26,13 +26,13 @@ Logits = tuple[float, ...]  # by category
 
 @dataclass(frozen=True)
 class Chosen(Law):
-    """The user states what causes a category; its logits are linear in numbers and have a term for each category."""
+    """A category whose causes the user states; its logits are linear in numbers and have a term for each category."""
 
     kind = "chosen"
     column: Name
     sources: tuple[Name, ...]
     categories: tuple[Value, ...]
-    terms: tuple[Any, ...]  # of each source: logits by a unit of a number, or pairs of a category and its logits
+    terms: tuple[Any, ...]  # per source: logits per unit of a number, or pairs of a category and its logits
     constant: Logits
     support: int = 0
     exceptions: int = 0
@@ -112,7 +112,7 @@ class _BoundChosen(FollowerConstraint):
         return self.columns[0]
 
     def logits(self, raw: Floats) -> Floats:
-        """(n, categories); NaN where a source is missing or not known."""
+        """(n, categories) the logits; NaN where a source is missing or unknown."""
         out = np.tile(self.constant, (len(raw), 1))
         for at, values, logits in self.terms:
             cells = raw[:, at]
@@ -146,7 +146,7 @@ class _BoundChosen(FollowerConstraint):
         return np.zeros(len(raw), dtype=bool)
 
     def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """The category is chosen anew."""
+        """Choose the category anew."""
         return [(self.follower, self.expected(raw, own))]
 
 

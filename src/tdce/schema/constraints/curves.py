@@ -1,4 +1,4 @@
-"""The discovery of curves: numbers that are a curve of another, or curves of several added or multiplied."""
+"""The discovery of curves: numbers that are a curve of one other number."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tdce.schema.constraints.table import Table
 from tdce.schema.roles import is_result
 
 MIN_CURVE_STRENGTH = 0.997
-MAX_CURVE_STEPS = 3  # grid steps within which 99 % of the rows are
+MAX_CURVE_STEPS = 3  # grid steps; 99 % of the rows must be this close
 CURVE_POINTS = 33
-MAX_LEVELS = 40  # values of a number that is a step function of another
+MAX_LEVELS = 40  # of a number that is a step function of another
 
 
 def find_curves(table: Table, found: dict[int, Law]) -> Iterator[Follows]:
-    """A number is a curve of another, to within a few steps of its grid: a decile of a score."""
+    """Numbers that are a curve of another, to within a few steps of their grid, such as the decile of a score."""
     rows = table.some(MAX_ROWS)
     if len(rows) < 2 * MIN_ROWS:
         return
@@ -65,8 +65,8 @@ def _fit_curve(table: Table, rows: Floats, a: int, b: int) -> Follows | None:
 
 
 def _curve_points(rows: Floats) -> tuple[Floats, Floats]:
-    """The curve of the second column over the first: of few values, both ends of every run of the same value; of many,
-    the medians around some quantiles."""
+    """The points of the curve of the second column over the first: with few values, both ends of every run of equal
+    values; with many, the medians around some quantiles."""
     levels = np.unique(rows[:, 1])
     at, which = np.unique(rows[:, 0], return_inverse=True)
     if len(levels) <= MAX_LEVELS and len(at) <= MAX_ROWS:

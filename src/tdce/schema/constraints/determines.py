@@ -20,7 +20,7 @@ class Determines(Law):
     kind = "determines"
     column: Name
     other: Name
-    values: tuple[tuple[Value | None, Value | None], ...]  # of the column, and of the other
+    values: tuple[tuple[Value | None, Value | None], ...]  # pairs: of the column, of the other
     support: int = 0
     exceptions: int = 0
     on: bool = True
@@ -74,7 +74,7 @@ class _BoundDetermines(FollowerConstraint):
         return np.asarray(known & ~same(needed, raw[:, self.columns[1]]))
 
     def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """The column that did not change follows the one that did."""
+        """Adapt the column that did not change to the one that did."""
         first, second = self.columns
         needed = self._needed(raw[:, first])[0]
         determining = np.full(len(raw), np.nan)
@@ -89,7 +89,7 @@ class _BoundDetermines(FollowerConstraint):
         return np.where(same(raw[:, first], own[:, first]) | ~known, own[:, second], needed)
 
     def _needed(self, values: Floats) -> tuple[Floats, Flags]:
-        """(n,) the value that the other column must have, and whether it is known."""
+        """(n,) the value that the other column must have, and (n,) whether it is known."""
         keys = self.pairs[:, 0]
         if not len(keys):
             return np.full(len(values), np.nan), np.zeros(len(values), dtype=bool)

@@ -1,8 +1,8 @@
 """The discovery of laws: what no row of a table breaks, or hardly any, though by chance many would.
 
-For every candidate law, the number of rows is computed that would break it if its columns were independent. A law is
-accepted if so many would that the probability of seeing none (or so few) is at most `FALSE_LAW`, over all candidates of
-its kind (Bonferroni).
+Each candidate law is compared with the number of rows that would break it if its columns were independent. It is
+accepted if the probability of seeing no exceptions (or as few) is then at most `FALSE_LAW`, over all candidates of its
+kind (Bonferroni).
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ from tdce.schema.constraints.laws import Determines, Equivalent, Follows, Given,
 from tdce.schema.constraints.table import Condition, Table
 from tdce.schema.roles import is_protected, is_result
 
-FALSE_LAW = 0.01  # the probability of any false law of a kind in a table without laws
-MAX_EXCEPTIONS = 0.005  # as a share of the rows that a law is about; with any, it is soft
-MAX_DEVIATING = 0.02  # rows outside the band of an equation, which keep their own residual
+FALSE_LAW = 0.01  # probability of any false law of a kind in a table without laws
+MAX_EXCEPTIONS = 0.005  # as a share of the rows that a law is about; a law with any is soft
+MAX_DEVIATING = 0.02  # share of rows outside an equation's band, which keep their own residual
 MAX_EXCEPTION_RATIO = 0.05  # exceptions as a share of those expected by chance
-MIN_USUAL_SHARE = 0.5  # of the expected rows, in the level beside one that never occurs: otherwise it is a mere trend
+MIN_USUAL_SHARE = 0.5  # of the expected rows, in a level beside one that never occurs; else it is just a trend
 MAX_DETERMINING_VALUES = 256  # of a column that determines another
-RANGE_EDGE = 0.25  # of a standard deviation within a category: many rows are this near to the end of its range
-MIN_RANGE_EXCLUDED = 0.1  # of all rows lie outside the range of a category
-MAX_RANGE_ERROR = 0.01  # the probability that a further row breaks any of the laws about ranges
-MAX_WORK = 200_000_000  # pairs of columns times rows examined; the other rows only verify what was found
+RANGE_EDGE = 0.25  # standard deviations: many rows of a category must be this near the end of its range
+MIN_RANGE_EXCLUDED = 0.1  # share of all rows outside the range of a category
+MAX_RANGE_ERROR = 0.01  # probability that a new row breaks any of the laws about ranges
+MAX_WORK = 200_000_000  # pairs of columns times rows examined; other rows only verify the laws found
 FIRST_ROWS = 500  # enough to rule most candidates out
-EDGE_WIDTH = 0.1  # of a standard deviation: some rows must be this close to equality for an order to be a law
-COUNT_ROWS = 4_096  # rows whose states are counted at a time
+EDGE_WIDTH = 0.1  # standard deviations: rows must be this close to equality for an order to be a law
+COUNT_ROWS = 4_096  # rows per step of counting states
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what overflows is no law
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what overflows is not a law
 def discover_laws(features: Sequence[Column], raw: Floats) -> list[Law]:
     """The laws of a table (rows, features): columns that follow others, orders, implications, ranges within categories.
 
-    A law has a structure: one side is fixed by the other, a mark or a gap goes with a state, a category admits a single
-    value or a range with a sharp edge. Two values that merely never occur together are not a law, and none but an
-    equation or an order names a protected attribute.
+    A law has structure: one side determines the other, a mark or a gap goes with a state, a category admits a single
+    value or a range with a sharp edge. Two values that merely never occur together are not a law. Only equations and
+    orders may name a protected attribute.
     """
     table = Table(features, raw[:: _stride(raw)])
     laws: list[Law] = list(find_totals(table))
@@ -61,7 +61,7 @@ def discover_laws(features: Sequence[Column], raw: Floats) -> list[Law]:
 
 
 def verify(law: Law, features: Sequence[Column], raw: Floats) -> Law | None:
-    """The law with its exceptions in the whole table; None if there are too many."""
+    """Count a law's exceptions in the whole table; None if there are too many."""
     exceptions = int(law.bind(features).contradicted(raw).sum())
     support = max(law.support * _stride(raw), exceptions)
     most = MAX_DEVIATING if isinstance(law, Follows) else MAX_EXCEPTIONS
@@ -69,7 +69,7 @@ def verify(law: Law, features: Sequence[Column], raw: Floats) -> Law | None:
 
 
 def find_orders(table: Table) -> Iterator[Order]:
-    """a <= b, unless the columns' ranges imply it, or it follows from two others."""
+    """Laws a <= b, unless the columns' ranges or two other orders imply them."""
     candidates = len(table.numbers) * (len(table.numbers) - 1)
     orders = dict[tuple[int, int], tuple[int, float]]()
     for a, b in _candidate_orders(table):
@@ -90,7 +90,7 @@ def find_orders(table: Table) -> Iterator[Order]:
 
 
 def _rounding_slack(table: Table, a: int, b: int, excess: Floats) -> float:
-    """By how much rounding puts one number above another: the coarser grid if that explains all such rows, else 0."""
+    """How far rounding may put one number above another: the coarser step if that explains all such rows, else 0."""
     steps = [column.step or 0.0 for column in (table.features[a], table.features[b]) if isinstance(column, Numeric)]
     above, coarser = excess[excess > 0], max(steps, default=0.0)
     explained = len(above) > 0 and min(steps) < coarser and above.max() <= coarser * (1 + 1e-9)
@@ -99,7 +99,7 @@ def _rounding_slack(table: Table, a: int, b: int, excess: Floats) -> float:
 
 
 def _candidate_orders(table: Table) -> Iterator[tuple[int, int]]:
-    """Pairs of numbers of which the first is hardly ever above the second in the first rows."""
+    """Pairs of numbers where, in the first rows, the first is hardly ever above the second."""
     some = table.raw[:FIRST_ROWS, table.numbers]
     steps = np.array([getattr(table.features[i], "step", None) or 0.0 for i in table.numbers])
     for i, a in enumerate(table.numbers):
@@ -108,7 +108,7 @@ def _candidate_orders(table: Table) -> Iterator[tuple[int, int]]:
 
 
 def find_determined(table: Table) -> Iterator[Determines]:
-    """Each value of one column goes with one value of another. Columns that determine each other are reported once."""
+    """Columns whose value determines that of another. Columns that determine each other are reported once."""
     columns = [i for i, (_, values) in enumerate(table.codes) if len(values) > 1]
     keys = [i for i in columns if len(table.codes[i][1]) <= MAX_DETERMINING_VALUES]
     candidates = len(keys) * (len(columns) - 1)
@@ -135,8 +135,8 @@ def find_determined(table: Table) -> Iterator[Determines]:
 
 
 def _is_rather_result(table: Table, a: int, b: int) -> bool:
-    """Whether, of two columns that determine each other, the first follows: it is called a result, or it is a number
-    beside words."""
+    """Whether, of two columns that determine each other, the first is the follower: its name denotes a result, or it is
+    a number and the other is not."""
     first, second = table.features[a], table.features[b]
     if is_result(first.name) != is_result(second.name):
         return is_result(first.name)
@@ -144,7 +144,7 @@ def _is_rather_result(table: Table, a: int, b: int) -> bool:
 
 
 def find_given(table: Table, known: Sequence[Law]) -> Iterator[Given | Equivalent]:
-    """If one column is in a state, another is never in some others, though by chance it often would be."""
+    """Implications: in a state of one column, another is never in certain states, though by chance it often would."""
     counts, expected = _counts(table)
     names = [column.name for column in table.features]
     covered = {frozenset(law.columns) for law in known if isinstance(law, Determines)}
@@ -167,13 +167,13 @@ def find_given(table: Table, known: Sequence[Law]) -> Iterator[Given | Equivalen
             continue
         sharp = never[first, second] & _has_usual_neighbour(table, counts, expected, never, first, second)
         exact = counts[first, second] == 0
-        for cells in (sharp & exact, sharp & ~exact):  # those without exceptions, and the others
+        for cells in (sharp & exact, sharp & ~exact):  # laws without exceptions, then with
             yield from (law for law in _summarise(table, cells, first, second, always) if _is_structural(table, law))
 
 
 def find_ranges(table: Table, known: Sequence[Law]) -> Iterator[Within]:
-    """A number is at least or at most so much where a column has a category, with a sharp edge there. As many laws, the
-    strongest first, as leave the probability that a further row breaks any of them at `MAX_RANGE_ERROR`."""
+    """Bounds on a number, with a sharp edge, where a column has a certain category. Only as many laws are kept,
+    strongest first, as hold the probability that a new row breaks any of them to `MAX_RANGE_ERROR`."""
     words = [i for i, column in enumerate(table.features) if not column.numbers and len(table.codes[i][1]) > 1]
     bound = [set(law.columns) for law in known if isinstance(law, Determines | Follows | Equivalent)]
     same_state = {state for law in known if isinstance(law, Equivalent) for state in law.states[1:]}
@@ -181,7 +181,7 @@ def find_ranges(table: Table, known: Sequence[Law]) -> Iterator[Within]:
     found = list[tuple[float, Within]]()
     for j in table.numbers:
         number = table.numeric[:, j]
-        order = np.argsort(number, kind="stable")[: int((~np.isnan(number)).sum())]  # missing ones are last
+        order = np.argsort(number, kind="stable")[: int((~np.isnan(number)).sum())]  # missing last
         everyone = number[order]
         for i in words:
             if any({table.features[i].name, table.features[j].name} <= columns for columns in bound):
@@ -206,7 +206,7 @@ def find_ranges(table: Table, known: Sequence[Law]) -> Iterator[Within]:
 
 
 def _sorted_groups(numbers: Floats, code: Positions, values: Floats) -> Iterator[tuple[int, Floats]]:
-    """The code of each value that is not missing, and the numbers (sorted) of the rows that have it."""
+    """The code of each value except missing, with the sorted numbers of the rows that have it."""
     by_code = np.argsort(code, kind="stable")
     ends = np.searchsorted(code[by_code], np.arange(len(values) + 1))
     for k in np.flatnonzero(~np.isnan(values)).tolist():
@@ -214,7 +214,7 @@ def _sorted_groups(numbers: Floats, code: Positions, values: Floats) -> Iterator
 
 
 def _sharp_end(group: Floats, everyone: Floats, candidates: int) -> tuple[float, float] | None:
-    """The share of all rows below the lowest of a group (sorted), and that lowest value rounded down; None if it may be
+    """The share of all rows below the lowest value of a (sorted) group, and that value rounded down; None if it may be
     chance, or if the group thins out towards it."""
     needed = math.log(max(candidates, 1) / FALSE_LAW)
     if len(group) < needed or group[-1] == group[0]:
@@ -257,19 +257,19 @@ def _equivalent_law(table: Table, group: list[Condition]) -> Equivalent:
 
 
 def _drop_equivalent(never: Flags, column: Positions, group: list[int]) -> None:
-    """Drop, in place, what an equivalence implies already."""
+    """Drop, in place, pairs that an equivalence already implies."""
     columns = column[group]
     for i in group:
         others = np.isin(column, columns[columns != column[i]])
         never[i, others] = never[others, i] = False
     inside = np.isin(column, columns)
     never[np.ix_(inside, inside)] = False
-    for i in group[1:]:  # what goes with the first goes with all
+    for i in group[1:]:  # what holds for the first holds for all
         never[i] = never[:, i] = False
 
 
 def _is_structural(table: Table, law: Given) -> bool:
-    """Whether a column admits a single value, or a mark or a gap goes with a state."""
+    """Whether the law leaves a single value, or ties a mark or a gap to a state."""
     if not law.then.but and len(law.then.values) == 1:
         return True
     return any(
@@ -280,7 +280,7 @@ def _is_structural(table: Table, law: Given) -> bool:
 
 
 def _counts(table: Table) -> tuple[Floats, Floats]:
-    """(states, states) the rows that are in both, and how many would be by chance."""
+    """(states, states) the number of rows in both states, and the number expected by chance."""
     counts = np.zeros((len(table.states), len(table.states)))
     for start in range(0, len(table.raw), COUNT_ROWS):
         rows = np.array([state.rows[start : start + COUNT_ROWS] for state in table.states], dtype=np.float32)
@@ -290,13 +290,13 @@ def _counts(table: Table) -> tuple[Floats, Floats]:
 
 
 def _is_rare(counts: Floats, expected: Floats, rows: Floats, candidates: int) -> Flags:
-    """(states, states) which counts are significantly below those expected, and few of all rows in a state."""
+    """(states, states) which counts are significantly below those expected, and small among the rows in a state."""
     few = counts <= np.minimum(MAX_EXCEPTION_RATIO * expected, MAX_EXCEPTIONS * rows)
     return np.asarray(few & (pdtr(counts, expected) <= FALSE_LAW / max(candidates, 1)))
 
 
 def _drop_ordered(table: Table, never: Flags, low: slice, high: slice) -> None:
-    """Drop, in place, what an order implies already."""
+    """Drop, in place, pairs that an order already implies."""
     for i in range(low.start, low.stop):
         for j in range(high.start, high.stop):
             below, above = table.states[i], table.states[j]
@@ -307,13 +307,13 @@ def _drop_ordered(table: Table, never: Flags, low: slice, high: slice) -> None:
 def _has_usual_neighbour(
     table: Table, counts: Floats, expected: Floats, never: Flags, first: slice, second: slice
 ) -> Flags:
-    """Whether beside a level that never occurs there is one that occurs about as often as by chance."""
+    """Whether a level that never occurs has a neighbour that occurs about as often as by chance."""
     usual, absent = counts[first, second] >= MIN_USUAL_SHARE * expected[first, second], never[first, second]
     return _beside(table.states[second], usual, absent) & _beside(table.states[first], usual.T, absent.T).T
 
 
 def _beside(states: Sequence[Condition], usual: Flags, absent: Flags) -> Flags:
-    """(n, states) whether each run of absent levels has a usual one at an end; other states need none."""
+    """(n, states) whether each run of absent levels has a usual neighbour; True for other states."""
     good, levels = np.ones_like(absent), np.array([state.level for state in states])
     for i in np.flatnonzero(absent.any(axis=1)).tolist():
         run = list[int]()
@@ -328,12 +328,12 @@ def _beside(states: Sequence[Condition], usual: Flags, absent: Flags) -> Flags:
 
 
 def _summarise(table: Table, never: Flags, at_first: slice, at_second: slice, always: Flags) -> Iterator[Given]:
-    """As few laws as possible that state which states of two columns never go together, the most general first."""
+    """A small set of laws for the pairs of states of two columns that never occur together, most general first."""
     first, second = table.states[at_first], table.states[at_second]
     left = _drop_levels(second, _drop_levels(first, never.T).T)
     plain = np.array([not state.but for state in first]), np.array([not state.but for state in second])
     while left.any():
-        rows, columns = 2 * left.sum(axis=1) + plain[0], 2 * left.sum(axis=0) + plain[1]  # rather "is" than "is not"
+        rows, columns = 2 * left.sum(axis=1) + plain[0], 2 * left.sum(axis=0) + plain[1]  # prefer "is" to "is not"
         if rows.max() >= columns.max():
             i = int(rows.argmax())
             yield _given_law(table, first[i], second, never[i], always[at_first, at_second][i])
@@ -345,14 +345,14 @@ def _summarise(table: Table, never: Flags, at_first: slice, at_second: slice, al
 
 
 def _drop_levels(states: Sequence[Condition], never: Flags) -> Flags:
-    """(n, states) without the levels of a number where all its levels together never occur."""
+    """(n, states) without single levels of a number where all its levels together never occur."""
     all_others = np.array([state.but for state in states])
     levels = np.array([state.level for state in states])
     return never & ~(levels & never[:, all_others].any(axis=1, keepdims=True))
 
 
 def _given_law(table: Table, when: Condition, states: Sequence[Condition], never: Flags, always: Flags) -> Given:
-    """If a column is in a state, another is in the only one that goes with it, or in none of those that never do."""
+    """The law that, in a state of one column, another is in its only possible state, or in no impossible one."""
     excluded = [state for state, is_never in zip(states, never, strict=True) if is_never]
     only = [state for state, is_always in zip(states, always, strict=True) if is_always and not state.but]
     if only and not (when.rows & ~only[0].rows).any():
@@ -371,7 +371,7 @@ def _given_law(table: Table, when: Condition, states: Sequence[Condition], never
 
 
 def _most_frequent(table: Table, column: int, rows: Flags) -> Value | None:
-    """The most frequent value of a column in some rows that is not missing."""
+    """The most frequent value, other than missing, of a column in some rows."""
     values = table.raw[rows, column]
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     return table.cells(column, distinct[[counts.argmax()]])[0] if len(distinct) else None
@@ -379,7 +379,7 @@ def _most_frequent(table: Table, column: int, rows: Flags) -> Value | None:
 
 def _determines(table: Table, a: int, b: int, candidates: int) -> bool:
     (code, values), (other, _) = table.codes[a], table.codes[b]
-    repeated = len(code) - len(values)  # rows whose value was seen before
+    repeated = len(code) - len(values)  # rows whose value also occurs in an earlier row
     commonest = np.bincount(other).max() / len(other)
     if -repeated * math.log(commonest) < math.log(candidates / FALSE_LAW):
         return False
@@ -391,14 +391,14 @@ def _combinations(code: Positions, other: Positions) -> int:
 
 
 def _is_significant(exceptions: int, share: float, rows: int, candidates: int) -> bool:
-    """Whether there are significantly fewer exceptions among these rows than if each were one with this probability."""
+    """Whether there are significantly fewer exceptions than if each row were one with probability `share`."""
     few = exceptions <= min(MAX_EXCEPTIONS * rows, MAX_EXCEPTION_RATIO * share * rows)
     return few and float(pdtr(exceptions, share * rows)) <= FALSE_LAW / candidates
 
 
 def _has_sharp_edge(low: Floats, gap: Floats, high: Floats, candidates: int) -> bool:
-    """Whether many rows are near equality on the inside and hardly any on the outside, at several values: otherwise the
-    order is an accident of two columns that count different things."""
+    """Whether many rows lie just inside equality and hardly any just outside, at several values. Otherwise the order is
+    an accident of two columns that measure different things."""
     near = max(EDGE_WIDTH * min(low.std(), high.std()), *(np.diff(np.unique(each)).min() for each in (low, high)))
     inside, outside = (gap >= 0) & (gap <= near), (gap < 0) & (gap >= -near)
     several = len(np.unique(low[inside & (low > low.min())])) >= 3
@@ -407,6 +407,6 @@ def _has_sharp_edge(low: Floats, gap: Floats, high: Floats, candidates: int) -> 
 
 
 def _stride(raw: Floats) -> int:
-    """Only every so many rows are examined in a large table."""
+    """The step between examined rows: more than 1 in large tables."""
     rows, columns = raw.shape
     return int(max(1, math.ceil(columns * columns / 2 * rows / MAX_WORK)))

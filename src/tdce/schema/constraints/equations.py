@@ -1,8 +1,8 @@
-"""The discovery of columns that follow others: totals and copies, products and ratios; price lists, curves and
-what several columns fix in a curved way are found in modules of their own.
+"""The discovery of columns that follow others: totals and copies, products and ratios. Price lists, curves and additive
+laws have their own modules.
 
-What determines an equation is fitted to one half of the rows and judged on the other. A column follows at most one
-equation, and no column follows itself through others.
+Equations are fitted to one half of the rows and judged on the other. A column follows at most one equation, and no
+column follows itself through others.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from tdce.schema.constraints.price_list import find_price_lists
 from tdce.schema.constraints.table import Table
 from tdce.schema.roles import is_result
 
-PROBE_ROWS = 64  # rows by which sums are recognised
+PROBE_ROWS = 64  # rows used to recognise sums
 FIRST_ROWS = 500  # enough to rule most candidates out
 MAX_PARTS = 12  # of a total
-MAX_SUM_COLUMNS = 100  # numbers among which totals of several parts are looked for
+MAX_SUM_COLUMNS = 100  # numeric columns, at most, to search for totals of several parts
 MAX_RATIO_SPREAD = 0.25  # standard deviation of the logarithm of c / (a * b)
 MIN_PRODUCT_STRENGTH = 0.98  # share of the variance of log c that a product explains
-MIN_CONTRIBUTION = 4.0  # times the residual variance: what leaving a factor out must cost
+MIN_CONTRIBUTION = 4.0  # times the residual variance: the least cost of leaving a factor out
 ROUND_FACTORS = (1.0, 12.0, 100.0, 1000.0, 4.0, 52.0, 365.0, 10.0, 2.0, 60.0, 24.0, 7.0)
 
 
 def find_equations(table: Table, known: Sequence[Law] = ()) -> list[Follows]:
-    """The equations of a table besides totals; none about columns that follow a known law already."""
+    """The equations of a table besides totals, only for columns that follow no known law yet."""
     found: dict[int, Law] = {table.position(law.follower): law for law in known if law.follower is not None}
     for find in (find_products, find_price_lists, find_curves, find_additive):
         for law in find(table, found):
@@ -44,7 +44,7 @@ def find_equations(table: Table, known: Sequence[Law] = ()) -> list[Follows]:
 
 
 def find_totals(table: Table) -> Iterator[Follows]:
-    """Copies, fixed ratios, sums and differences of two numbers, totals of several: all rows keep them exactly."""
+    """Copies, fixed ratios, sums and differences of two numbers, and totals of several, exact in all rows."""
     present = [i for i in table.numbers if np.isnan(table.numeric[:, i]).mean() <= MAX_MISSING]
     whole = table.numeric[~np.isnan(table.numeric[:, present]).any(axis=1)]
     if len(whole) < PROBE_ROWS:
@@ -73,7 +73,7 @@ def find_totals(table: Table) -> Iterator[Follows]:
 
 
 def find_products(table: Table, found: dict[int, Law]) -> Iterator[Follows]:
-    """One number is the product of two others, exactly or nearly: a sum over months, a ratio."""
+    """Numbers that are, exactly or nearly, the product of two others: a sum over months, a ratio."""
     rows = table.some(MAX_ROWS)
     numbers = [i for i in table.numbers if i not in found and _has_values(rows[:, i], rows[:, i] > 0)]
     if len(rows) < MIN_ROWS or len(numbers) < 3:
@@ -89,7 +89,7 @@ def find_products(table: Table, found: dict[int, Law]) -> Iterator[Follows]:
 
 
 def _by_name(table: Table, law: Follows) -> Follows:
-    """The equation, solved for the column that a person would call the result, if that is another one."""
+    """The equation, solved for the column whose name denotes a result, if that is another one."""
     if is_result(law.column) or law.constant != 0.0 or any(abs(float(t)) != 1 for t in law.terms):  # type: ignore[arg-type]
         return law
     named = [name for name in law.sources if is_result(name)]
@@ -101,7 +101,7 @@ def _has_values(values: Floats, good: Flags) -> bool:
 
 
 def _candidate_products(logs: Floats) -> Iterator[tuple[int, int, int]]:
-    """Triples (p, q, r) for which log p - log q - log r varies little, by the covariances of the logarithms."""
+    """Triples (p, q, r) where log p - log q - log r varies little, from the covariances of the logarithms."""
     present = ~np.isnan(logs)
     centred = np.where(present, logs - np.nanmean(logs, axis=0), 0.0)
     weights = present.astype(np.float64)
@@ -117,8 +117,8 @@ def _candidate_products(logs: Floats) -> Iterator[tuple[int, int, int]]:
 
 
 def _verify_product(table: Table, rows: Floats, logs: Floats, at: list[int]) -> Follows | None:
-    """The law that the first number is the product of the other two, solved for the one that a person would call the
-    result, or that it explains best."""
+    """The law that the first number is the product of the other two, solved for the one whose name denotes a result, or
+    else the one that it explains best."""
     known = ~np.isnan(logs).any(axis=1)
     if known.sum() < MIN_ROWS:
         return None
@@ -141,7 +141,7 @@ def _verify_product(table: Table, rows: Floats, logs: Floats, at: list[int]) -> 
 
 
 def _round_factor(factor: float) -> float:
-    """12, 1 / 100, … if a factor is nearly that."""
+    """Round a factor to 12, 1 / 100, … if it is nearly that."""
     for each in ROUND_FACTORS:
         for nice in (each, 1 / each):
             if abs(factor / nice - 1) <= 0.01:
@@ -150,7 +150,7 @@ def _round_factor(factor: float) -> float:
 
 
 def _candidate_ratios(whole: Floats, numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Pairs of columns of which the second is a multiple of the first in a few rows."""
+    """Pairs of columns where, in a few rows, the second is a fixed multiple of the first."""
     some = whole[:FIRST_ROWS, numbers]
     for i, a in enumerate(numbers):
         rows = np.flatnonzero(some[:, i])[:3]
@@ -160,7 +160,7 @@ def _candidate_ratios(whole: Floats, numbers: list[int]) -> Iterator[tuple[int, 
 
 
 def _verify_ratio(table: Table, whole: Floats, a: int, b: int) -> Follows | None:
-    """The law that b is a fixed multiple of a, if all rows keep it."""
+    """The law that b is a fixed multiple of a, if it holds in all rows."""
     first, second = whole[:, a], whole[:, b]
     known = first != 0
     if (second[~known] != 0).any() or not known.any():
@@ -170,7 +170,7 @@ def _verify_ratio(table: Table, whole: Floats, a: int, b: int) -> Follows | None
 
 
 def _candidate_sums(whole: Floats, numbers: list[int]) -> Iterator[tuple[int, tuple[int, int]]]:
-    """Columns that may be the sum of two others: a random weighting of some rows maps each column to one number, and a
+    """Columns that may be the sum of two others. A random weighting of some rows maps each column to a number, and a
     sum of columns to the sum of their numbers."""
     weights = np.random.default_rng(0).uniform(0.5, 1.5, PROBE_ROWS)
     probes = weights @ whole[:: len(whole) // PROBE_ROWS][:PROBE_ROWS, numbers]
@@ -187,7 +187,7 @@ def _candidate_sums(whole: Floats, numbers: list[int]) -> Iterator[tuple[int, tu
 def _verify_sum(
     table: Table, whole: Floats, total: int, parts: tuple[int, ...], factors: tuple[float, ...]
 ) -> Follows | None:
-    """The law, if all rows keep it and enough of them support it: in each part many differ from 0."""
+    """The law, if it holds in all rows and has support: many values other than 0 in each part."""
     names = [column.name for column in table.features]
     law = Follows(names[total], tuple(names[i] for i in parts), factors, support=len(whole))
     supported = (whole[:, list(parts)] != 0).sum(axis=0).min() >= PROBE_ROWS and len(np.unique(whole[:, total])) > 2
@@ -195,7 +195,7 @@ def _verify_sum(
 
 
 def _is_exact(law: Follows, table: Table, rows: Floats) -> bool:
-    """Whether all rows keep it, but for the rounding of arithmetic."""
+    """Whether the law holds in all rows up to rounding."""
     value, total = law.bind(table.features).typical(rows), rows[:, table.position(law.column)]
     parts = np.abs(rows[:, [table.position(name) for name in law.sources]] * np.array(law.terms, dtype=np.float64))
     return bool((np.abs(total - value) <= ROUNDING * np.maximum(np.abs(total), parts.max(axis=1))).all())

@@ -29,12 +29,12 @@ class Expression:
     """A rule parsed from text."""
 
     text: str
-    columns: tuple[Name, ...]  # in the order of first appearance
+    columns: tuple[Name, ...]  # in order of first appearance
     statement: Statement = field(repr=False)
 
     @classmethod
     def parse(cls, text: str, features: Iterable[Column]) -> Expression:
-        """Parse a rule about these columns; the error shows where a mistake is."""
+        """Parse a rule about these columns; errors show the place of the mistake."""
         if not isinstance(text, str):
             raise InputError(f"the rule {show(text)} must be text, such as 'loan <= 5 * income'")
         text = text.strip()
@@ -45,15 +45,15 @@ class Expression:
         return cls(text, statement=parser.parse(), columns=tuple(parser.columns))
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        """(n,) which proposed rows certainly break it, for people whose rows are now `own`."""
+        """(n,) which proposed rows certainly break the rule, for people whose present rows are `own`."""
         with np.errstate(all="ignore"):
             truth = self.statement.truth(Rows(raw, own))
         return np.array(np.broadcast_to(truth.no, len(raw)))
 
     def narrow(self, low: Floats, high: Floats) -> Interval:
-        """What it leaves of each feature's range if nothing is missing; nothing is left where low is above high."""
+        """Each feature's range as left by the rule if nothing is missing; empty where low is above high."""
         return self.statement.narrow(low, high)
 
     def allowed(self, column: Name) -> set[Value] | None:
-        """The categories that it allows for a column; None: all of them."""
+        """The categories allowed for a column; None: all."""
         return self.statement.allowed(column)

@@ -1,4 +1,4 @@
-"""What the discovery of all equations shares: least squares, the band of an equation, what a column follows."""
+"""Shared by the discovery of all equations: least squares, the band of an equation, what a column follows."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tdce.schema.constraints.base import Law
 from tdce.schema.constraints.follows import Follows
 from tdce.schema.constraints.table import Table
 
-MAX_ROWS = 8_000  # that the other equations are looked for in: half to fit, half to judge
+MAX_ROWS = 8_000  # used to find equations other than totals: half to fit, half to judge
 MIN_ROWS = 100
-MIN_VALUES = 5  # of every number in a product or price list
+MIN_VALUES = 5  # distinct, of every number in a product or price list
 MAX_MISSING = 0.2  # of a column's cells
 MAX_CATEGORIES = 50  # of a column in a price list
 ROWS_PER_TERM = 5  # at least, in either half
-MAX_TYPICAL_ERROR = 0.05  # of a price list in 95 % of the rows, as a share of the range of 90 % of them
-WORSE = 1.1  # times the residual that a price list may have for one source less
-BAND_SHARE = 0.995  # of the rows lie within the band of an equation
+MAX_TYPICAL_ERROR = 0.05  # in 95 % of the rows, as a share of the range of 90 % of them
+WORSE = 1.1  # times the residual, at most, after dropping a source
+BAND_SHARE = 0.995  # of the rows lie within an equation's band
 BAND_MARGIN = 1.5
 RIDGE = 1e-9
 
 
 def ancestors(table: Table, found: Mapping[int, Law], sources: Sequence[Name]) -> set[int]:
-    """The positions of some columns and of all that these follow."""
+    """The positions of some columns and of everything that these follow."""
     out, left = set[int](), [table.position(name) for name in sources]
     while left:
         at = left.pop()
@@ -37,7 +37,7 @@ def ancestors(table: Table, found: Mapping[int, Law], sources: Sequence[Name]) -
 
 
 def with_band(table: Table, rows: Floats, law: Follows) -> Follows:
-    """The law with the band that nearly all rows lie in."""
+    """The law with the band that holds nearly all rows."""
     bound = law.bind(table.features)
     value, current = bound.typical(rows), rows[:, table.position(law.column)]
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -49,8 +49,8 @@ def with_band(table: Table, rows: Floats, law: Follows) -> Follows:
 
 
 def solve(x: Floats, y: Floats) -> Floats:
-    """Weights of least squares, with so little ridge that only what is undetermined is affected."""
+    """Weights of least squares, with a ridge so small that it affects only undetermined ones."""
     gram = x.T @ x
     gram += RIDGE * np.diag(gram.diagonal() + 1e-12)
     weights = np.linalg.solve(gram, x.T @ y)
-    return np.asarray(weights + np.linalg.solve(gram, x.T @ (y - x @ weights)))  # once more: exact sums stay exact
+    return np.asarray(weights + np.linalg.solve(gram, x.T @ (y - x @ weights)))  # a second step keeps exact sums exact

@@ -1,7 +1,7 @@
 """The law that a column follows others: a sum, a product, a ratio, a price list or a curve of them.
 
-A column that follows is never changed alone. When a column that it follows changes, it is computed anew; each row keeps
-its own residual: the difference from a sum, or the ratio to a product.
+A follower is never changed alone. When a column that it follows changes, it is recomputed, and each row keeps its own
+residual: the difference from a sum, or the ratio to a product.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from tdce.schema.constraints.base import (
     with_column,
 )
 
-ROUNDING = 1e-9  # relative to the largest number involved: a smaller difference is due to rounding
-HALVINGS = 12  # of a change, to find how much of it leaves a value that the follower may have
+ROUNDING = 1e-9  # relative to the largest number involved; smaller differences are rounding
+HALVINGS = 12  # of a change, to find how much of it leaves the follower a proposable value
 
 Points = tuple[tuple[Value | None, float], ...]
 Term = float | Points
@@ -36,19 +36,19 @@ Term = float | Points
 class Follows(Law):
     """A number is a sum of contributions of other columns, or a product of them.
 
-    Each source has a term: a factor (in a product, a power), or its contribution at some of its values, between which
-    numbers are interpolated.
+    Each source has a term: a factor (in a product, a power), or its contributions at some values, which are
+    interpolated for numbers.
     """
 
     kind = "follows"
     column: Name
     sources: tuple[Name, ...]
     terms: tuple[Term, ...]
-    constant: float = 0.0  # what is added to a sum, or multiplies a product
+    constant: float = 0.0  # added to a sum, or multiplied with a product
     product: bool = False
-    band: float = 0.0  # how far nearly all rows are from it at most; in a product, relative to it
-    strength: float = 1.0  # the share of the variance that it explains in rows that did not determine it
-    cause: bool = False  # stated by the user: the sources cause the column
+    band: float = 0.0  # the largest deviation of nearly all rows; relative for a product
+    strength: float = 1.0  # share of the variance explained in rows not used for fitting
+    cause: bool = False  # the user stated that the sources cause the column
     support: int = 0
     exceptions: int = 0
     on: bool = True
@@ -130,7 +130,7 @@ class Follows(Law):
 
     @property
     def hard(self) -> bool:
-        """Rows that deviate keep their own residual, so no change need ever break it."""
+        """Always true: rows that deviate keep their own residual, so that no change need break the law."""
         return True
 
     def turned(self, name: Name) -> Self:
@@ -171,21 +171,21 @@ class BoundFollows(FollowerConstraint):
     marks: Mapping[int, tuple[float, ...]]
     round: Callable[[Floats], Floats]
     numbers: tuple[int, ...]  # the sources that are numbers
-    cause: bool  # how far a row may be from it is not known, and the nearest value of the grid will do
+    cause: bool  # the band is unknown, and any rounding to the grid is accepted
 
     @property
     def follower(self) -> int:
         return self.columns[0]
 
     def for_cells(self, columns: Sequence[FittedColumn]) -> BoundFollows:
-        """The same for rows whose cells are stored in these columns' dtypes."""
+        """The constraint for rows stored in these columns' dtypes."""
         fitted = columns[self.follower]
         if not isinstance(fitted, FittedNumeric):
             return self
         return replace(self, round=lambda values: fitted.round_trip(fitted.column.round(values)))
 
     def typical(self, raw: Floats) -> Floats:
-        """(n,) the follower's value by the law, not rounded; NaN where a source is missing or a mark."""
+        """(n,) the follower's unrounded value by the law; NaN where a source is missing or a mark."""
         out = np.full(len(raw), self.constant)
         for at, term in self.terms:
             values = self._without_marks(raw, at)
@@ -200,8 +200,8 @@ class BoundFollows(FollowerConstraint):
         return np.where(np.isfinite(out), out, np.nan)
 
     def expected(self, raw: Floats, own: Floats) -> Floats:
-        """(n,) the follower's value in proposed rows: the law's, with the residual of the row's own values. It stays
-        as it is where no source changed, and where the law says nothing; NaN if the grid has nothing near."""
+        """(n,) the follower's value in proposed rows: by the law, with the residual of the row's own values. Unchanged
+        where no source changed or the law says nothing; NaN where the grid has no value near."""
         current, sources = own[:, self.follower], list(self.columns[1:])
         before, now = self.typical(own), self.typical(raw)
         value, size = now, np.maximum(np.abs(now), np.abs(current))
@@ -223,7 +223,7 @@ class BoundFollows(FollowerConstraint):
             return np.where(nobody, self.contradicted(raw), False)
         return ~same(raw[:, self.follower], self.expected(raw, own))
 
-    @np.errstate(over="ignore")  # an own number may be as large as a float can be
+    @np.errstate(over="ignore")  # own numbers may be as large as floats get
     def contradicted(self, raw: Floats) -> Flags:
         if self.cause:
             return np.zeros(len(raw), dtype=bool)
@@ -231,13 +231,13 @@ class BoundFollows(FollowerConstraint):
         return np.asarray(np.abs(current - value) > self._tolerance(value) + ROUNDING * np.abs(value))
 
     def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """The follower is computed anew."""
+        """Recompute the follower."""
         nobody = np.isinf(own[:, self.follower])
         own = np.where(nobody[:, None], raw, own)
         return [(self.follower, np.where(nobody, self.round(self.typical(raw)), self.expected(raw, own)))]
 
     def relax(self, raw: Floats, own: Floats, towards_own: TowardsOwn) -> Iterator[Floats]:
-        """As much of the change of all numbers that it follows as leaves a value that the follower may have."""
+        """Keep as much of the change of its numeric sources as leaves the follower a value that may be proposed."""
         kept, refused = np.zeros(len(raw)), np.ones(len(raw))
         out = np.where(np.isin(np.arange(raw.shape[1]), self.columns), own, raw)
         for _ in range(HALVINGS):
@@ -262,8 +262,8 @@ class BoundFollows(FollowerConstraint):
 
 
 def _points(column: Column, points: Points) -> tuple[Floats, Floats]:
-    """A curve: the values of a number in order, and their contributions; for categories, the contributions by position
-    and no values."""
+    """A curve as the sorted values of a number and their contributions; for categories, no values and the contributions
+    by position."""
     values = raw_values(column, [value for value, _ in points])
     contributions = np.array([contribution for _, contribution in points])
     if column.numbers:
@@ -275,7 +275,7 @@ def _points(column: Column, points: Points) -> tuple[Floats, Floats]:
 
 
 def _contribution(values: Floats, at: Floats, contributions: Floats) -> Floats:
-    """(n,) the contribution of each value; unknown for missing ones and for rare categories."""
+    """(n,) the contribution of each value; NaN for missing and for rare categories."""
     known, missing = np.nan_to_num(values), np.isnan(values)
     out = (
         np.interp(known, at, contributions)

@@ -1,4 +1,4 @@
-"""The parser of rules: a small grammar of its own; nothing of a rule is ever run as code.
+"""The parser of rules: a small grammar; no part of a rule is ever run as code.
 
     rule       = "if" rule "then" rule | either
     either     = both {"or" both}
@@ -44,7 +44,7 @@ from tdce.schema.constraints.statements import (
 )
 
 MAX_DEPTH = 30  # of nested parentheses and ifs
-ERROR_CONTEXT = 60  # characters that an error shows on either side of a mistake
+ERROR_CONTEXT = 60  # characters shown on either side of a mistake
 LONGEST_MESSAGE = 1_500  # of an error, in characters
 
 Node = Term | Statement
@@ -68,13 +68,13 @@ TOKEN = re.compile(rf"""
 
 
 def quote_name(name: Name) -> str:
-    """A column's name as it is written in a rule."""
+    """A column's name as written in a rule."""
     plain = isinstance(name, str) and WORD.fullmatch(name) and name not in KEYWORDS
     return str(name) if plain else f"`{str(name).replace('`', '``')}`"
 
 
 def quote_value(value: Value) -> str:
-    """A constant as it is written in a rule."""
+    """A constant as written in a rule."""
     if isinstance(value, str):
         return '"' + value.replace('"', '""') + '"'
     return str(value).lower()
@@ -83,7 +83,7 @@ def quote_value(value: Value) -> str:
 class Token(NamedTuple):
     kind: str  # number, word, name, text, symbol or end
     text: str
-    at: int  # its position
+    at: int  # position in the rule
 
     def __str__(self) -> str:
         return "the end" if self.kind == "end" else show(self.text, spell=str)
@@ -96,7 +96,7 @@ class Token(NamedTuple):
 
 
 class Parser:
-    """One method for each line of the grammar; each leaves `now` at the first token after its own."""
+    """A parser with one method per line of the grammar; each leaves `now` at the first token after its part."""
 
     def __init__(self, text: str, features: Iterable[Column]) -> None:
         self.text, self.features = text, tuple(features)
@@ -107,7 +107,7 @@ class Parser:
         self.now = next(self.tokens)
 
     def parse(self) -> Statement:
-        """The whole text as a rule."""
+        """Parse the whole text as a rule."""
         if not self.text:
             raise InputError("the rule is empty; write one, such as loan <= 5 * income")
         statement = self._statement(self.now, self.rule())
@@ -239,7 +239,7 @@ class Parser:
         raise self._error(start, f"{_spell(node)} is not a number; arithmetic needs numbers")
 
     def _compare(self, start: Token, left: Node, operator: str, middle: Token, right: Node) -> Statement:
-        """A comparison of numbers by size, of categories by their values."""
+        """Compare numbers by size, categories by value."""
         if _is_number(left) and _is_number(right):
             return Comparison(left, operator, right)
         if _is_category(left) and isinstance(right, Term):
@@ -272,7 +272,7 @@ class Parser:
         return Comparison(cell, operator, Ranked(other, ranks))
 
     def _compare_rank(self, cell: Cell, operator: str, middle: Token, other: Term) -> Statement:
-        """A comparison by the column's order; a category without a rank is neither less nor more."""
+        """Compare by the column's order; a category without a rank is neither less nor more."""
         ranks = {_key(c): float(i) for i, c in enumerate(cell.order)}
         left = Ranked(cell, tuple(ranks.get(_key(c), np.nan) for c in cell.categories))
         known = listing(map(quote_value, cell.order))
@@ -358,7 +358,7 @@ class Parser:
         self._expect(")")
 
     def _remedy(self, token: Token) -> str:
-        """What the user probably means by a word or a symbol in the wrong place."""
+        """A hint at what the user probably means by a misplaced word or symbol."""
         lower = token.text.lower()
         if token.text in KEYWORDS:
             return f"; the column of this name is written {quote_name(lower)}" if lower in self.names else ""
@@ -369,7 +369,7 @@ class Parser:
         return {",": "; write numbers without commas: 5000, 0.5", ")": "; it closes no ("}.get(lower, "")
 
     def _tokenize(self) -> Iterator[Token]:
-        for match in TOKEN.finditer(self.text):  # all but blanks
+        for match in TOKEN.finditer(self.text):  # everything but white space
             token = Token(str(match.lastgroup), match.group(), match.start())
             if token.text in CORRECTIONS:
                 raise self._error(token, f"{token} is not allowed in rules; write {CORRECTIONS[token.text]}")
@@ -382,7 +382,7 @@ class Parser:
         yield Token("end", "", len(self.text))
 
     def _error(self, place: Token | int, message: str) -> InputError:
-        """An error whose first line says it all; the others show the place."""
+        """An error whose first line is complete; the other lines show the place."""
         at = place if isinstance(place, int) else place.at
         first = max(0, at - ERROR_CONTEXT)
         line = _printable(self.text[first : at + ERROR_CONTEXT])
@@ -402,12 +402,12 @@ def _is_category(node: Node) -> TypeGuard[Cell]:
 
 
 def _key(value: Value) -> tuple[bool, Value]:
-    """A key that tells True from 1, which are equal in Python."""
+    """A key that distinguishes True from 1, which are equal in Python."""
     return isinstance(value, bool), value
 
 
 def _spell(node: Node) -> str:
-    """A part of a rule, for a message."""
+    """Describe a part of a rule for a message."""
     if isinstance(node, Constant):
         return quote_value(node.value)
     if isinstance(node, Cell):
@@ -416,5 +416,5 @@ def _spell(node: Node) -> str:
 
 
 def _printable(text: str) -> str:
-    """The text on one line, each character in its place."""
+    """The text on one line, with every character in its place."""
     return "".join(c if c.isprintable() else " " for c in text)

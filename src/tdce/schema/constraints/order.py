@@ -19,7 +19,7 @@ class Order(Law):
     kind = "order"
     low: Name
     high: Name
-    slack: float = 0.0  # by which rounding may put it above
+    slack: float = 0.0  # how far rounding may put it above
     support: int = 0
     exceptions: int = 0
     on: bool = True
@@ -52,13 +52,13 @@ class _BoundOrder(Constraint):
         return np.asarray(low - high > self.slack) if self.slack else np.asarray(low > high)
 
     def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """The changed number is set to the other."""
+        """Set the changed number to the other."""
         first, second = self.columns
         low, high = raw[:, self.columns].T
         return [(first, np.where(changed[:, first], high, np.nan)), (second, np.where(changed[:, second], low, np.nan))]
 
     def relax(self, raw: Floats, own: Floats, towards_own: TowardsOwn) -> Iterator[Floats]:
-        """Where the other is off the grid: as near to it as possible."""
+        """Where the other is off the grid, move as near to it as possible."""
         changed = ~same(raw, own)
         for column, other in (self.columns, self.columns[::-1]):
             nearest = towards_own(column, raw[:, other])

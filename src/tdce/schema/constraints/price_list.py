@@ -1,4 +1,4 @@
-"""The discovery of price lists: numbers that are sums of what other columns contribute."""
+"""The discovery of price lists: numbers that are sums of contributions of other columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MIN_SUM_STRENGTH = 0.999  # share of the variance that a price list explains
 
 
 def find_price_lists(table: Table, found: dict[int, Law]) -> Iterator[Follows]:
-    """A number is a sum of contributions of other columns: so much a unit, or so much for a category."""
+    """Numbers that are sums of contributions of other columns: an amount per unit, or per category."""
     rows = table.some(MAX_ROWS)
     design = Design.of(table, rows)
     if design is None:
@@ -44,7 +44,7 @@ def find_price_lists(table: Table, found: dict[int, Law]) -> Iterator[Follows]:
         excluded = {target, *(i for i in found if target in ancestors(table, found, found[i].followed))}
         law = design.fit(table, fit, judge, target, excluded)
         if law is not None:
-            found[target] = law  # at once: what follows must not explain what it follows
+            found[target] = law  # at once: a follower must not explain what it follows
             yield law
 
 
@@ -55,7 +55,7 @@ class Design:
     owner: Positions  # (d,) the feature of each column
     values: list[float]  # (d,) the raw value of a category; NaN for a number
     scale: Floats  # (d,) of numbers; 1 for categories
-    named: list[bool]  # (d,) whether a person would call it the result of others
+    named: list[bool]  # (d,) whether its name denotes a result
 
     @classmethod
     def of(cls, table: Table, rows: Floats) -> Design | None:
@@ -78,7 +78,7 @@ class Design:
         return cls(np.array(owner, dtype=np.int64), list(values), np.array(scale), named)
 
     def matrix(self, rows: Floats, features: set[int] | None = None) -> Floats:
-        """(n, d) the rows, with a column of ones last; those of some features only."""
+        """(n, d + 1) the rows, for all or some features, with a final column of ones."""
         at = [j for j, i in enumerate(self.owner) if features is None or i in features]
         columns = []
         for j in at:
@@ -87,7 +87,7 @@ class Design:
         return np.column_stack([*columns, np.ones(len(rows))]).astype(np.float64)
 
     def candidates(self, rows: Floats) -> list[int]:
-        """The numbers that all other columns explain nearly, results first, then the best explained."""
+        """The numbers that all other columns nearly explain: results first, then by explained variance."""
         x = self.matrix(rows)[:, :-1]
         x = np.where(np.isnan(x), np.nanmean(x, axis=0), x)
         x = x - x.mean(axis=0)
@@ -98,7 +98,7 @@ class Design:
         return [int(self.owner[j]) for j in sorted(good, key=lambda j: (not self.named[j], -explained[j]))]
 
     def fit(self, table: Table, rows: Floats, judge: Floats, target: int, excluded: set[int]) -> Follows | None:
-        """The law about one number, with as few sources as explain it as well as all do."""
+        """The law for one number, with the fewest sources that explain it as well as all."""
         features = {int(i) for i in self.owner} - excluded
         if len(np.unique(rows[:, target])) < MIN_VALUES or not features:
             return None
@@ -113,7 +113,7 @@ class Design:
     def _select(
         self, table: Table, rows: Floats, judge: Floats, target: int, features: set[int]
     ) -> tuple[list[int], float]:
-        """The sources that are needed, and the share of the variance that they leave unexplained."""
+        """The necessary sources, and the share of the variance that they leave unexplained."""
 
         def unexplained(some: set[int]) -> tuple[float, dict[int, float]]:
             fit, held = (part[~np.isnan(part[:, [target, *some]]).any(axis=1)] for part in (rows, judge))

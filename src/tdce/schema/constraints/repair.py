@@ -1,4 +1,4 @@
-"""The repair of proposals that break a constraint: the features it ties change together, less, or not at all."""
+"""Repair proposals that break a constraint: the features that it ties change together, change less, or stay."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tdce._core import Flags, Floats, Positions, same
 from tdce.schema.columns.base import Column
 from tdce.schema.constraints.base import Constraint, FollowerConstraint, Law
 
-PASSES = 3  # over all constraints: repairing one may break another
+PASSES = 3  # over all constraints, because repairing one may break another
 
 Allows = Callable[[int, Floats, Positions], Flags]
 
 
 class Feasible(Protocol):
-    """What may be proposed to each row: the part of `FeasibleSet` that a repair needs."""
+    """The part of `FeasibleSet` that a repair needs."""
 
     def take(self, at: Positions) -> Self: ...
     def allows(self, column: int, values: Floats, rows: Positions) -> Flags: ...
@@ -28,9 +28,9 @@ class Feasible(Protocol):
 
 @dataclass(frozen=True)
 class ConstraintSet:
-    """Laws and rules about the columns of a raw matrix.
+    """Laws and rules bound to the columns of a raw matrix.
 
-    A row's own number may be so large that a sum overflows; then the constraint does not count as broken.
+    If a row's own number is so large that a sum overflows, the constraint does not count as broken.
     """
 
     constraints: tuple[Constraint, ...] = ()
@@ -47,22 +47,22 @@ class ConstraintSet:
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def contradicted(self, raw: Floats) -> Flags:
-        """(n, constraints) which constraints rows (n, features) break as they are."""
+        """(n, constraints) which constraints rows (n, features) break, with no original rows to compare with."""
         return np.stack([np.zeros(len(raw), dtype=bool), *(c.contradicted(raw) for c in self.constraints)], axis=1)[
             :, 1:
         ]
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def broken(self, raw: Floats, own: Floats) -> Flags:
-        """(n, constraints) which constraints the rows (n, features) break by a change; violations already present in
-        the rows' own values are ignored."""
+        """(n, constraints) which constraints the rows (n, features) break by a change; violations are ignored where
+        none of a constraint's columns changed."""
         if not self.constraints:
             return np.zeros((len(raw), 0), dtype=bool)
         return np.stack([c.broken(raw, own) & ~_same(raw, own, c).all(axis=1) for c in self.constraints], axis=1)
 
     @property
     def followers(self) -> list[int]:
-        """The columns that are computed from others, in any order."""
+        """The columns that are computed from others."""
         return sorted({c.follower for c in self._following})
 
     @property
@@ -71,10 +71,10 @@ class ConstraintSet:
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def follow(self, raw: Floats, own: Floats) -> Floats:
-        """The rows (n, features) with every column that follows others computed anew, whatever may be proposed."""
+        """The rows (n, features) with all followers recomputed, whether or not their values may be proposed."""
         following = self._following
         raw = raw.copy() if following else raw
-        for _ in following:  # each may follow another
+        for _ in following:  # a follower may follow another
             before = raw.copy()
             for constraint in following:
                 value, follower = constraint.expected(raw, own), constraint.follower
@@ -85,8 +85,8 @@ class ConstraintSet:
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def repair(self, raw: Floats, own: Floats, feasible: Feasible) -> Floats:
-        """The rows with every constraint kept: features tied to a change follow it if they may; else a changed number
-        moves back as far as it must; else the change is reverted."""
+        """Make the rows keep every constraint: features tied to a change follow it if allowed; otherwise changed
+        numbers move back as far as needed; otherwise changes are reverted."""
         at = np.flatnonzero(self.broken(raw, own).any(axis=1))
         if len(at) == 0:
             return raw
@@ -99,20 +99,20 @@ class ConstraintSet:
         return out
 
     def repair_synthetic(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> Floats:
-        """Synthetic rows with values changed so that they keep every constraint, without those that cannot be fixed."""
+        """Make synthetic rows keep every constraint, and drop those that cannot be fixed."""
         fixed, keeps = self.fix_synthetic(raw, knows)
         return fixed[keeps]
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def fix_synthetic(self, raw: Floats, knows: Callable[[int, Floats], Flags]) -> tuple[Floats, Flags]:
-        """The same with all rows, and which of them keep every constraint."""
-        own = np.full_like(raw, np.inf)  # nobody's: every value counts as a change
+        """Like `repair_synthetic`, but keep all rows; also return which of them keep every constraint."""
+        own = np.full_like(raw, np.inf)  # no own rows: every value counts as a change
         for _ in range(PASSES):
             raw = self._fix(raw, own, lambda column, values, _: knows(column, values))
         return raw, np.asarray(~self.broken(raw, own).any(axis=1))
 
     def _fix(self, raw: Floats, own: Floats, allows: Allows) -> Floats:
-        """The rows with the first fix of each broken constraint that is allowed and helps."""
+        """Apply, for each broken constraint, the first fix that is allowed and helps."""
         raw = raw.copy()
         for _ in range(PASSES):
             for constraint in self.constraints:
@@ -127,7 +127,7 @@ class ConstraintSet:
         return raw
 
     def _relax(self, raw: Floats, own: Floats, feasible: Feasible) -> Floats:
-        """The rows with changed numbers moved back to where each constraint holds, as little as possible."""
+        """Move changed numbers back to where each constraint holds, as little as possible."""
         raw = raw.copy()
         for constraint in self.constraints:
             at = np.flatnonzero(constraint.broken(raw, own) & ~_same(raw, own, constraint).all(axis=1))
@@ -141,7 +141,7 @@ class ConstraintSet:
         return raw
 
     def _revert(self, raw: Floats, own: Floats) -> Floats:
-        """Each pass reverts a change in every row that breaks a constraint, so it ends at the row's own values."""
+        """Revert changes until no constraint is broken. Each pass reverts some in every such row, so it ends."""
         while True:
             broken, reverted = self.broken(raw, own), np.zeros(raw.shape, dtype=bool)
             for constraint, rows in zip(self.constraints, broken.T, strict=True):
@@ -156,12 +156,12 @@ def _parts(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
 
 
 def _same(raw: Floats, own: Floats, constraint: Constraint) -> Flags:
-    """(n, columns) which of the columns that a constraint is about are as they were."""
+    """(n, columns) which of a constraint's columns are unchanged."""
     columns = list(constraint.columns)
     return same(raw[:, columns], own[:, columns])
 
 
 def _share_left(raw: Floats, proposed: Floats, own: Floats) -> Floats:
-    """(n, features) the share of each proposed change that is left in these rows."""
+    """(n, features) the share of each proposed change that these rows still have."""
     share = np.abs(raw - own) / np.maximum(np.abs(proposed - own), 1e-300)
     return np.where(same(raw, proposed), 1.0, np.nan_to_num(share).clip(max=1.0))

@@ -2,9 +2,9 @@
 
 Besides expressions (`expression.py`) there are
 
-    at most 3 changes                       of all features
-    at most 1 change of rent, heating       of these
-    rent, heating together                  if one of them changes, all do
+    at most 3 changes                       among all features
+    at most 1 change of rent, heating       among these
+    rent, heating together                  if one changes, all do
     loan in steps of 500
 """
 
@@ -26,7 +26,7 @@ from tdce.schema.constraints.grammar import Parser
 AT_MOST_RULE = re.compile(r"at\s+most\s+(\S+)\s+changes?(?:\s+of\s+(.+))?", re.DOTALL | re.IGNORECASE)
 TOGETHER_RULE = re.compile(r"(.+?)\s+together", re.DOTALL | re.IGNORECASE)
 STEPS_RULE = re.compile(r"(.+?)\s+in\s+steps\s+of\s+(\S+)", re.DOTALL | re.IGNORECASE)
-HALVINGS = 30  # of a change, to find how much of it a rule leaves
+HALVINGS = 30  # of a change, to find how much of it a rule allows
 MAX_CATEGORIES_TRIED = 50  # of a column, to fix a broken rule
 
 
@@ -36,16 +36,16 @@ class Rule(Constraint):
     text: str
 
     def without(self, followers: Sequence[int]) -> Rule:
-        """The rule in a table in which these columns follow others."""
+        """The rule for a table in which these columns are followers."""
         return self
 
     def narrow(self, features: Sequence[Column]) -> tuple[Column, ...]:
-        """The columns, proposing nothing that breaks the rule on its own; an error if nothing is left of a column."""
+        """Restrict the columns to values that do not break the rule on their own; raise an error if none are left."""
         return tuple(features)
 
 
 def parse_rule(text: str, features: Sequence[Column]) -> Rule:
-    """The rule that a text states; the error shows where a mistake is."""
+    """Parse a rule; errors show the place of the mistake."""
     if not isinstance(text, str):
         raise InputError(f"the rule {show(text)} must be text, such as 'loan <= 5 * income'")
     stripped = text.strip()
@@ -69,8 +69,8 @@ def parse_rule(text: str, features: Sequence[Column]) -> Rule:
 
 
 def narrow_columns(rules: Sequence[Rule], features: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns, proposing only what all rules allow. If nothing is left, the error names as few rules as contradict
-    each other."""
+    """Restrict the columns to values that all rules allow. If none are left, the error names a minimal set of
+    contradicting rules."""
     columns = _narrow_all(rules, features)
     if columns is not None:
         return columns
@@ -85,7 +85,7 @@ def narrow_columns(rules: Sequence[Rule], features: Sequence[Column]) -> tuple[C
 
 
 def _narrow_all(rules: Sequence[Rule], features: Sequence[Column]) -> tuple[Column, ...] | None:
-    """The columns as all rules leave them; None if nothing is left of one."""
+    """The columns restricted by all rules; None if a column has no value left."""
     current = tuple(features)
     for _ in range(len(rules) + 1):  # one rule may narrow the columns of another
         before = current
@@ -112,7 +112,7 @@ class Stated(Rule):
         return self.expression.broken(raw, own)
 
     def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """Another category of a column that did not change."""
+        """Try another category in a column that did not change."""
         return [
             (column, np.where(changed[:, column], np.nan, float(value)))
             for column, count in zip(self.columns, self.categories, strict=True)
@@ -120,13 +120,13 @@ class Stated(Rule):
         ]
 
     def relax(self, raw: Floats, own: Floats, towards_own: TowardsOwn) -> Iterator[Floats]:
-        """One number moves back as far as it must, or all of them by the same share."""
+        """Move one number back as far as needed, or all of them by the same share."""
         numbers = [column for column, count in zip(self.columns, self.categories, strict=True) if count == 0]
         for columns in [[column] for column in numbers] + [numbers] * (len(numbers) > 1):
             yield self._pull_back(raw, own, columns, towards_own)
 
     def _pull_back(self, raw: Floats, own: Floats, columns: list[int], towards_own: TowardsOwn) -> Floats:
-        """The rows with as much of the change in these columns as the rule allows, found by bisection."""
+        """The rows with as much of the change in these columns as the rule allows, by bisection."""
         kept, broken = np.zeros(len(raw)), np.ones(len(raw))
         for _ in range(HALVINGS):
             middle = (kept + broken) / 2
@@ -144,12 +144,12 @@ class Stated(Rule):
         for i in self.columns:
             out[i] = out[i].narrow(float(low[i]), float(high[i]), self.expression.allowed(out[i].name))
             column = out[i]
-            if self.columns == (i,) and isinstance(column, Numeric) and column.direction == "any":  # the schema's stays
+            if self.columns == (i,) and isinstance(column, Numeric) and column.direction == "any":  # keep the schema's
                 out[i] = replace(column, direction=self._direction(i, *column.bounds))
         return tuple(out)
 
     def _direction(self, i: int, low: float, high: float) -> Direction:
-        """The direction of a number, if the rule states that and no more: by trial with some values."""
+        """The direction of a number, if that is all the rule states; tested with some values."""
         before, after = np.zeros((2, 20, i + 1))
         before[:, i] = np.repeat(np.linspace(low, high, 5), 4)
         after[:, i] = before[:, i] + np.tile([1e-3, 1.0, -1e-3, -1.0], 5) * max(1.0, high - low)
@@ -167,10 +167,10 @@ class AtMost(Rule):
     columns: tuple[int, ...]
     count: int
     span: Floats  # (features,) the ranges of numbers; NaN for categories
-    everything: bool = False  # all features, not some that the user names
+    everything: bool = False  # all features, not a list by the user
 
     def without(self, followers: Sequence[int]) -> Rule:
-        """What follows from a change is not a change of its own, unless the rule names it."""
+        """The rule without followers, whose changes do not count unless it names them."""
         return replace(self, columns=tuple(set(self.columns) - set(followers))) if self.everything else self
 
     def broken(self, raw: Floats, own: Floats) -> Flags:
@@ -180,7 +180,7 @@ class AtMost(Rule):
         return []
 
     def reverted(self, raw: Floats, own: Floats) -> Flags:
-        """The smallest changes: of numbers as a share of their range, of categories a whole one."""
+        """The smallest changes: those of numbers as a share of their range, those of categories count 1."""
         changed = self._changed(raw, own)
         size = np.nan_to_num(np.abs(raw - own) / np.maximum(self.span, 1e-300), nan=1.0)
         order = np.argsort(np.where(changed, -size, np.inf), axis=1, kind="stable")
@@ -225,7 +225,7 @@ class Steps(Rule):
         return [(self.columns[0], np.where(near, np.rint(np.where(near, values, 0.0) / self.step) * self.step, values))]
 
     def narrow(self, features: Sequence[Column]) -> tuple[Column, ...]:
-        """The column proposes values on this grid, unless its own grid is coarser."""
+        """Put the column on this grid, unless its own is coarser."""
         out, (position,) = list(features), self.columns
         column = out[position]
         if isinstance(column, Numeric) and column.levels is None and (column.step is None or column.step < self.step):
@@ -234,7 +234,7 @@ class Steps(Rule):
 
 
 def _partial_change(raw: Floats, own: Floats, columns: list[int], share: Floats) -> Floats:
-    """The rows with a share (n,) of the change in these columns; changes from or to missing stay whole."""
+    """The rows with only a share (n,) of the change in these columns; changes from or to missing stay whole."""
     out, before = raw.copy(), own[:, columns]
     part = before + share[:, None] * (raw[:, columns] - before)
     out[:, columns] = np.where(np.isnan(part), raw[:, columns], part)
@@ -242,7 +242,7 @@ def _partial_change(raw: Floats, own: Floats, columns: list[int], share: Floats)
 
 
 def _on_grid(raw: Floats, columns: list[int], towards_own: TowardsOwn) -> Floats:
-    """The rows with values in these columns that may be proposed."""
+    """The rows with these columns moved to values that may be proposed."""
     out = raw.copy()
     for column in columns:
         out[:, column] = towards_own(column, raw[:, column])

@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """Numbers, NaN where unknown, and the largest magnitude involved in computing them: 0 without arithmetic."""
+    """Numbers, NaN where unknown, and the largest magnitude in their computation, 0 without arithmetic."""
 
     value: Floats
     size: Floats
@@ -39,7 +39,7 @@ class Term(ABC):
 
     @abstractmethod
     def amount(self, rows: Rows) -> Amount:
-        """(n,), or () if it is the same in every row."""
+        """The number in each row (n,), or () if it is the same in every row."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Cell(Term):
 
     @property
     def categories(self) -> tuple[Value, ...]:
-        """Empty if it holds numbers."""
+        """The column's categories; empty for numbers."""
         return self.column.categories if isinstance(self.column, Categorical) else ()
 
     @property
     def size(self) -> int:
-        """The number of categories, all rare ones counted as one."""
+        """The number of categories, with all rare ones counted as one."""
         return self.column.size if isinstance(self.column, Categorical) else 0
 
     @property
@@ -81,14 +81,14 @@ class Cell(Term):
 
 @dataclass(frozen=True)
 class Ranked(Term):
-    """A column's category as its position in an order, or among those of another column; -1 or NaN if it has none."""
+    """A column's category as its position in an order, or among another column's categories; -1 or NaN if none."""
 
     cell: Cell
     ranks: tuple[float, ...]
 
     def amount(self, rows: Rows) -> Amount:
         values = self.cell.values(rows)
-        positions = np.where(values < len(self.ranks), values, len(self.ranks)).astype(int)  # not missing, nor rare
+        positions = np.where(values < len(self.ranks), values, len(self.ranks)).astype(int)  # last: missing, rare
         return Amount(np.append(np.asarray(self.ranks, dtype=np.float64), np.nan)[positions], np.zeros(()))
 
 
@@ -106,7 +106,7 @@ class Applied(Term):
 
 @dataclass(frozen=True)
 class Arithmetic(Term):
-    """Terms that are added and subtracted, or multiplied and divided, from left to right."""
+    """Terms added and subtracted, or multiplied and divided, from left to right."""
 
     first: Term
     rest: tuple[tuple[str, Term], ...]
@@ -130,7 +130,7 @@ def _multiply(a: Amount, b: Amount) -> Amount:
 
 
 def _divide(a: Amount, b: Amount) -> Amount:
-    """Division by zero, up to rounding, is unknown."""
+    """Divide; the result is unknown (NaN) if the divisor is 0 up to rounding."""
     value = a.value / np.where(abs(b.value) <= ROUNDING * b.size, np.nan, b.value)
     return Amount(value, _largest(abs(value), a.size / abs(b.value), abs(value) * b.size / abs(b.value)))
 
@@ -152,29 +152,29 @@ class Truth(NamedTuple):
 
 
 class Statement(ABC):
-    """True, false or unknown in each row. There is no statement "not": its parts are negated instead."""
+    """A statement that is true, false or unknown in each row. There is no "not": parts are negated instead."""
 
     @abstractmethod
     def truth(self, rows: Rows) -> Truth:
-        """(n,) each."""
+        """Where the statement is true and where it is false, (n,) each."""
 
     @abstractmethod
     def negate(self) -> Statement:
-        """True where this is false, and false where this is true."""
+        """The statement that is true where this is false, and false where this is true."""
 
     def narrow(self, low: Floats, high: Floats) -> Interval:
-        """What it leaves of each feature's range if nothing is missing."""
+        """Each feature's range as left by the statement if nothing is missing."""
         return low, high
 
     def allowed(self, column: Name) -> set[Value] | None:
-        """The categories that it allows for a column; None: all of them."""
+        """The categories allowed for a column; None: all."""
         return None
 
 
 class Operator(NamedTuple):
     holds: Callable[[Any, Any], Any]
     negated: str
-    flipped: str  # with both sides exchanged
+    flipped: str  # with the sides exchanged
 
 
 OPERATORS = {
@@ -206,7 +206,7 @@ class Comparison(Statement):
         return replace(self, operator=OPERATORS[self.operator].negated)
 
     def narrow(self, low: Floats, high: Floats) -> Interval:
-        """Only for columns and constants: the smaller is at most the other's highest value, and vice versa."""
+        """For columns and constants: the smaller side is at most the other's highest value, and vice versa."""
         pairs = {"<": [(self.left, self.right)], ">": [(self.right, self.left)]}
         pairs["="] = pairs["<"] + pairs[">"]
         low, high = low.copy(), high.copy()
@@ -223,7 +223,7 @@ class Comparison(Statement):
 
 @dataclass(frozen=True)
 class OneOf(Statement):
-    """A category is among those at these positions."""
+    """A category is one of those at these positions."""
 
     cell: Cell
     positions: tuple[int, ...]
@@ -244,7 +244,7 @@ class OneOf(Statement):
 
 @dataclass(frozen=True)
 class Missing(Statement):
-    """A value is missing, or is present; always known."""
+    """A value is missing, or is present; never unknown."""
 
     cell: Cell
     wanted: bool = True
@@ -272,7 +272,7 @@ class AllOf(Statement):
         for part in (
             *self.parts,
             *reversed(self.parts),
-        ):  # and back: both ends of a < b < c reach the others
+        ):  # and back, so that both ends of a < b < c affect the others
             low, high = part.narrow(low, high)
         return low, high
 
@@ -293,7 +293,7 @@ class AnyOf(Statement):
         return AllOf(tuple(part.negate() for part in self.parts))
 
     def narrow(self, low: Floats, high: Floats) -> Interval:
-        """From the lowest to the highest value that any part leaves; parts that leave nothing cannot be true."""
+        """From the lowest to the highest value that any part leaves; parts that leave none cannot be true."""
         each = [part.narrow(low, high) for part in self.parts]
         lows, highs = zip(*([ends for ends in each if (ends[0] <= ends[1]).all()] or each[:1]), strict=True)
         return reduce(np.minimum, lows), reduce(np.maximum, highs)

@@ -1,4 +1,4 @@
-"""Laws about states: if one column has some values, another has some values."""
+"""Laws about states: if one column has certain values, another has certain values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tdce.schema.constraints.base import Constraint, Law, feature_position, raw_
 
 @dataclass(frozen=True)
 class State:
-    """Some values of a column, or all but these; None is missing."""
+    """Certain values of a column, or all but these; None is missing."""
 
     column: Name
     values: tuple[Value | None, ...]
@@ -47,13 +47,13 @@ class State:
 
 @dataclass(frozen=True)
 class Given(Law):
-    """If one column has some values, another has some values."""
+    """If one column has certain values, another has certain values."""
 
     kind = "given"
     when: State
     then: State
-    usual: Value | None = None  # the most frequent value of the other column then; None: unknown
-    otherwise: Value | None = None  # the most frequent value of the first one where the other has another value
+    usual: Value | None = None  # the other column's most frequent value in that case; None: unknown
+    otherwise: Value | None = None  # the first column's most frequent value where the other has another value
     support: int = 0
     exceptions: int = 0
     on: bool = True
@@ -94,7 +94,7 @@ class _BoundGiven(Constraint):
         return self._in_state(raw, 0) & ~self._in_state(raw, 1)
 
     def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """The column that did not change gets its usual value; if both did, the second."""
+        """Give the column that did not change its usual value; if both changed, the second."""
         first, second = (
             (column, np.where(changed[:, column], np.nan, usual))
             for column, usual in zip(self.columns, self.usual, strict=True)
@@ -111,11 +111,11 @@ class _BoundGiven(Constraint):
 
 @dataclass(frozen=True)
 class Equivalent(Law):
-    """Several columns are in a state of theirs together, or none of them is."""
+    """Several columns are each in a given state together, or none of them is."""
 
     kind = "equivalent"
     states: tuple[State, ...]
-    otherwise: tuple[Value | None, ...] = ()  # the most frequent value of each where it is not; None: unknown
+    otherwise: tuple[Value | None, ...] = ()  # each column's most frequent value in other rows; None: unknown
     support: int = 0
     exceptions: int = 0
     on: bool = True
@@ -160,7 +160,7 @@ def _one_way(when: State, when_otherwise: Value | None, then: State, then_otherw
 
 @dataclass(frozen=True)
 class _BoundEquivalent(Constraint):
-    """Bound as implications from the first state to each other and back."""
+    """The bound law: implications from the first state to every other one and back."""
 
     columns: tuple[int, ...]
     pairs: tuple[Constraint, ...]

@@ -13,12 +13,12 @@ from tdce.schema.columns.base import Column
 from tdce.schema.columns.grid import is_far_apart
 from tdce.schema.constraints.states import State
 
-MAX_LEVELS_COMPARED = 40  # a number with at most this many values is compared value by value
-SPIKE_SHARE = 0.05  # of the rows: a value at an end of a number's range with so many is a state of its own,
-SPIKE_RATIO = 5  # or one with this many times the rows of the median value,
+MAX_LEVELS_COMPARED = 40  # with at most this many values, numbers are compared value by value
+SPIKE_SHARE = 0.05  # share of the rows: a value at an end of a range with this many is a state,
+SPIKE_RATIO = 5  # or one with this many times the rows of the median value
 MIN_SPIKE_SHARE = 0.001  # and at least this share of the rows
-MIN_GAP_ROWS = 5  # missing cells of a column that may be tied to a value of another
-MAX_STATES = 1_000  # the most frequent ones are compared, to limit the time for wide tables
+MIN_GAP_ROWS = 5  # missing cells, for a column's gaps to be tied to another's value
+MAX_STATES = 1_000  # compared, the most frequent ones, to limit the time for wide tables
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Table:
 
     @cached_property
     def numbers(self) -> list[int]:
-        """The columns of numbers that are not constant."""
+        """The numeric columns that are not constant."""
         return [
             i
             for i, c in enumerate(self.features)
@@ -47,7 +47,7 @@ class Table:
         return out
 
     def some(self, count: int) -> Floats:
-        """(up to count, features) rows spread evenly over the table, marks as missing."""
+        """(up to `count`, features) rows spread evenly over the table, marks as missing."""
         return self.numeric[:: max(1, -(-len(self.numeric) // count))]
 
     def position(self, name: Name) -> int:
@@ -55,7 +55,7 @@ class Table:
 
     @cached_property
     def codes(self) -> list[tuple[Positions, Floats]]:
-        """For every column: the code of each cell's value, and the values by code, missing last."""
+        """For each column: the code of every cell's value, and the values by code, missing last."""
         return [tuple(np.unique(each, return_inverse=True)[::-1]) for each in self.raw.T]  # type: ignore[misc]
 
     def cells(self, column: int, values: Floats) -> tuple[Value | None, ...]:
@@ -63,8 +63,8 @@ class Table:
 
     @cached_property
     def states(self) -> list[Condition]:
-        """The states of all columns: every category, every value of a number with few, marks among many numbers, any
-        number that is no mark, missing. A column can be in two of them at once."""
+        """The states of all columns: each category, each value of a number with few, marks among many numbers, any
+        number other than a mark, missing. A column can be in two states at once."""
         states = [state for i in range(len(self.features)) for state in self._states(i)]
         frequent = sorted(range(len(states)), key=lambda i: -states[i].rows.sum())[:MAX_STATES]
         return [states[i] for i in sorted(frequent)]
@@ -87,8 +87,8 @@ class Table:
             yield Condition(column, but, ~np.isin(code, [*marks, *np.flatnonzero(missing)]), but=True)
 
     def _gap_values(self, column: int) -> Positions:
-        """Which of a number's values is the only one that it has where some other column is missing (months 0 where
-        nothing was paid yet)."""
+        """Which of a number's values are the only one where some other column is missing (months is 0 where nothing was
+        paid yet)."""
         code, values = self.codes[column]
         found = []
         for rows in self._gaps:
@@ -99,28 +99,28 @@ class Table:
 
     @cached_property
     def _gaps(self) -> list[Positions]:
-        """The rows in which each column is missing, for columns with enough of them, but not most."""
+        """The rows where a column is missing, for columns with enough such rows, but not with most rows."""
         gaps = (np.flatnonzero(np.isnan(cells)) for cells in self.raw.T)
         return [rows for rows in gaps if MIN_GAP_ROWS <= len(rows) <= len(self.raw) / 2]
 
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """A state of a column, and the rows that are in it."""
+    """A state of a column, and the rows in that state."""
 
     column: int
     values: Floats
     rows: Flags
     but: bool = False  # all but these values
-    level: bool = False  # one of several numbers, none of them special
+    level: bool = False  # one of several ordinary numbers
 
     def state(self, table: Table) -> State:
         return State(table.features[self.column].name, table.cells(self.column, self.values), self.but)
 
 
 def _marks(values: Floats, counts: Positions) -> Positions:
-    """Which of a number's values, in order, are marks: a frequent one at an end of the range (0, or a cap), or a few
-    far beyond all others (-1, 98, 999)."""
+    """Which of a number's sorted values are marks: a frequent one at an end of the range (0, or a cap), or a few far
+    beyond all others (-1, 98, 999)."""
     marks = np.zeros(len(values), dtype=bool)
     if len(values) < 3:
         return np.flatnonzero(marks)

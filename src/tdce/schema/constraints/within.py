@@ -1,4 +1,4 @@
-"""The law that a number stays within a range where a column of categories has a value."""
+"""The law that a number stays within a range where a categorical column has a certain value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tdce.schema.constraints.states import State
 
 @dataclass(frozen=True)
 class Within(Law):
-    """If one column has some values, a number is at least or at most so much."""
+    """If one column has certain values, a number has a lower or an upper bound."""
 
     kind = "within"
     when: State
@@ -76,11 +76,11 @@ class _BoundWithin(Constraint):
         return np.asarray(inside & ((number < self.low) | (number > self.high)) & ~np.isin(number, self.marks))
 
     def fixes(self, raw: Floats, own: Floats, changed: Flags) -> list[tuple[int, Floats]]:
-        """The number moves to the nearer end."""
+        """Move the number to the nearer end."""
         return [(self.columns[1], np.clip(raw[:, self.columns[1]], self.low, self.high))]
 
     def relax(self, raw: Floats, own: Floats, towards_own: TowardsOwn) -> Iterator[Floats]:
-        """Where the end is off the grid: as near to it as possible."""
+        """Where the end is off the grid, move as near to it as possible."""
         number = self.columns[1]
         nearest = towards_own(number, np.clip(raw[:, number], self.low, self.high))
         yield with_column(raw, number, np.where(same(raw, own)[:, number], raw[:, number], nearest))
