@@ -119,7 +119,7 @@ class Answer:
     provenance: Provenance | None = None  # where the answer comes from
     asked: Asked | None = None  # the model, for `plot`; not pickled
     reason_source: ReasonSource | None = None  # source of the reasons that compare people with others; not pickled
-    kind: FrameKind = PANDAS  # kind of the rows' frame, and so of the frames returned
+    kind: FrameKind = PANDAS  # the library of the rows, and of the frames returned
 
     @classmethod
     def of(
@@ -291,12 +291,12 @@ class Answer:
             "way": what each change of an answer is worth. The other two are named by the official commentary on
             Regulation B, 12 CFR 1002.9(b)(2)-5: the features on which a person falls furthest below applicants at or
             slightly above the passing score, or below all applicants. They include features that cannot change.
-        table : pandas.DataFrame, optional
+        table : data frame, optional
             The applicants to compare with. Default: the synthetic rows of the explainer.
 
         Returns
         -------
-        pandas.DataFrame
+        data frame
             Row, option, rank (from 1), feature, and loss. For "way", per option: the margin, in log odds, that
             reverting this change alone would cost (NaN if the query budget did not suffice). For the others, per row,
             with option 0: the margin that this value costs compared with the average number, or the most common
@@ -346,12 +346,12 @@ class Answer:
 
         Parameters
         ----------
-        table : pandas.DataFrame, optional
+        table : data frame, optional
             The applicants to compare with. Default: the synthetic rows of the explainer.
 
         Returns
         -------
-        pandas.DataFrame
+        data frame
             One line per pair of methods: one, other, people (for whom both give a reason), first (share of these people
             whose first reason is the same), contained (share for whom the longer list has all reasons of the shorter)
             and overlap (mean share of the shorter list that is in the longer). "way" is taken from the first option.

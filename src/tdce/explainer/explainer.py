@@ -531,8 +531,8 @@ class Explainer:
 
         Parameters
         ----------
-        row : pandas.DataFrame
-            One row: `frame.loc[[label]]`.
+        row : data frame
+            One row, e.g. `frame.loc[[label]]`.
         feature : column name
             The feature to vary.
         target : optional

@@ -70,7 +70,7 @@ class Segments:
     already: Flags  # (rows,) who has the wanted decision already
     candidates: int  # number of actions that these were chosen from
     usage: Usage  # how often the model was queried
-    kind: FrameKind = PANDAS  # kind of the rows' frame, and so of the frames returned
+    kind: FrameKind = PANDAS  # the library of the rows, and of the frames returned
 
     def __len__(self) -> int:
         return len(self.actions)
