@@ -1,4 +1,4 @@
-"""How similar synthetic rows are to the table: column by column, and in the correlations between columns."""
+"""The similarity of synthetic rows to the table: column by column, and in the correlations between columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tdce.schema import Space
 
 @dataclass(frozen=True)
 class Fidelity:
-    """Distances: 0 is perfect; the distances of unseen real rows show what is good."""
+    """Distances of synthetic rows from the table: 0 is perfect, and those of unseen real rows show what is good."""
 
     ks: float  # numbers: Kolmogorov-Smirnov distance, mean over columns
     js: float  # categories: Jensen-Shannon divergence (base 2), mean over blocks
@@ -35,7 +35,7 @@ def fidelity(space: Space, sample: Tensor, reference: Tensor) -> Fidelity:
 
 
 def _correlation_gap(sample: Tensor, reference: Tensor) -> float:
-    """The largest over all pairs of columns that vary in both tables; rare one-hot columns (under 2 %) are left out."""
+    """The largest gap over pairs of columns that vary in both tables; rare one-hot columns (under 2 %) are left out."""
     mean = reference.mean(dim=0)
     usual = (reference.std(dim=0) > 0) & (sample.std(dim=0) > 0)
     binary = ((reference == 0) | (reference == 1)).all(dim=0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tdce._core import exit_with_parent, ignore_sigint
 
-JOIN_SECONDS = 10  # for a worker to end by itself before it is killed
+JOIN_SECONDS = 10  # that a worker has to end by itself before it is killed
 
 
 class _Done:
@@ -17,8 +17,8 @@ class _Done:
 
 
 def stream(work: Callable[..., Iterator[Any]], jobs: Sequence[tuple[Any, ...]], workers: int) -> Iterator[Any]:
-    """Yield the items of `work(*job)` for every job, from up to `workers` processes. An error in one of them stops all
-    of them, and so does the end of this process."""
+    """Yield the items of `work(*job)` for every job, from up to `workers` processes. An error in one process stops all
+    of them, as does the end of this process."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     waiting, running, left = list(jobs), 0, len(jobs)

@@ -2,8 +2,8 @@
 how far the resulting category is from that of exact guidance.
 
 Both distributions are on the simplex of K shares. `pi` (K,) are positive probabilities, `tau` is the temperature.
-Points are given by the logarithms of their shares, `log_x` (n, K), because at a low temperature most shares are too
-small for a float. docs/theory.md states and proves everything here; `gamma` is Euler's constant.
+Points are given as logarithms of their shares, `log_x` (n, K), because most shares are too small for a float at a low
+temperature. docs/theory.md states and proves all results; `gamma` is Euler's constant.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def corrected_bounds(pi: Floats, tau: float, log_x_min: float) -> DivergenceBoun
 
 
 def free_bounds(pi: Floats, tau: float) -> DivergenceBounds:
-    """Without x_min, by gamma / tau <= L <= gamma / tau + log K and min log pi <= E[x . log pi] <= max log pi."""
+    """Without x_min: from gamma / tau <= L <= gamma / tau + log K and min log pi <= E[x . log pi] <= max log pi."""
     pi, tau = _checked(pi, tau)
     low = euler_gamma / tau
     mean = DivergenceBounds(math.log(pi.min()), math.log(pi.max()))
@@ -150,7 +150,7 @@ def free_bounds(pi: Floats, tau: float) -> DivergenceBounds:
 
 
 def tight_bounds(pi: Floats, tau: float) -> DivergenceBounds:
-    """The same with the best bounds on both that we can prove; they meet as tau goes to 0 and to infinity."""
+    """The same with our best bounds on both terms; lower and upper bound meet as tau goes to 0 and to infinity."""
     lower, upper = _bounds(pi, tau, mean_logsumexp_bounds(pi, tau), mean_log_bounds(pi, tau))
     return DivergenceBounds(max(lower, 0.0), upper)  # a KL is never negative
 
@@ -327,7 +327,7 @@ def _perturbed(pi: Floats, count: int, seed: int) -> Floats:
 
 
 def _logsumexp(y: Floats) -> Floats:
-    """(n, 1) of each row of finite numbers; scipy's also takes infinite ones, but is several times slower."""
+    """(n, 1) of each row of finite numbers; scipy's function also takes infinite ones, but is several times slower."""
     top = y.max(axis=1, keepdims=True)
     return np.asarray(top + np.log(np.exp(y - top).sum(axis=1, keepdims=True)))
 

@@ -1,4 +1,4 @@
-"""Argument checks: each returns the plain value, or raises an error that says what is expected."""
+"""Argument checks: each returns the argument as a plain value, or raises an error that says what is expected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from tdce._core.errors import InputError, listing, show, suggest
 
 LARGEST_COUNT = 1_000_000
-"""A larger count or weight is taken for a mistake."""
+"""Larger counts and weights are taken to be mistakes."""
 
 WIDEST_LAYER = 16_384
 """The maximum width of a network's layer."""
@@ -23,21 +23,21 @@ WIDEST_LAYER = 16_384
 LAST_SEED = 2**64 - 1
 
 TAU_RANGE = (0.01, 100.0)
-"""The temperatures of the relaxed categories."""
+"""The range of temperatures of the relaxed categories."""
 
 Choice = TypeVar("Choice", bound=str)
 Kind = TypeVar("Kind")
 
 
 def check_integer(name: str, value: Any, low: int, high: int = LARGEST_COUNT) -> int:
-    """The argument as a whole number from `low` to `high`; flags and text do not count as numbers."""
+    """The argument as an integer from `low` to `high`; flags and text do not count as numbers."""
     if is_integer(value) and low <= value <= high:
         return int(value)
     raise InputError(f"{name} is {show(value)}; it must be a whole number from {low} to {high}")
 
 
 def is_integer(value: Any) -> bool:
-    """Whether a value is a whole number; flags do not count as numbers."""
+    """Whether a value is an integer; flags do not count as numbers."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -59,7 +59,7 @@ def check_number(
 def _finite(value: Real) -> float | None:
     try:
         plain = float(value)
-    except OverflowError:  # a whole number of more than 308 digits
+    except OverflowError:  # an integer of more than 308 digits
         return None
     return plain if math.isfinite(plain) else None
 
@@ -80,19 +80,19 @@ def check_flag(name: str, value: Any) -> bool:
 def check_sequence(
     name: str, value: Any, size: int | None, check: Callable[..., Any], *bounds: Any, **options: Any
 ) -> tuple[Any, ...]:
-    """A list or tuple of `size` values (None: one or more) that each pass the check."""
+    """The argument as a tuple of `size` values (None: one or more) that each pass the check."""
     if not isinstance(value, list | tuple) or (len(value) != size if size else not value):
         raise InputError(f"{name} is {show(value)}; it must be a list of {size or 'one or more'} values")
     return tuple(check(name, each, *bounds, **options) for each in value)
 
 
 def check_optional(name: str, value: Any, check: Callable[..., Any], *bounds: Any, **options: Any) -> Any:
-    """None, or a value that passes the check."""
+    """None, or the argument if it passes the check."""
     return None if value is None else check(name, value, *bounds, **options)
 
 
 def check_names(what: str, value: Any) -> tuple[Hashable, ...]:
-    """A list of column names; a single name is not a list."""
+    """The argument as a tuple of column names; a single name is not a list."""
     names = _list_of("names", what, value)
     for name in names:
         if not is_name(name):
@@ -101,7 +101,7 @@ def check_names(what: str, value: Any) -> tuple[Hashable, ...]:
 
 
 def is_name(value: Any) -> bool:
-    """Whether a value can be the name of a column: one that can be looked up."""
+    """Whether a value can be the name of a column, i.e. be looked up."""
     try:
         hash(value)
     except Exception:  # a list in a tuple, lists nested too deep, a user's class
@@ -110,7 +110,7 @@ def is_name(value: Any) -> bool:
 
 
 def check_texts(what: str, value: Any) -> tuple[str, ...]:
-    """A list of texts; a single text is not a list."""
+    """The argument as a tuple of texts; a single text is not a list."""
     texts = _list_of("texts", what, value)
     for text in texts:
         if not isinstance(text, str):
@@ -127,27 +127,27 @@ def _list_of(kind: str, what: str, value: Any) -> tuple[Any, ...]:
 
 def check_text(name: str, value: Any) -> str:
     """The argument as text that UTF-8 can encode."""
-    if isinstance(value, str) and value.encode(errors="replace").decode() == value:  # no half of a surrogate pair
+    if isinstance(value, str) and value.encode(errors="replace").decode() == value:  # no lone surrogate
         return value
     raise InputError(f"{name} is {show(value)}; it must be text")
 
 
 def check_mapping(name: str, value: Any, contents: str) -> Mapping[Any, Any]:
-    """The argument as a mapping; `contents` says from what to what."""
+    """The argument as a mapping; `contents` describes its keys and values."""
     if isinstance(value, Mapping):
         return value
     raise InputError(f"{name} is {show(value)}; it must be a mapping from {contents}")
 
 
 def check_type(name: str, value: Any, kind: type[Kind], way_out: str) -> Kind:
-    """The argument, if it is of this class; `way_out` says how to come by one."""
+    """The argument, if it is of this class; `way_out` says how to get one."""
     if isinstance(value, kind):
         return value
     raise InputError(f"{name} is {show(value)}; {way_out}")
 
 
 def check_path(name: str, value: Any) -> Path:
-    """The argument as a path that the system accepts, whether or not there is such a file."""
+    """The argument as a path that the system accepts, whether or not the file exists."""
     text = os.fspath(value) if isinstance(value, os.PathLike) else value
     if not isinstance(text, str) or "\0" in text:
         raise InputError(f"{name} is {show(value)}; it must be the name of a file")

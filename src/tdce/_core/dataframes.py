@@ -1,7 +1,7 @@
-"""Data frames of any make: whatever narwhals reads becomes pandas here, and results become the same kind again.
+"""Data frames of any library: whatever narwhals reads is converted to pandas here, and results are converted back.
 
-All other code computes with pandas. A table of another kind keeps its own columns as Arrow has them, so that a cell
-that nobody changed comes back as it was, whatever pandas makes of its type.
+All other code computes with pandas. A table of another library also keeps its columns in Arrow, so that an unchanged
+cell comes back exactly as it was, whatever pandas makes of its type.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ AnySeries = Any
 
 @dataclass(frozen=True, eq=False)
 class FrameKind:
-    """The library that a table came from, and its columns as they came."""
+    """The library of a table, and its original columns."""
 
-    library: str = "pandas"  # as narwhals names it
+    library: str = "pandas"  # by its name in narwhals
     lazy: bool = False
     columns: pa.Table | None = None  # None: pandas, or a library with its dtypes and its index
     dtypes: nw.Schema | None = None  # of these columns
-    wrapped: bool = False  # whether it came as a frame of narwhals itself
+    wrapped: bool = False  # whether it was a frame of narwhals itself
 
     def frame(self, result: pd.DataFrame, rows: pd.DataFrame | None = None, at: Positions | None = None) -> AnyFrame:
-        """A result as a frame of this kind. Its first columns are those of `rows`, the table as pandas, at the
-        positions `at` (n,), but for cells that were changed; without `rows`, all columns are new."""
+        """Convert a result to a frame of this kind. Its first columns are those of `rows`, the table as pandas, at the
+        positions `at` (n,), except for changed cells; without `rows`, all columns are new."""
         return self._wrap(self._frame(result, rows, at))
 
     def series(self, result: pd.Series[Any]) -> AnySeries:
-        """A column as a series of this kind; of a lazy frame, the eager one."""
+        """Convert a column to a series of this kind; for a lazy frame, of the eager kind."""
         return self._wrap(self._series(result))
 
     def _wrap(self, native: Any) -> Any:
@@ -84,7 +84,7 @@ class FrameKind:
     def _native(self, table: pa.Table) -> AnyFrame:
         frame = _from_arrow(table, self.library)
         for i, name in enumerate(table.column_names):
-            if frame.get_column(name).null_count() > table.column(i).null_count:  # polars drops what an Enum lacks
+            if frame.get_column(name).null_count() > table.column(i).null_count:  # polars drops what Enums lack
                 texts = table.column(i).cast(table.column(i).type.value_type)
                 frame = _from_arrow(table.set_column(i, name, texts), self.library)
         for name, dtype in (self.dtypes or {}).items():
@@ -96,13 +96,13 @@ class FrameKind:
 
 
 PANDAS = FrameKind()
-LAZY = ("duckdb", "dask", "ibis", "pyspark", "sqlframe")  # that narwhals makes from another library's eager frame
+LAZY = ("duckdb", "dask", "ibis", "pyspark", "sqlframe")  # which narwhals makes from another library's eager frame
 
 
 def open_frame(
     table: Any, what: str = "the table", columns: Sequence[Name] | None = None, way_out: str = ""
 ) -> tuple[pd.DataFrame, FrameKind]:
-    """A table as pandas, and its kind. An array needs the names of its `columns`; a frame has its own."""
+    """Convert a table to pandas, and return its kind as well. An array needs column names in `columns`."""
     if isinstance(table, pd.DataFrame):
         return table, PANDAS
     if isinstance(table, np.ndarray) and columns is not None:
@@ -131,7 +131,7 @@ def open_frame(
         return pd.DataFrame(index=range(arrow.num_rows)), FrameKind(library, lazy, arrow, eager.schema)
     series = [_as_pandas(arrow.column(i)) for i in range(arrow.num_columns)]
     for i, dtype in enumerate(eager.schema.values()):
-        if isinstance(dtype, nw.Enum):  # of which older versions of polars do not say in Arrow that it is ordered
+        if isinstance(dtype, nw.Enum):  # in Arrow, older versions of polars do not mark it as ordered
             series[i] = series[i].cat.as_ordered()
     frame = pd.concat(series, axis=1, ignore_index=True)
     frame.columns = pd.Index(arrow.column_names)
@@ -139,12 +139,12 @@ def open_frame(
 
 
 def as_pandas(table: Any, what: str = "the table") -> pd.DataFrame:
-    """A table as pandas, where no result goes back."""
+    """Convert a table to pandas, where no result is converted back."""
     return open_frame(table, what)[0]
 
 
 def convert_frame(frame: pd.DataFrame, library: str) -> AnyFrame:
-    """A pandas frame as one of another library: an ordered category dtype becomes an Enum where there is one."""
+    """Convert a pandas frame to another library; an ordered category dtype becomes an Enum if the library has it."""
     if library == "pandas":
         return frame
     import narwhals as nw
@@ -172,24 +172,24 @@ def _library(name: str) -> Any:
 
 
 def _from_arrow(table: pa.Table, library: str) -> Any:
-    """An eager narwhals frame; libraries without one get Arrow's."""
+    """An eager narwhals frame of a library, or of Arrow if it has none."""
     import narwhals as nw
 
     return nw.from_arrow(table, backend="polars" if library == "polars" else "pyarrow")
 
 
 def _cast(frame: Any, name: str, dtype: Any) -> Any:
-    """With a column in this dtype, if it can hold the values: an answer may have a category that an Enum lacks."""
+    """The frame with a column cast to this dtype, if it can hold the values: an Enum may lack an answer's category."""
     import narwhals as nw
 
     try:
         return frame.with_columns(nw.col(name).cast(dtype))
-    except Exception:  # each library has errors of its own
+    except Exception:  # errors differ between libraries
         return frame
 
 
 def _as_pandas(column: pa.ChunkedArray) -> pd.Series[Any]:
-    """Whole numbers and flags beside missing cells stay what they are; nested cells are named by their own type."""
+    """Convert a column to pandas. Integers and flags beside missing cells keep their type, as do nested cells."""
     import pyarrow as pa
 
     kind, mapper = column.type, cast("Callable[[Any], Any] | None", None)
@@ -210,7 +210,7 @@ def _as_pandas(column: pa.ChunkedArray) -> pd.Series[Any]:
 
 
 def _restore(given: pa.ChunkedArray, old: pd.Series[Any], new: pd.Series[Any], at: Positions) -> pa.ChunkedArray:
-    """(n,) the given cells at these positions, with new ones where they were changed."""
+    """(n,) the given cells at these positions, replaced by the new ones where these differ."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -228,7 +228,7 @@ def _restore(given: pa.ChunkedArray, old: pd.Series[Any], new: pd.Series[Any], a
         changed = pa.array(_cells(after, plain), type=plain, from_pandas=True)
         whole = pc.if_else(pa.array(alike), kept.cast(plain), changed)
         return whole.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else whole
-    except pa.ArrowException:  # its type cannot hold what the answer says
+    except pa.ArrowException:  # its type cannot hold the answer's values
         return _new_column(after)
 
 
@@ -241,7 +241,7 @@ def _same(before: pd.Series[Any], after: pd.Series[Any]) -> Flags:
 
 
 def _cells(series: pd.Series[Any], kind: pa.DataType) -> Any:
-    """Cells that Arrow reads as this type: decimals with as many places as it has."""
+    """Cells that Arrow can read as this type; decimals with its number of places."""
     import pyarrow as pa
 
     if isinstance(series.dtype, pd.CategoricalDtype) or pa.types.is_decimal(kind):
@@ -261,6 +261,6 @@ def _new_column(series: pd.Series[Any], categories: bool = False) -> pa.ChunkedA
         array = pa.array(series, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError):
         array = pa.array([None if pd.isna(cell) else str(cell) for cell in series], pa.large_string())
-    if pa.types.is_null(array.type):  # a column of notes that are all empty, of a table without rows
+    if pa.types.is_null(array.type):  # e.g. a column of empty notes, or a table without rows
         array = array.cast(pa.large_string())
     return pa.chunked_array([array]) if isinstance(array, pa.Array) else array

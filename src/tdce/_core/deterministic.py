@@ -1,10 +1,10 @@
-"""Deterministic matrix products: a row's result has the same bits in any batch. All rows are multiplied here.
+"""Deterministic matrix products: a row's result has the same bits in any batch. All matrix products are made here.
 
 A matrix product may give a row different last bits at another position in the batch, or in a batch of another size,
-because its edges are computed by other code. There are two remedies. `product`, for the networks, pads rows and widths
-so that there are no odd edges; each process tests once per shape in use whether that is enough on this machine.
-`exact_product` rounds both factors so far that no sum ever has to round: then the order of summation does not matter,
-on any machine. It is slower; it is used where the last bits decide (noise, neighbours) and where padding is not enough.
+because its edges are computed by different code. There are two remedies. `product`, for the networks, pads rows and
+widths so that there are no odd edges; each process tests once per shape whether that suffices on this machine.
+`exact_product` rounds both factors so that no sum has to be rounded: the order of summation then does not matter, on
+any machine. It is slower, and used where the last bits matter (noise, neighbours) and where padding does not suffice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import pad
 
-PADDED_WIDTH = 16  # both widths are padded to a multiple of this: every row starts on a new cache line
+PADDED_WIDTH = 16  # both widths are padded to a multiple of this, so that every row starts on a new cache line
 PADDED_ROWS = 64  # the number of rows is padded to a multiple of this
 BLOCK_ROWS = 1024  # rows multiplied at a time, so that there are few shapes to test
 TRIAL_ROWS = (64, 128, 320, 704)  # numbers of rows whose products are compared with those of a whole block
@@ -28,8 +28,8 @@ NEIGHBOUR_ROWS = 128  # rows whose distances to all others are held in memory at
 
 
 def pad_rows(at: Tensor) -> Tensor:
-    """Row numbers padded to a multiple of 64 by repeating the first: code that works on one row, or on a few, may
-    add up its columns in another order than code that works on many."""
+    """Row numbers padded to a multiple of 64 by repeating the first, since code for a few rows may add up columns in
+    another order than code for many."""
     return torch.cat([at, at[:1].expand(-len(at) % PADDED_ROWS)])
 
 
@@ -56,8 +56,8 @@ def exact_product(rows: Tensor, matrix: Tensor, parts: int = 1) -> Tensor:
     """(n, inner) @ (inner, outer) of numbers rounded to six or seven digits (`parts` times as many), without any
     further error that could depend on the order of summation.
 
-    Each row and each column is written in whole multiples of a power of two, so few that their products and all
-    partial sums are whole numbers below 2^53, which a float64 holds; the remainder makes the next part.
+    Each row and each column is written in integer multiples of a power of two, small enough that all products and
+    partial sums are integers below 2^53, which a float64 holds; the remainder makes the next part.
     """
     bits = (MANTISSA_BITS - matrix.shape[0].bit_length()) // 2
     lefts, rights = _split_whole(rows.double(), bits, 1, parts), _split_whole(matrix.double(), bits, 0, parts)
@@ -68,7 +68,7 @@ def exact_product(rows: Tensor, matrix: Tensor, parts: int = 1) -> Tensor:
 
 
 def squared_distances(rows: Tensor, others: Tensor) -> Tensor:
-    """(n, m) between all pairs, float64, in whole multiples of `DISTANCE_UNIT`: equal ones are equal on any machine."""
+    """(n, m) squared distances, float64, in integer multiples of `DISTANCE_UNIT`, so that ties are exact."""
     x, y = rows.double(), others.double()
     distance = exact_product(x, y.T).mul_(-2).add_(x.square().sum(dim=1, keepdim=True)).add_(y.square().sum(dim=1))
     return distance.clamp_min_(0).div_(DISTANCE_UNIT).round_()
@@ -85,7 +85,7 @@ def find_nearest(rows: Tensor, others: Tensor, count: int) -> Tensor:
 
 
 def affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x W' + b for a layer that is no longer trained: only x has a gradient, computed by the same products."""
+    """x W' + b for a layer whose training is over: only x has a gradient, computed by the same products."""
     if not torch.is_grad_enabled():
         return product(x, weight.T).add_(bias)
     out: Tensor = _Affine.apply(x, weight, bias)  # type: ignore[no-untyped-call]
@@ -106,7 +106,7 @@ class _Affine(torch.autograd.Function):
 
 @cache
 def is_batch_independent(inner: int, outer: int, dtype: torch.dtype, contiguous: bool, device: str = "cpu") -> bool:
-    """Whether on this machine the bits of a row depend neither on its position nor on the number of rows, by trial."""
+    """Whether, by trial on this machine, a row's bits depend neither on its position nor on the number of rows."""
     generator = Generator().manual_seed(0)
     rows = torch.randn(BLOCK_ROWS, inner, generator=generator, dtype=dtype).to(device)
     matrix = torch.randn(inner, outer, generator=generator, dtype=dtype).to(device)
@@ -117,7 +117,7 @@ def is_batch_independent(inner: int, outer: int, dtype: torch.dtype, contiguous:
 
 
 def _pad(x: Tensor, rows: int) -> Tensor:
-    """x with zeros up to full multiples, contiguous, aligned to a cache line."""
+    """x padded with zeros to full multiples, contiguous and aligned to a cache line."""
     padding = (0, -x.shape[1] % PADDED_WIDTH, 0, -len(x) % rows)
     if any(padding):
         return pad(x, padding)
@@ -126,8 +126,8 @@ def _pad(x: Tensor, rows: int) -> Tensor:
 
 
 def _split_whole(x: Tensor, bits: int, dim: int, parts: int) -> list[tuple[Tensor, Tensor]]:
-    """x as whole numbers up to 2^bits and their unit in each row (dim 1) or column (dim 0); then the same for the
-    remainder, `parts` times in all."""
+    """x as integers up to 2^bits with a unit for each row (dim 1) or column (dim 0); then the same for the remainder,
+    `parts` times in all."""
     split: list[tuple[Tensor, Tensor]] = []
     while True:
         exponent = np.frexp(x.abs().amax(dim=dim, keepdim=True).cpu().numpy())[1] - bits

@@ -1,4 +1,4 @@
-"""Where networks are computed: on the processor, or on a GPU. Everything else stays on the processor."""
+"""The device of the networks: the CPU or a GPU. Everything else is computed on the CPU."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tdce._core.network import Backbone
 
 
 def check_device(name: Any) -> str:
-    """The name of a device that this machine has: `cpu`, `cuda`, or `cuda:1` for the second GPU."""
+    """The name of a device, if this machine has it: `cpu`, `cuda`, or `cuda:1` for the second GPU."""
     try:
         device = torch.device(name if isinstance(name, str) else "")
     except RuntimeError:
@@ -29,7 +29,7 @@ def check_device(name: Any) -> str:
 
 
 def place_networks(module: nn.Module | None, device: str | torch.device) -> None:
-    """Move the networks inside a module to a device; they take rows from the processor and return them there."""
+    """Move the networks inside a module to a device; they take rows from the CPU and return them to it."""
     for part in () if module is None else module.modules():
         if isinstance(part, Backbone):
             part.to(device)

@@ -1,4 +1,4 @@
-"""The error for wrong input, which names the column, the value and the remedy, and values as its text shows them."""
+"""The error for wrong input, which names the column, the value and the remedy, and helpers for its text."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
-LONGEST_TYPO, MOST_COMPARED = 100, 2_000  # letters and names; with more, an error would wait for its suggestion
+LONGEST_TYPO, MOST_COMPARED = 100, 2_000  # letters and names; beyond these, a suggestion would take too long
 
 
 class InputError(ValueError):
     """Wrong input from the user: a table, a file or an argument. The command line exits with 2.
 
-    `case` and `facts` are for those who say it in other words, in another language for instance.
+    `case` and `facts` are the message as data, for rewording it, e.g. in another language.
     """
 
     def __init__(self, message: str = "", case: str = "", **facts: Any) -> None:
@@ -22,11 +22,11 @@ class InputError(ValueError):
 
 
 class NotFittedError(InputError, AttributeError):
-    """Something was asked of an explainer that has learned nothing yet."""
+    """The explainer has not been fitted yet."""
 
 
 def show(value: Any, most: int = 80, spell: Callable[[Any], str] = repr) -> str:
-    """Any value for a message, on one line of at most `most` characters."""
+    """A value as text for a message, on one line of at most `most` characters."""
     try:
         text = " ".join(spell(plain(value)).splitlines())
     except Exception:  # a number of 5,000 digits, lists nested too deep, a user's class
@@ -36,7 +36,7 @@ def show(value: Any, most: int = 80, spell: Callable[[Any], str] = repr) -> str:
 
 def plain(value: Any) -> Any:
     """A cell as a plain Python value: NumPy scalars are unwrapped, narrow floats by their shortest decimal text."""
-    import numpy as np  # here: whoever only catches errors need not wait for it
+    import numpy as np  # imported here, since errors alone do not need it
 
     if isinstance(value, np.floating) and value.itemsize < 8:
         return float(str(value))  # a float32 of 0.1 is 0.1, not 0.10000000149011612
@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
 
 
 def closest(value: Any, known: Iterable[Any], cutoff: float = 0.6) -> Any:
-    """The known name or value that looks most like this one, upper case or lower, or None."""
+    """The known name or value most similar to this one, ignoring case, or None."""
     text = show(value, LONGEST_TYPO, str).casefold()
     by_text = {str(each).casefold(): each for each in islice(known, MOST_COMPARED)}
     matches = get_close_matches(text, by_text, n=1, cutoff=cutoff)
@@ -52,7 +52,7 @@ def closest(value: Any, known: Iterable[Any], cutoff: float = 0.6) -> Any:
 
 
 def suggest(value: Any, known: Iterable[Any], spell: Callable[[Any], str] = show, cutoff: float = 0.6) -> str:
-    """`did you mean 'income'? ` for an error about a name that is not known, before the list of those that are."""
+    """`did you mean 'income'? ` for an error about an unknown name, to stand before the list of known ones."""
     match = closest(value, known, cutoff)
     return "" if match is None else f"did you mean {spell(match)}? "
 

@@ -14,7 +14,7 @@ from tdce._core.values import is_number
 
 
 class JsonRule(NamedTuple):
-    """What a value must be, in words and as a predicate."""
+    """A requirement on a value, in words and as a predicate."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -40,7 +40,7 @@ JSON_LIST = JsonRule("a list", lambda v: isinstance(v, list))
 
 
 def check_json(value: Any, rules: Mapping[str, Any] | JsonRule, where: str) -> None:
-    """Check a JSON value against its rules, from the outside in."""
+    """Check a JSON value against its rules, from the outermost level inwards."""
     if isinstance(rules, JsonRule):
         if not rules.holds(value):
             raise InputError(f"its {where} is {reprlib.repr(value)}, not {rules.words}")
@@ -63,10 +63,10 @@ def check_json_names(entry: Mapping[str, Any], expected: Mapping[str, Any], what
 
 
 def parse_strict_json(text: bytes) -> Any:
-    """JSON as tdce writes it, else a ValueError: no duplicate names, nothing infinite, only valid Unicode."""
+    """Parse JSON strictly, or raise a ValueError: no duplicate names, no infinite numbers, only valid Unicode."""
     try:
         value = json.loads(text.decode(), object_pairs_hook=_object, parse_constant=_number, parse_float=_number)
-        json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair cannot be encoded
+        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate cannot be encoded
     except RecursionError:
         raise ValueError("nested too deeply") from None
     return value

@@ -1,4 +1,4 @@
-"""Exports of a package that are imported on first use (PEP 562), so that `import tdce` is quick."""
+"""Exports of a package that are imported on first use (PEP 562), so that `import tdce` is fast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backbone of denoiser and classifier: a residual network with long skips, the "U-net" of a table.  PAPER[9]"""
+"""The backbone of denoiser and classifier: a residual network with long skips, a "U-net" for tables.  PAPER[9]"""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tdce._core.deterministic import affine
 class Backbone(nn.Module):
     """(n, width) -> (n, outputs). The first half of the blocks feeds the second half, mirrored, by addition.
 
-    With `timed`, a time embedding is added; it is computed once per time in `t`, not per row. Wherever its weights are,
-    it takes rows from any device and returns them there.
+    With `timed`, a time embedding is added; it is computed once per time in `t`, not per row. The network takes rows
+    from any device and returns them there, wherever its own weights are.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Backbone(nn.Module):
         self.outputs = linear(hidden, outputs, generator)
 
     def forward(self, x: Tensor, t: Tensor | None = None, rows: Tensor | None = None) -> Tensor:
-        """x: (n, width); t: (m,) times, the first rows[0] being at t[0], and so on; without `rows`, n / m at each."""
+        """x: (n, width); t: (m,) times: the first rows[0] rows are at t[0], and so on; by default n / m at each."""
         device = self.inputs.weight.device
         h = self.inputs(x.to(device))
         if self.time is not None and t is not None:
@@ -86,7 +86,7 @@ class Linear(nn.Linear):
     """A linear layer: once it is trained, a row's outputs have the same bits in any batch."""
 
     def reset_parameters(self) -> None:
-        """Does nothing: `linear` initialises the weights from its generator."""
+        """Do nothing: `linear` initialises the weights from its generator."""
 
     def forward(self, x: Tensor) -> Tensor:
         if self.weight.requires_grad:  # in training only the whole batch matters

@@ -26,14 +26,14 @@ class Draws(Protocol):
     """Random numbers for some rows, drawn one tensor after another."""
 
     def normal(self, width: int) -> Tensor:
-        """(n, width) the next draw."""
+        """(n, width) the next standard normal draw."""
 
     def gumbel(self, width: int) -> Tensor:
-        """(n, width) standard Gumbel."""
+        """(n, width) the next standard Gumbel draw."""
 
 
 class GeneratorDraws:
-    """Draws from a generator, for rows that belong to no query."""
+    """Draws from a generator, for rows that are not part of a query."""
 
     def __init__(self, rows: int, generator: Generator) -> None:
         self.rows, self.generator = rows, generator
@@ -49,14 +49,14 @@ class GeneratorDraws:
 class Noise:
     """Standard normal draws, each a smooth random function of the row (random Fourier features).
 
-    At every row the draws are exactly N(0, 1) over seeds, and successive draws are independent. Two rows share their
-    noise to the extent that they are closer than `length`; a tiny length makes the noise of different rows independent.
-    Each `part` of a seed has its own noise.
+    At every row the draws are exactly N(0, 1) over seeds, and successive draws are independent. Rows that are close on
+    the scale of `length` share their noise; a tiny length makes the noise of different rows independent. Each `part` of
+    a seed has its own noise.
     """
 
     def __init__(self, x: Tensor, seed: int, part: int = 0, length: float = 1e-3) -> None:
         self.x, self.seed, self.part, self.length = x, seed, part, length
-        self._position = 0  # in the stream
+        self._position = 0  # in the random stream
         omega = self._normals(x.shape[1], FREQUENCIES) / length
         phase = exact_product(x.double(), omega)  # double: at a tiny length the phases are large
         self._features = torch.cat([phase.cos(), phase.sin()], dim=1).float() / math.sqrt(FREQUENCIES)
@@ -82,12 +82,12 @@ class Noise:
 
 @lru_cache(maxsize=256)  # every block of rows reads the same stream
 def _normals(key: tuple[int, int], first: int, count: int) -> Tensor:
-    """(count,) standard normal numbers of a stream, from number `first` on."""
+    """(count,) standard normal numbers of a stream, starting at number `first`."""
     return torch.from_numpy(ndtri(uniforms(key, first, count)))
 
 
 def uniforms(key: tuple[int, int], first: int, count: int) -> Floats:
-    """(count,) uniform numbers in (0, 1) of a stream, from number `first` on."""
+    """(count,) uniform numbers in (0, 1) of a stream, starting at number `first`."""
     bits = np.random.Philox(key=np.array(key, dtype=np.uint64)).advance(first // WORDS_PER_STEP)
     words = bits.random_raw(first % WORDS_PER_STEP + count)[first % WORDS_PER_STEP :]
     return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)

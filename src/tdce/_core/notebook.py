@@ -1,4 +1,4 @@
-"""What a notebook shows: small tables in its own colours, light or dark; what a table says is text, never markup."""
+"""Small tables for notebooks, in the notebook's colours, light or dark; cells are text, never markup."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def html_card(
     more: str = "",
     most: int = SHOWN_LINES,
 ) -> str:
-    """A title, facts and the first lines of a table; `more` says where the rest is."""
+    """A title, facts and the first lines of a table as HTML; `more` says where the rest is."""
     shown = lines[:most]
     left = len(lines) - len(shown)
     head = "".join(f'<th scope="col" style="{CELL}">{escape(name)}</th>' for name in columns)

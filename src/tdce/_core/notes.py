@@ -10,6 +10,6 @@ from tdce._core.values import Name
 
 class Note(NamedTuple):
     key: str  # of a message in the catalogues, report/language/*.toml
-    columns: tuple[Name, ...] = ()  # that it names
-    rules: tuple[str, ...] = ()  # that it quotes
-    values: Mapping[str, Any] = {}  # for the message's placeholders
+    columns: tuple[Name, ...] = ()  # columns that it names
+    rules: tuple[str, ...] = ()  # rules that it quotes
+    values: Mapping[str, Any] = {}  # values for the message's placeholders

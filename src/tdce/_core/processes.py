@@ -1,4 +1,4 @@
-"""Worker processes: they leave Ctrl-C to their parent, and exit when it does."""
+"""Worker processes: they leave Ctrl-C to their parent, and exit when the parent does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from threading import Thread
 
 @contextmanager
 def ignore_sigint() -> Iterator[None]:
-    """Ctrl-C goes to every process of a terminal; workers started within this context leave it to their parent."""
+    """Make workers started in this context leave Ctrl-C, which all processes of a terminal get, to their parent."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows, where Ctrl-C reaches the workers too
         yield
         return
@@ -25,7 +25,7 @@ def ignore_sigint() -> Iterator[None]:
 
 
 def exit_with_parent() -> None:
-    """Exit this process on SIGTERM, and when its parent is gone, running every `finally`."""
+    """Exit this process on SIGTERM or when its parent is gone, running every `finally`."""
     signal.signal(signal.SIGTERM, _exit)
     Thread(target=_wait_for_parent, daemon=True).start()
 

@@ -25,7 +25,7 @@ class RowBar(Protocol):
 
 
 class Progress:
-    """`auto`: a bar where standard error is a terminal, otherwise silent."""
+    """Progress of long work; `auto` is a bar where standard error is a terminal, else silent."""
 
     def __init__(self, mode: Mode = "auto") -> None:
         mode = check_choice("progress", mode, get_args(Mode))
@@ -52,7 +52,7 @@ class Progress:
     @contextmanager
     def bar(self, title: str, total: int) -> Iterator[Bar]:
         if self.mode == "bar":
-            from rich import console, progress  # here: only a bar needs them
+            from rich import console, progress  # imported here, since only a bar needs them
 
             text = progress.TextColumn
             with progress.Progress(
@@ -71,7 +71,7 @@ class Progress:
 
     @contextmanager
     def rows(self, title: str, total: int, done: int = 0) -> Iterator[RowBar]:
-        """For long work counted in rows, some of which may be done already: the rate and the time left."""
+        """Show the rate and the time left of long work counted in rows, some of which may be done already."""
         rate = Rate(total, done)
         if self.mode == "bar":
             from rich import console, progress
@@ -109,7 +109,7 @@ class Rate:
 
 
 def duration(seconds: float) -> str:
-    """A duration in its two largest units: 2 h 5 min."""
+    """A duration in its two largest units, e.g. 2 h 5 min."""
     whole = max(0, round(seconds))
     for unit, size, smaller, part in (("d", 86_400, "h", 3600), ("h", 3600, "min", 60), ("min", 60, "s", 1)):
         if whole >= size:
@@ -143,7 +143,7 @@ class _RichBar:
 
 
 class _Lines:
-    """A line at each quarter of the way."""
+    """A line after each quarter of the work."""
 
     def __init__(self, title: str, total: int) -> None:
         self.title, self.total, self.done, self.text = title, total, 0, ""

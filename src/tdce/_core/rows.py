@@ -1,4 +1,4 @@
-"""Rows as arrays: equal rows, ranks within groups, and scores as they are shown."""
+"""Rows as arrays: equal rows, ranks within groups, and rounded scores."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tdce._core.values import Floats, Positions
 
 
 def round_scores(p: Tensor) -> Tensor:
-    """Probabilities rounded to six decimals, which do not depend on the machine."""
+    """Probabilities rounded to six decimals, which are the same on every machine."""
     return p.mul(1e6).round_().div_(1e6)
 
 
 def unique_rows(raw: Floats) -> tuple[Positions, Positions]:
-    """Where each distinct row appears first, and for each row which of them it equals."""
+    """The position of the first of each distinct row, and for each row the index of the distinct row that it equals."""
     whole = (np.where(np.isnan(raw), np.nan, raw) + 0.0).tobytes()  # one kind of NaN, no -0.0
     width, numbers = raw.shape[1] * raw.itemsize, dict[bytes, int]()
     place = [numbers.setdefault(whole[i : i + width], len(numbers)) for i in range(0, len(whole), width)]
@@ -23,7 +23,7 @@ def unique_rows(raw: Floats) -> tuple[Positions, Positions]:
 
 
 def rank_within(groups: Tensor) -> Tensor:
-    """(m,) the rank of each element among those of the same group (m,), in their order: 0 for the first."""
+    """(m,) the rank of each element among those of the same group (m,), in order: 0 for the first."""
     order = groups.argsort(stable=True)
     ordered = groups[order]
     rank = torch.empty_like(order)

@@ -10,7 +10,7 @@ from torch import nn
 
 from tdce._core.deterministic import PADDED_WIDTH, is_batch_independent
 
-USUAL_WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256)  # of layers, if no explainer is given
+USUAL_WIDTHS = (16, 32, 48, 64, 96, 128, 192, 256)  # layer widths to test if no explainer is given
 DEFAULT_HIDDEN = 256
 
 OTHER_PROCESSORS = (
@@ -20,16 +20,16 @@ OTHER_PROCESSORS = (
     "MKL_ENABLE_INSTRUCTIONS=AVX2",
     "MKL_CBWR=COMPATIBLE",
 )
-"""Environment variables with which a process behaves as on a processor with fewer instructions."""
+"""Environment variables that make a process run as on a CPU with fewer instructions."""
 
 
 class Trial(NamedTuple):
-    """The result for one shape of a product, both widths padded."""
+    """The result for one shape of a product, with both widths padded."""
 
     inner: int
     outer: int
     numbers: str  # float32 or float64
-    independent: bool  # a row has the same bits at every position; otherwise the exact product is used, which is slower
+    independent: bool  # whether a row has the same bits at every position; if not, the slower exact product is used
 
 
 def default_layer_shapes() -> set[tuple[int, int]]:
@@ -59,7 +59,7 @@ def run_trials(shapes: set[tuple[int, int]]) -> list[Trial]:
 
 
 def describe_machine() -> str:
-    """The processor's instructions that torch uses, the matrix library, torch's version and the number of threads."""
+    """The CPU instructions that torch uses, the matrix library, torch's version and the number of threads."""
     library = "MKL" if torch.backends.mkl.is_available() else "no MKL"  # type: ignore[no-untyped-call]
     instructions = torch.backends.cpu.get_cpu_capability()
     return f"{instructions} instructions, {library}, torch {torch.__version__}, {torch.get_num_threads()} thread(s)"

@@ -1,7 +1,7 @@
 """The number of torch threads: one, or all where long work turns out to be faster with them.
 
-Torch keeps the number separately for each thread of the process, so setting it for a moment disturbs no other thread,
-except one that starts in that moment and inherits it. Therefore only the main thread tries other numbers.
+Torch keeps this number separately for each thread of the process, so setting it for a moment affects no other thread,
+except one that starts in that moment and inherits it. Only the main thread therefore tries other numbers.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from contextlib import contextmanager
 import torch
 
 TRIAL_BLOCKS = 2  # with each number of threads
-MIN_GAIN = 1.25  # times as fast with all threads as with one; threads that wait for each other are busy all the same
+MIN_GAIN = 1.25  # least speed-up by all threads over one; threads that wait for each other still use the CPU
 
-if hasattr(os, "register_at_fork"):  # a forked process has lost the other threads and would wait for them
+if hasattr(os, "register_at_fork"):  # a forked process lacks the other threads and would wait for them
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 class _State(threading.local):
     usual: int | None = None  # the user's number, while `few_threads` has set another
-    chosen: bool = False  # whether `Threads` has set the number for all that runs inside
+    chosen: bool = False  # whether `Threads` has set the number for everything inside
 
 
 _state = _State()
@@ -32,9 +32,9 @@ _state = _State()
 class Threads:
     """Times the first blocks of long work with all threads and with one, and keeps all only if they are much faster.
 
-    These matrices are small: on a quiet machine a second thread helps a little, on a busy one it costs a lot. So short
-    work has one thread. Results have the same bits either way. In threads other than the main one, as in a server, and
-    inside a block of longer work, the number is left alone.
+    The matrices are small: a second thread helps a little on an idle machine, and costs a lot on a busy one. Short work
+    therefore has one thread. Results have the same bits either way. In threads other than the main one, as in a server,
+    and inside a block of longer work, the number is left unchanged.
     """
 
     def __init__(self, blocks: int) -> None:
@@ -47,7 +47,7 @@ class Threads:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Around the work on one block."""
+        """Context of the work on one block."""
         trial = self.plan.pop(0) if self.plan else None
         warm_up = trial is not None and len(self.plan) == 2 * TRIAL_BLOCKS
         began, before = time.perf_counter(), _state.chosen
@@ -69,7 +69,7 @@ class Threads:
 
 @contextmanager
 def few_threads() -> Iterator[None]:
-    """One thread around a whole call, all but the blocks for which `Threads` finds more to be faster."""
+    """One thread for a whole call, except for blocks that `Threads` finds to be faster with more."""
     if _left_alone() or _state.usual is not None:
         yield
         return
@@ -83,20 +83,20 @@ def few_threads() -> Iterator[None]:
 
 @contextmanager
 def usual_threads() -> Iterator[None]:
-    """The user's number of threads within `few_threads`: a model of the user's may be large."""
+    """The user's number of threads within `few_threads`, since the user's model may be large."""
     with _threads(_state.usual or torch.get_num_threads()):
         yield
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One thread, for what must be the same on every machine: sums in training depend on the number of threads."""
+    """One thread, for results that must be the same everywhere: sums in training depend on the number of threads."""
     with _threads(1):
         yield
 
 
 def _left_alone() -> bool:
-    """Whether the number is not ours to choose."""
+    """Whether the number must be left unchanged."""
     return _state.chosen or threading.current_thread() is not threading.main_thread()
 
 

@@ -39,7 +39,7 @@ class TrainingHistory:
 
 def train(
     module: nn.Module,
-    loss: Callable[[nn.Module, Tensor, Generator], Tensor],  # the mean over these row numbers
+    loss: Callable[[nn.Module, Tensor, Generator], Tensor],  # mean over the rows of these numbers
     held_out: Callable[[nn.Module], Tensor],
     rows: int,
     plan: TrainingPlan,
@@ -49,8 +49,8 @@ def train(
 ) -> TrainingHistory:
     """Train in place; at the end the module holds the averaged weights of the best check.
 
-    The same seed gives the same batches and noise, and with any number of threads the same weights. A loss that is not
-    finite is an error.
+    The same seed gives the same batches, noise and weights, with any number of threads. A loss that is not finite is an
+    error.
     """
     generator = Generator().manual_seed(seed)
     averaged = copy.deepcopy(module).requires_grad_(False)
@@ -92,7 +92,7 @@ def train(
 class Adam:
     """Adam with decoupled weight decay (AdamW), with the same bits as torch.optim.AdamW.
 
-    The first use of torch's own imports its compiler: 1.5 s of processor time, 6 % of a fit on german (25 s, one
+    The first use of torch's AdamW imports torch's compiler: 1.5 s of CPU time, 6 % of a fit on german (25 s, one
     thread). A step takes 3.2 ms here and 3.7 ms there.
     """
 
@@ -104,7 +104,7 @@ class Adam:
 
     @torch.no_grad()
     def step(self, gradients: tuple[Tensor, ...], rate: float) -> None:
-        """Changes the weights in place."""
+        """Update the weights in place."""
         self.steps += 1
         first, second = self.betas
         torch._foreach_mul_(self.weights, 1 - rate * self.decay)
@@ -124,7 +124,7 @@ def _clip(gradients: tuple[Tensor, ...], max_norm: float) -> tuple[Tensor, ...]:
 
 
 def _rate(step: int, steps: int) -> float:
-    """The share of the learning rate: a warm-up of 50 steps, then a cosine down to nearly nothing."""
+    """The share of the learning rate: a warm-up of 50 steps, then a cosine decay to almost 0."""
     warm_up = min(1.0, (step + 1) / 50)
     return warm_up * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * min(step / steps, 1.0))))
 

@@ -21,14 +21,14 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Positions = NDArray[np.int64]
 
-LARGEST_VALUE = 1e150  # a larger number is not a measurement (but perhaps the largest float, as a code for missing)
+LARGEST_VALUE = 1e150  # a larger number is not a measurement, but e.g. the largest float as a code for missing
 
 NUMBER_TEXT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 ZERO_PADDED = re.compile(r"[+-]?0[0-9]")  # 007 is a code, not the number 7
 
 
 def check_table(frame: Any) -> None:
-    """Check that it is a data frame whose columns have one name each."""
+    """Check that an argument is a data frame whose columns have single-level names."""
     if not isinstance(frame, pd.DataFrame):
         raise InputError(f"the table must be a data frame, not {type(frame).__name__}")
     if isinstance(frame.columns, pd.MultiIndex):
@@ -39,12 +39,12 @@ def check_table(frame: Any) -> None:
 
 
 def normalise_column(series: pd.Series[Any], known: Container[Any] = ()) -> pd.Series[Any]:
-    """The column in a dtype whose cells pandas can compare: dense, numbers of 64 bits at most; else an error. Cells of
-    nothing but spaces are missing, unless they are among the `known` categories."""
+    """The column in a dtype whose cells pandas can compare: dense, with numbers of 64 bits at most; else an error.
+    Cells of spaces alone are missing, unless they are among the `known` categories."""
     dtype = series.dtype
     if isinstance(dtype, pd.SparseDtype):
         return series.astype(dtype.subtype)
-    if str(dtype) == "null[pyarrow]":  # pandas 2 takes its missing cells for a value
+    if str(dtype) == "null[pyarrow]":  # pandas 2 treats its missing cells as a value
         return series.astype(object)
     if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize > 8:
         with np.errstate(over="ignore"):
@@ -72,7 +72,7 @@ def normalise_column(series: pd.Series[Any], known: Container[Any] = ()) -> pd.S
 
 
 def is_blank(cell: Any) -> bool:
-    """Whether a cell is text of nothing but spaces."""
+    """Whether a cell is text that consists of spaces alone."""
     return isinstance(cell, str) and not cell.strip()
 
 
@@ -82,8 +82,8 @@ def first_row(series: pd.Series[Any], flags: Any) -> str:
 
 
 def as_numbers(series: pd.Series[Any]) -> Floats:
-    """A numeric column as float64, missing as NaN. Narrow floats are read by their shortest decimal text: a float32
-    that prints as 0.1 becomes 0.1."""
+    """A numeric column as float64, with missing cells as NaN. Narrow floats are read by their shortest decimal text: a
+    float32 that prints as 0.1 becomes 0.1."""
     if pd.api.types.is_object_dtype(series.dtype):
         return np.array([_float(v) for v in series.to_numpy(dtype=object, na_value=np.nan)], dtype=np.float64)
     if pd.api.types.is_float_dtype(series.dtype) and getattr(series.dtype, "itemsize", 8) < 8:
@@ -93,14 +93,14 @@ def as_numbers(series: pd.Series[Any]) -> Floats:
 
 
 def as_decimals(series: pd.Series[Any]) -> pd.Series[Any]:
-    """A column of objects with its numbers as decimals; other dtypes hold numbers of one kind anyway."""
+    """A column of objects with its numbers as decimals; columns of other dtypes are unchanged."""
     if not pd.api.types.is_object_dtype(series.dtype):
         return series
     return pd.Series([as_decimal(cell) for cell in series], series.index, dtype=object, name=series.name)
 
 
 def as_decimal(cell: Any) -> Any:
-    """A number or a flag as a decimal, by its shortest text; any other cell as it is."""
+    """A number or a flag as a decimal, by its shortest text; any other cell unchanged."""
     if isinstance(cell, bool | np.bool_):
         return Decimal(int(cell))
     return Decimal(str(plain(cell))) if is_plain_number(cell) else cell
@@ -150,12 +150,12 @@ def is_number(cell: Any) -> bool:
 def is_value(cell: Any) -> bool:
     """Whether a cell can be a category or a class: a flag, a finite number, valid Unicode text."""
     if isinstance(cell, str):
-        return cell.encode(errors="replace").decode() == cell  # no half of a surrogate pair
+        return cell.encode(errors="replace").decode() == cell  # no lone surrogate
     return isinstance(cell, bool | int | float) and -LARGEST_VALUE <= cell <= LARGEST_VALUE
 
 
 def sort_values(values: Iterable[Value]) -> tuple[Value, ...]:
-    """The values in order: numbers and flags by size, then text."""
+    """The values sorted: numbers and flags by size, then text."""
     return tuple(sorted(values, key=lambda v: (isinstance(v, str), v)))
 
 
@@ -166,7 +166,7 @@ def _is_dictionary(dtype: pd.ArrowDtype) -> bool:
 def _float(cell: Any) -> float:
     try:
         return float(plain(cell))
-    except OverflowError:  # a whole number of more than 308 digits
+    except OverflowError:  # an integer of more than 308 digits
         return math.inf if cell > 0 else -math.inf
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-Level = float | Tensor  # a number, or one for each row: (n, 1)
+Level = float | Tensor  # a number, or one per row: (n, 1)
 
 
 def add_noise(x_0: Tensor, a_t: Level, noise: Tensor) -> Tensor:

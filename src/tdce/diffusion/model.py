@@ -14,7 +14,7 @@ from tdce.diffusion import gaussian, multinomial
 from tdce.diffusion.schedule import Schedule
 from tdce.schema import Space
 
-CATEGORY_WEIGHT = 0.1  # of the categories' KL beside the numbers' squared error  PAPER[19]
+CATEGORY_WEIGHT = 0.1  # of the categories' KL relative to the numbers' squared error  PAPER[19]
 CLASS_DROPOUT = 0.2  # share of the training rows whose class is hidden from the network
 ROWS_PER_TIME = 8  # rows of a training batch that share a time, and so a time embedding
 
@@ -30,11 +30,11 @@ class Transition(NamedTuple):
 class TabularDiffusion(nn.Module):
     """The forward process, the denoiser and the reverse process.
 
-    The network may be conditioned on the class of a row (`y`); then it models that class alone. In training the class
-    is hidden now and then, so that the network also works without it.
+    The network may be conditioned on the class of a row (`y`); it then models that class alone. In training the class
+    is sometimes hidden, so that the network also works without it.
 
     `tau` is the temperature of the relaxed categories, warm at t = T and cool at t = 0 (PAPER[8]). The network is
-    trained on relaxed rows of the same kind that it sees when sampling.
+    trained on relaxed rows like those it sees when sampling.
     """
 
     low: Tensor
@@ -64,7 +64,7 @@ class TabularDiffusion(nn.Module):
 
     @property
     def exact(self) -> TabularDiffusion:
-        """A copy in float64, made once for the present weights."""
+        """A copy in float64, made once for the current weights."""
         known: tuple[list[int], TabularDiffusion] | None = vars(self).get("_exact")
         versions = [weights._version for weights in self.parameters()]
         if known is None or known[0] != versions:
@@ -90,8 +90,8 @@ class TabularDiffusion(nn.Module):
         )
 
     def condition(self, x_t: Tensor, y: Tensor | None = None) -> Tensor:
-        """(n, width + classes) the network's input: noisy rows beside one-hot classes. `y` (n,) are class numbers;
-        the classes are all zeros where `y` is -1 or None."""
+        """(n, width + classes) the network's input: noisy rows, followed by one-hot classes. `y` (n,) are class
+        numbers; the classes are all zeros where `y` is -1 or None."""
         known = torch.zeros(len(x_t), self.classes)
         if y is not None and self.classes:
             known = known.scatter_(1, y.clamp_min(0)[:, None], (y >= 0).float()[:, None])
@@ -118,7 +118,7 @@ class TabularDiffusion(nn.Module):
 
     def errors(self, x: Tensor, t: int, normal: Tensor, gumbel: Tensor, y: Tensor | None = None) -> Tensor:
         """(n, features) the denoising errors of clean rows with this noise at time t: the squared error of eps for a
-        number, the cross-entropy for a category. A row that is unlike the table has large ones."""
+        number, the cross-entropy for a category. They are large for a row that is unlike the table."""
         return self.errors_at(x, [t], [(normal, gumbel)], y, len(x))[0]
 
     @torch.no_grad()
@@ -128,9 +128,9 @@ class TabularDiffusion(nn.Module):
         times: Sequence[int],
         noise: Sequence[tuple[Tensor, Tensor]],  # (n, num) and (n, cat) for each time
         y: Tensor | None,
-        rows: int,  # the rows after the first `rows` are copies of the first row
+        rows: int,  # number of rows before the padding (copies of the first row)
     ) -> list[Tensor]:
-        """`errors` at each of several times, by one pass of the network."""
+        """`errors` at each of several times, in one pass of the network."""
         (num, cat), inputs = self.space.split(x), []
         for t, (normal, gumbel) in zip(times, noise, strict=True):
             a = self.schedule.alpha_bar[t]

@@ -1,7 +1,7 @@
 """Multinomial diffusion of the categories (Hoogeboom et al. 2021) and its Gumbel-softmax relaxation.
 
-Each function takes rows of one or several blocks of weights side by side, a block for each categorical feature; `u` is
-1 / K of each weight's block (`space.uniform`).
+Each function takes rows of one or several blocks of weights side by side, one block per categorical feature; `u` is
+1 / K for each weight, with the K of its block (`space.uniform`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How plausible a row is: the share of real rows of a class that the diffusion model finds less typical.
+"""The plausibility of a row: the share of real rows of a class that the diffusion model finds less typical.
 
 A row is typical of a class if the denoiser, conditioned on the class, restores it well from noise. The energy of a row
 is the sum of the denoising errors of its features. It is compared with the energies of held-out rows of the class, of
@@ -18,8 +18,8 @@ from tdce.schema import Encoder, pool_sorted
 
 NOISE_LEVELS = (0.3, 0.5, 0.7)  # shares of T at which a row is noised and denoised, here and in the search
 DRAWS_PER_LEVEL = 2  # of noise
-ENERGY_QUANTILES = 129  # that are kept of each class
-MIN_REFERENCE_ROWS = 20  # held-out rows of a class; if there are fewer, synthetic rows are the reference
+ENERGY_QUANTILES = 129  # kept per class
+MIN_REFERENCE_ROWS = 20  # held-out rows of a class; with fewer, synthetic rows are the reference
 SYNTHETIC_REFERENCE_ROWS = 256
 NOISE_SEED = 7_211  # of the noise, which is a function of the row alone
 DENOISING_BATCH_ROWS = 256  # each is denoised six times
@@ -33,8 +33,8 @@ def rate_plausibility(
     raw: Floats,  # (n, features)
     y: Tensor,  # (n,) the class that each row is compared with
 ) -> Floats:
-    """(n,) from 0 to 1, six decimals: 1 minus the distribution function of the energies of real rows; 0 for a row that
-    contradicts a law of the table."""
+    """(n,) the plausibility from 0 to 1, to six decimals: 1 minus the distribution function of the energies of real
+    rows; 0 for a row that contradicts a law of the table."""
     energy, plausibility = energies(encoder, diffusion, raw, y).numpy(), np.empty(len(raw))
     for k in sorted(set(y.tolist())):  # a loop over classes
         of_class = (y == k).numpy()
@@ -45,8 +45,8 @@ def rate_plausibility(
 
 @torch.no_grad()
 def energies(encoder: Encoder, diffusion: TabularDiffusion, raw: Floats, y: Tensor) -> Tensor:
-    """(n,) the sum of the denoising errors of all features, mean over levels and draws. It is the same in any batch,
-    and computed in float64 so that six decimals are the same on every machine."""
+    """(n,) the energies: the sum of the denoising errors of all features, mean over levels and draws. They are the same
+    in any batch, and computed in float64 so that six decimals are the same on every machine."""
     batches = [torch.zeros(0, dtype=torch.double)]
     for at in torch.split(torch.arange(len(raw)), DENOISING_BATCH_ROWS):
         some = pad_rows(at)
@@ -66,7 +66,7 @@ def measure_energy_quantiles(
     pooled: bool = False,
 ) -> Tensor:
     """(classes, ENERGY_QUANTILES) float64: quantiles of the energies of each class, from the most typical row to the
-    least typical; `pooled`: from means of five rows each, so that none is one person's."""
+    least typical; `pooled`: from means of five rows each, so that none is the value of one person."""
     quantiles = []
     for k in range(classes):
         reference = raw[(y == k).numpy()]
@@ -87,14 +87,14 @@ def _quantiles(energy: Floats, pooled: bool) -> Floats:
         return np.quantile(energy, levels)
     means, at = pool_sorted(energy)
     inside = np.interp(levels, at, means)
-    if len(means) > 1:  # the outer slopes go on to both ends
+    if len(means) > 1:  # extrapolate the outer slopes to both ends
         slopes = np.diff(means)[[0, -1]] / np.diff(at)[[0, -1]]
         inside += np.minimum(levels - at[0], 0) * slopes[0] + np.maximum(levels - at[-1], 0) * slopes[1]
     return inside
 
 
 def _energies(double: TabularDiffusion, x: Tensor, y: Tensor, rows: int) -> Tensor:
-    """(n,) energies; the rows after the first `rows` are copies of the first row."""
+    """(n,) the energies; rows after the first `rows` are padding (copies of the first row)."""
     stream, space, total = Noise(x, NOISE_SEED), double.space, torch.zeros(len(x), dtype=torch.double)
     times = [max(1, round(level * double.schedule.times)) for level in NOISE_LEVELS for _ in range(DRAWS_PER_LEVEL)]
     noise = [(stream.normal(space.num).double(), stream.gumbel(space.cat).double()) for _ in times]

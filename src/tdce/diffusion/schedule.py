@@ -1,4 +1,4 @@
-"""The noise schedule: how much of a row is left at each time (cosine; Nichol & Dhariwal 2021)."""
+"""The noise schedule: how much of a row remains at each time (cosine; Nichol & Dhariwal 2021)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Schedule:
 
     @classmethod
     def cosine(cls, times: int = 1000, offset: float = 0.008) -> Schedule:
-        """T = `times` steps."""
+        """The cosine schedule with T = `times` steps."""
 
         def level(t: int) -> float:
             return math.cos((t / times + offset) / (1 + offset) * math.pi / 2) ** 2
@@ -36,7 +36,7 @@ class Schedule:
         return len(self.alpha_bar) - 1
 
     def alpha(self, t: int, s: int | None = None) -> float:
-        """What is left of x_s in x_t for s < t (by default s = t - 1): alpha_bar_t / alpha_bar_s."""
+        """How much of x_s remains in x_t for s < t (by default s = t - 1): alpha_bar_t / alpha_bar_s."""
         return self.alpha_bar[t] / self.alpha_bar[t - 1 if s is None else s]
 
     def walk(self, start: float = 1.0, steps: int | None = None) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Synthetic rows: draws from the diffusion model, kept in place of anybody's record."""
+"""Synthetic rows: draws from the diffusion model, kept in place of real records."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from tdce._core import Flags, Floats, GeneratorDraws, Positions, Progress, one_t
 from tdce.diffusion.model import TabularDiffusion
 from tdce.schema import MIN_PEOPLE, ConstraintSet, Encoder
 
-REDRAWS = 4  # of rows that equal those of few people
-MIN_SHARE_LEFT = 0.1  # of the rows: with fewer, those that equal people's stay
+REDRAWS = 4  # of rows that equal those of fewer than five people
+MIN_SHARE_LEFT = 0.1  # of the rows; if fewer would be left, rows that equal people's stay
 
 
 @dataclass(frozen=True)
 class SamplingPlan:
     """How many synthetic rows are drawn, and how."""
 
-    rows: int = 8192  # at most
-    batch: int = 1024  # rows that are drawn at a time
+    rows: int = 8192  # maximum number
+    batch: int = 1024  # rows drawn at a time
     steps: int = 40  # of the reverse process
 
 
 def classes_to_draw(y: Tensor, seed: int, plan: SamplingPlan | None = None) -> Tensor:
-    """(m,) class numbers of synthetic rows, by the shares of the classes among the training rows (n,): two for each
-    training row up to the maximum, rounded up to whole batches."""
+    """(m,) class numbers of the synthetic rows, with the class shares of the training rows (n,): two per training row
+    up to the maximum, rounded up to whole batches."""
     plan = plan or SamplingPlan()
     count = min(plan.rows, max(plan.batch, 2 * len(y)))
     which = torch.randint(len(y), (-(-count // plan.batch) * plan.batch,), generator=Generator().manual_seed(seed))
@@ -42,13 +42,13 @@ def draw_synthetic(
     seed: int,
     progress: Progress,
     plan: SamplingPlan | None = None,
-    people: Floats | None = None,  # (n, features) raw values of real people whom no row is to equal
+    people: Floats | None = None,  # (n, features) raw rows of real people, which synthetic rows should not copy
 ) -> Floats:
     """(m or fewer, features) raw values on the grid and in the range of the data. They keep its laws: values that break
-    one are repaired, and rows that cannot be repaired left out. The rows are the same with any number of threads.
+    one are repaired, and rows that cannot be repaired are left out. The rows do not depend on the number of threads.
 
-    Rows that equal those of fewer than five `people` are no more frequent than among new people: the others are drawn
-    again, a few times, and then left out. If none were left, their absence would say who was learned.
+    Rows that equal those of fewer than five `people` are kept only as often as new people would have such rows; the
+    excess is redrawn a few times, and then left out. If all were left out, their absence would show who was learned.
     """
     plan = plan or SamplingPlan()
     generator = Generator().manual_seed(seed)
@@ -68,25 +68,25 @@ def draw_synthetic(
 
 
 def share_by_chance(people: Floats) -> float:
-    """How often a new person has the row of fewer than five people: how often one of them has that of fewer than five
-    others."""
+    """How often a new person's row equals that of fewer than five people, estimated by how often one of `people` has
+    the row of one to four others."""
     times = Counter(row_bytes(people))
     return sum(count for count in times.values() if 1 < count <= MIN_PEOPLE) / max(len(people), 1)
 
 
 def rows_of_few(people: Floats) -> set[bytes]:
-    """The rows, as bytes, that fewer than five people share."""
+    """The rows, as bytes, that fewer than five people have."""
     return {row for row, count in Counter(row_bytes(people)).items() if count < MIN_PEOPLE}
 
 
 def row_bytes(raw: Floats) -> list[bytes]:
-    """The same bytes for equal rows; missing is a value."""
+    """Each row as bytes, the same for equal rows; missing is a value."""
     whole = np.where(np.isnan(raw), np.nan, raw) + 0.0  # one kind of NaN, no -0.0
     return [row.tobytes() for row in whole]
 
 
 def _excess(raw: Floats, kept: Flags, few: set[bytes], expected: float, generator: Generator) -> Positions:
-    """Positions of rows that equal those of few people, drawn from all of these, as many as there are too many."""
+    """Positions of excess rows: a random sample of the rows that equal those of few people, as large as the excess."""
     at = np.flatnonzero(kept & np.array([row in few for row in row_bytes(raw)], dtype=bool))
     count = len(at) - int(expected * kept.sum())
     return np.sort(at[torch.randperm(len(at), generator=generator).numpy()[: max(count, 0)]])
@@ -100,7 +100,7 @@ def _draw(
     progress: Progress,
     plan: SamplingPlan,
 ) -> tuple[Floats, Flags]:
-    """(m, features) rows of these classes, and which of them keep the laws."""
+    """Draw (m, features) rows of these classes, and say which of them keep the laws."""
     parts, batches = torch.split(y, plan.batch), [np.zeros((0, len(encoder.schema)))]
     with progress.bar("synthetic rows", len(parts)) as bar:
         for part in parts:

@@ -1,4 +1,4 @@
-"""The answer to a question about rows: frames for scripts, sentences and a page for people."""
+"""The answer to a question about rows: frames for scripts, sentences and reports for people."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ REASON_METHODS = get_args(ReasonMethod)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
-    """The answer to a question: one line per row and option, in the order of the rows, none ever missing.
+    """The answer to a question: one line for every row and option, in the order of the rows.
 
-    It is a plain value, which can be pickled and copied. Of the explainer it holds the model, for `plot`, and whom to
-    ask for the reasons that compare people with others (`reasons`); what was pickled has these reasons instead.
+    An answer can be pickled and copied. It holds the explainer's model, for `plot`, and a source of the reasons that
+    compare people with others (`reasons`); a pickled answer holds these reasons instead.
 
     Examples
     --------
@@ -106,20 +106,20 @@ class Answer:
     2
     """
 
-    rows: pd.DataFrame  # as the user gave them; of another kind of frame, as pandas has them
-    written: pd.DataFrame  # as they would have to be, one line per option
+    rows: pd.DataFrame  # the rows as given, converted to pandas
+    written: pd.DataFrame  # the counterfactuals, one line per row and option
     schema: Schema
-    question: Question  # with everything that is immutable, and the costs of the schema
+    question: Question  # including the immutable features and the costs of the schema
     goals: Goals  # one per row
     explanation: Explanation
-    target: NDArray[Any]  # (rows,) what is wanted, as people read it
-    wanted: NDArray[Any]  # (rows,) the same as tuples of `TargetPart`
+    target: NDArray[Any]  # (rows,) the targets in words
+    wanted: NDArray[Any]  # (rows,) the targets as tuples of `TargetPart`
     usage: Usage  # how often the model was queried
     context: Context | None = None  # what a report says about the explainer
-    provenance: Provenance | None = None  # what it comes from
-    asked: Asked | None = None  # the model, for `plot`; it is not pickled
-    reason_source: ReasonSource | None = None  # of reasons that compare people with others; no copy has it
-    kind: FrameKind = PANDAS  # of the rows, which its own frames are of
+    provenance: Provenance | None = None  # where the answer comes from
+    asked: Asked | None = None  # the model, for `plot`; not pickled
+    reason_source: ReasonSource | None = None  # source of the reasons that compare people with others; not pickled
+    kind: FrameKind = PANDAS  # the library of the rows, and of the frames returned
 
     @classmethod
     def of(
@@ -151,17 +151,17 @@ class Answer:
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the model, and with the shortfalls of everybody in place of whom to ask for them."""
+        """Leave out the model, and replace the reason source by the shortfalls that it gives."""
         return {**vars(self), "asked": None, "shortfall": self.shortfall, "reason_source": None}
 
     def __copy__(self) -> Self:
-        """In this process the model is at hand."""
+        """Copy everything: unlike a pickle, a copy stays in this process, where the model is available."""
         copied = object.__new__(type(self))
         vars(copied).update(vars(self))
         return copied
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """In another process, names of rare categories are read off the rows again."""
+        """Read the names of rare categories, which are not pickled, from the rows again."""
         vars(self).update(state)
         for column in self.schema:
             column.read(self.rows[column.name])
@@ -176,17 +176,17 @@ class Answer:
 
     @property
     def options(self) -> int:
-        """How many options each row has."""
+        """Number of options per row."""
         return self.question.n
 
     @property
     def model_calls(self) -> int:
-        """How often the model was queried."""
+        """Number of calls of the model."""
         return self.usage.calls
 
     @property
     def model_rows(self) -> int:
-        """For how many different rows, over all calls."""
+        """Number of rows that the model was queried for: distinct rows of each call, summed over all calls."""
         return self.usage.rows
 
     def __len__(self) -> int:
@@ -197,7 +197,7 @@ class Answer:
         return f"<Answer for {len(self.rows)} rows: {counts}>"
 
     def _repr_html_(self) -> str:
-        """For notebooks: what changes in the first lines, and what that brings."""
+        """Show the changes and the scores of the first lines in a notebook."""
         return answer_html(self)
 
     def counts(self) -> dict[str, int]:
@@ -206,7 +206,7 @@ class Answer:
         Returns
         -------
         dict of str to int
-            By status, as in `to_frame`.
+            The number of lines by status, as in `to_frame`.
         """
         names, counts = np.unique(self.explanation.status, return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
@@ -217,8 +217,8 @@ class Answer:
         Returns
         -------
         data frame
-            Of the rows' kind. Added at the end: row, option, status, score_before, score_after, plausibility, safety,
-            note (with `tdce_` before a name that the table already uses).
+            A frame of the rows' kind. Added at the end: row, option, status, score_before, score_after, plausibility,
+            safety, note (with the prefix `tdce_` where the table already has a column of that name).
         """
         return self.kind.frame(self._as_pandas(), self.rows, np.repeat(np.arange(len(self.rows)), self.options))
 
@@ -241,8 +241,8 @@ class Answer:
         Returns
         -------
         data frame
-            One line per change: row, option, feature, before, after. The last two are text where a column has one type
-            only, as in polars and pyarrow.
+            One line per change: row, option, feature, before, after. The last two are text in polars and pyarrow, where
+            a column has a single type.
         """
         row, option, _ = self._changed
         cells = [change for options in self.lines for line in options for change in line.changes]
@@ -262,7 +262,7 @@ class Answer:
 
     @cached_property
     def lines(self) -> list[list[Line]]:
-        """By row, then by option."""
+        """The lines by row, then by option."""
         explanation, n, names, notes = self.explanation, self.options, self.features, self._notes
         before, after = ({name: frame[name].array for name in names} for frame in (self.rows, self.written))
         changed: dict[tuple[int, int], list[tuple[Name, Any, Any]]] = {}
@@ -283,30 +283,30 @@ class Answer:
         ]  # fmt: skip
 
     def reasons(self, method: ReasonMethod = "way", table: AnyFrame | None = None) -> AnyFrame:
-        """Get the principal reasons against each person, at most four; never a feature that helped.
+        """Get the principal reasons against each person: at most four, and never a feature that helped.
 
         Parameters
         ----------
         method : {"way", "passing", "applicants"}, default "way"
             "way": what each change of an answer is worth. The other two are named by the official commentary on
-            Regulation B, 12 CFR 1002.9(b)(2)-5: on which features a person falls furthest below those at or slightly
-            above the passing score, or below all applicants. They include features that cannot change.
-        table : pandas.DataFrame, optional
+            Regulation B, 12 CFR 1002.9(b)(2)-5: the features on which a person falls furthest below applicants at or
+            slightly above the passing score, or below all applicants. They include features that cannot change.
+        table : data frame, optional
             The applicants to compare with. Default: the synthetic rows of the explainer.
 
         Returns
         -------
-        pandas.DataFrame
-            Row, option, rank (from 1), feature, and loss. Of "way" for each option: the margin to the goal, in log
-            odds, that reverting this change would cost (NaN: the query budget did not suffice). Of the others for each
-            row, as option 0: the margin that this value costs beside the average number, or the most common category,
-            of the group. Features that the schema says must not be named are left out.
+        data frame
+            Row, option, rank (from 1), feature, and loss. For "way", per option: the margin, in log odds, that
+            reverting this change alone would cost (NaN if the query budget did not suffice). For the others, per row,
+            with option 0: the margin that this value costs compared with the average number, or the most common
+            category, of the group. Features that the schema says must not be named are left out.
 
         Raises
         ------
         InputError
-            If the people to compare with cannot be asked about any more: the query budget is used up, or this is a copy
-            of an answer and a table is given.
+            If the model cannot be queried about the people to compare with: the query budget is used up, or a table is
+            given and this answer was pickled or deep-copied.
 
         Examples
         --------
@@ -346,31 +346,31 @@ class Answer:
 
         Parameters
         ----------
-        table : pandas.DataFrame, optional
+        table : data frame, optional
             The applicants to compare with. Default: the synthetic rows of the explainer.
 
         Returns
         -------
-        pandas.DataFrame
-            One line per pair of methods: one, other, people (for whom both give a reason), first (share of them whose
-            first reason is the same), contained (share for whom all reasons of the shorter list are in the longer one)
-            and overlap (mean share of the shorter list that is in the longer one). Of "way", by the first option.
+        data frame
+            One line per pair of methods: one, other, people (for whom both give a reason), first (share of these people
+            whose first reason is the same), contained (share for whom the longer list has all reasons of the shorter)
+            and overlap (mean share of the shorter list that is in the longer). "way" is taken from the first option.
         """
         return self.kind.frame(pd.DataFrame(self.compare_reasons(table), columns=list(Agreement._fields)))
 
     def compare_reasons(self, table: AnyFrame | None = None) -> list[Agreement]:
-        """`reasons_agreement` as plain values."""
+        """Measure the same as `reasons_agreement`, as plain values."""
         way: list[Reasons] = [self._reasons.get((r, 0), []) for r in range(len(self.rows))]
         return reasons_agreement({"way": way, **self._compared(table)})
 
     @cached_property
     def shortfall(self) -> Floats | None:
-        """(2, rows, features) `group_shortfalls` beside synthetic rows; None: the model cannot be asked for them."""
+        """(2, rows, features) `group_shortfalls` against synthetic rows; None: the model cannot be queried for them."""
         return None if self.reason_source is None else self.reason_source.shortfalls(self.explanation, self.goals)
 
     @property
     def group_reasons(self) -> dict[ReasonMethod, list[Reasons]] | None:
-        """By method: the reasons of each row that compare with a group, in full; None: they are not known."""
+        """By method: all reasons of each row that compare it with a group; None: not known."""
         return None if self.shortfall is None else self._ranked(self.shortfall)
 
     def sentences(self, language: str = "en", audience: Audience = "applicant") -> list[str]:
@@ -386,7 +386,7 @@ class Answer:
         Returns
         -------
         list of str
-            In the order of `to_frame`.
+            The sentences, in the order of `to_frame`.
         """
         speaker = self.speaker(language, audience)
         return [speaker.sentence(line) for options in self.lines for line in options]
@@ -403,22 +403,22 @@ class Answer:
         subject: str = "",
         name: Name | None = None,
     ) -> list[str]:
-        """Write a letter to each person: the decision, the principal reasons, what would change it, and whom to ask.
+        """Write a letter to each person: the decision, its principal reasons, what would change it, and a contact.
 
         Parameters
         ----------
         language : str, default "en"
             "en" or "de", or with a region, "de-CH".
         form : {"txt", "html"}, default "txt"
-            Plain text, or a page.
+            Plain text, or an HTML page.
         template : str or path, optional
-            A Jinja template in place of ours (docs/language.md).
+            A Jinja template in place of the default one (docs/language.md).
         date : date or str, optional
             The date of the letters, such as "2026-01-31". Default: today.
         sender : str, optional
-            Who writes: a name and perhaps an address, one line each.
+            The sender: a name and optionally an address, over several lines.
         contact : str, optional
-            Whom to ask: an office, an address or a number, as it is to stand in the letter.
+            The contact for questions: an office, an address or a number, as it should appear in the letter.
         subject : str, optional
             The line above the salutation.
         name : str, optional
@@ -427,8 +427,8 @@ class Answer:
         Returns
         -------
         list of str
-            One letter per row, in the order of the rows. It says that nothing is promised, and is for the person
-            concerned: it names nothing that the schema keeps from applicants.
+            One letter per row, in the order of the rows. A letter says that it is no promise, and names nothing that
+            the schema keeps from applicants.
         """
         page, letters = self._letters(language, template, date, sender, contact, subject, name, None)
         form = check_choice("form", form, ("txt", "html"))
@@ -448,19 +448,19 @@ class Answer:
         subject: str = "",
         name: Name | None = None,
     ) -> list[Path]:
-        """Write the letters to a new folder, one file per person and form: all of them, or nothing.
+        """Write the letters to a new folder, one file per person and form: either all of them or none.
 
         Parameters
         ----------
         folder : str or path
-            It must not exist yet, or be empty.
+            The folder. It must be empty or not exist yet.
         language : str, default "en"
             "en" or "de", or with a region, "de-CH".
         forms : sequence of {"html", "txt", "docx"}, default ("html",)
-            Pages, plain texts, Word documents (`pip install 'tdce[letters]'`).
+            HTML pages, plain text, Word documents (`pip install 'tdce[letters]'`).
         id : str, optional
-            The column that names the files. Default: the labels of the rows. Characters that a file's name must not
-            have are replaced, and a hash of the id is added.
+            The column that names the files. Default: the labels of the rows. Characters not allowed in file names are
+            replaced, and a hash of the id is appended.
         template, date, sender, contact, subject, name
             As in `letters`.
 
@@ -486,7 +486,7 @@ class Answer:
         name: Name | None,
         id: Name | None,
     ) -> tuple[Template, list[Letter]]:
-        """The checked template, and what each letter says."""
+        """The checked template, and the content of each letter."""
         page = Template.read(None if template is None else check_path("template", template))
         speaker = self.speaker(language)
         stationery = Stationery(
@@ -496,7 +496,7 @@ class Answer:
         return page, compose_letters(self.rows, self.lines, self._named_reasons(speaker), speaker, stationery)
 
     def _named_reasons(self, speaker: Speaker) -> list[list[Name]]:
-        """By row, the principal reasons of its first option that a reader may be told, in their order."""
+        """By row, the principal reasons of its first option that the reader may be told, by rank."""
         schema = self.schema
         for column in schema:
             if not speaker.may_name(column.name):
@@ -509,7 +509,7 @@ class Answer:
         return reasons
 
     def speaker(self, language: str = "en", audience: Audience = "applicant") -> Speaker:
-        """Get the object that puts lines into words.
+        """Get the object that turns lines into words.
 
         Parameters
         ----------
@@ -521,7 +521,7 @@ class Answer:
         Returns
         -------
         Speaker
-            With methods for sentences, letters, headlines and bullets.
+            An object with methods for sentences, letters, headlines and bullets.
         """
         return Speaker.of(self.schema, language, audience)
 
@@ -538,16 +538,16 @@ class Answer:
         burden: Name | None = None,
         reasons: bool | None = None,
     ) -> None:
-        """Write a report: for an analyst one self-contained page about everybody, for applicants a page for each.
+        """Write a report: for an analyst, one self-contained page about everybody; for applicants, a page each.
 
         Parameters
         ----------
         path : str or path
-            The file, FILE.html. For applicants a folder that does not exist yet, or FILE.zip, with one file per person,
-            which holds nobody else's data, no settings, hashes or versions; for a single person FILE.html will do.
+            The file, FILE.html. For applicants: a new folder, or FILE.zip, with one file per person, which holds nobody
+            else's data and no settings, hashes or versions; for a single person, FILE.html is enough.
         id : column name, optional
-            What people are called: a column of the rows that the model does not see, or the name of the index. Default:
-            their index labels.
+            How people are named: by a column of the rows that the model does not see, or by the name of the index.
+            Default: by their index labels.
         title : str, optional
             The headline.
         language : str, default "en"
@@ -557,10 +557,10 @@ class Answer:
         metrics : mapping, optional
             What `Explainer.evaluate` returned; without it, the page has no metrics.
         population : Population, optional
-            The people beside whom everybody is shown, from `Explainer.population(table)`. Default: the training rows if
-            the explainer keeps them, else its synthetic rows.
+            The population that each person is compared with, from `Explainer.population(table)`. Default: the training
+            rows if the explainer keeps them, else its synthetic rows.
         burden : column name, optional
-            A column of the rows: the report then has a section with the burden of its groups. For analysts.
+            A column of the rows, for a section with the burden of its groups. For analysts only.
         reasons : bool, optional
             Whether to compare the principal reasons of three methods (`reasons_agreement`), for which the model is
             queried. Default: for up to 1,000 people.
@@ -568,7 +568,7 @@ class Answer:
         Raises
         ------
         InputError
-            If a setting is not usable, or the page of an applicant is to hold several people.
+            If a setting is not usable, or a single page for applicants is asked for several people.
         """
         where, speaker = check_path("path", path), self.speaker(language, audience)
         headline = check_optional("title", title, check_text)
@@ -600,63 +600,63 @@ class Answer:
         write_whole(where, render_page(view, self.lines, speaker, headline, metrics, groups).encode())
 
     def burden(self, by: Name) -> Burden:
-        """Measure what a yes asks of groups of people, by their first options.
+        """Measure how much a favourable decision asks of groups of people, by their first options.
 
         Parameters
         ----------
         by : column name
-            A column of the rows, protected or any other; numbers are grouped in quarters.
+            A column of the rows, protected or any other; numbers are grouped by quartile.
 
         Returns
         -------
         Burden
-            By group: the share with a way, mean distance, features changed and safety, with 95 % intervals.
+            By group: the share with a valid answer, mean distance, features changed and safety, with 95 % intervals.
         """
         return answer_burden(self, by)
 
     def plot(self, row: Any = None, *, option: int = 0) -> Figure:
-        """Draw how the score gets from where it is now to where it would be, change by change.
+        """Plot how the score moves from its present to its new value, change by change.
 
-        The change that counts most comes first (see `reasons`). The model is queried for the scores in between.
+        The change that is worth most comes first (see `reasons`). The model is queried for the scores in between.
 
         Parameters
         ----------
         row : optional
             The index label of a row. Default: the first row with a change.
         option : int, default 0
-            Which of its options.
+            Which of the row's options to plot.
 
         Returns
         -------
         matplotlib.figure.Figure
-            A waterfall; the dashed line is what the score must reach.
+            A waterfall; the dashed line is the score that must be reached.
         """
         return plot_line(self, row, option)
 
     def plot_people(self) -> Figure:
-        """Draw everybody's score now and then, by their first options, and how far and how safe each way is.
+        """Plot each person's score before and after the first option, and the distance and safety of that option.
 
         Returns
         -------
         matplotlib.figure.Figure
-            On the left a line per person, on the right a dot.
+            Scores on the left, one line per person; distance and safety on the right, one dot per person.
         """
         return plot_people(self)
 
     def evidence(self, secret: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
-        """Get the evidence of what was asked and answered, as `to_evidence` writes it (docs/evidence.md).
+        """Get the evidence of the question and its answers, as `to_evidence` writes it (docs/evidence.md).
 
         Parameters
         ----------
         secret : str or path, optional
-            A file with a secret; with it, the records hold hashes in place of values.
+            A file with a secret. With it, the records hold hashes in place of values.
 
         Returns
         -------
         list of dict
             One record per line of the file.
         """
-        from tdce.audit import Chain, keys  # only here: whoever writes no evidence does not need it
+        from tdce.audit import Chain, keys  # imported here, since only evidence needs it
 
         chain = Chain(None if secret is None else keys.load_secret(secret))
         return [json.loads(line) for line in (*chain.answer_lines(self), chain.end())]
@@ -668,17 +668,17 @@ class Answer:
         sign: str | os.PathLike[str] | None = None,
         secret: str | os.PathLike[str] | None = None,
     ) -> None:
-        """Write evidence that `tdce verify` checks: JSON lines, each with the hash of the one before.
+        """Write evidence that `tdce verify` can check: JSON lines, each with the hash of the one before.
 
         Parameters
         ----------
         path : str or path
             The file.
         sign : str or path, optional
-            A file with a private key (Ed25519), to sign with; `tdce keys` makes one.
+            A file with a private key (Ed25519) to sign with; `tdce keys` makes one.
         secret : str or path, optional
-            A file with a secret. With it the lines hold no value of any row, only hashes that nobody without the secret
-            can guess.
+            A file with a secret. With it, the lines hold no value of any row, only hashes whose values cannot be
+            guessed without the secret.
         """
         from tdce.audit import keys, write_evidence
 
@@ -698,7 +698,7 @@ class Answer:
         )  # fmt: skip
 
     def _person(self, row: int) -> Self:
-        """The part of one row, to be shown and not to be asked about."""
+        """The answer of one row, for showing; it has no reason source."""
         at, n = np.array([row]), self.options
         return replace(
             self, rows=self.rows.iloc[at], written=self.written.iloc[row * n : (row + 1) * n],
@@ -708,7 +708,7 @@ class Answer:
 
     @cached_property
     def _notes(self) -> NDArray[np.object_]:
-        """(rows, options) for scripts."""
+        """(rows, options) the notes as text, for scripts."""
         english, namer = (
             load_catalogue("en"),
             PlainNames(column.name for column in self.schema if not column.words.named),
@@ -720,7 +720,7 @@ class Answer:
         return texts
 
     def _compared(self, table: pd.DataFrame | None) -> dict[ReasonMethod, list[Reasons]]:
-        """`group_reasons` beside a table, or an error that says why they are not known."""
+        """`group_reasons`, against a table if one is given; an error if they are not known."""
         shortfall = self.shortfall
         if table is not None:
             if self.reason_source is None:
@@ -747,7 +747,7 @@ class Answer:
 
     @cached_property
     def _reasons(self) -> dict[tuple[int, int], list[tuple[Name, float]]]:
-        """By row and option, where something that may be named has changed."""
+        """Reasons by row and option, where a feature that may be named has changed."""
         named = [column.words.named and column.name not in self.schema.followers for column in self.schema]
         reasons: dict[tuple[int, int], list[tuple[Name, float]]] = {}
         losses = np.full(self.explanation.raw.shape, np.nan) if self.explanation.loss is None else self.explanation.loss
@@ -758,7 +758,7 @@ class Answer:
 
     @cached_property
     def _changed(self) -> tuple[Positions, ...]:
-        """Positions (row, option, feature) of all that changed, in this order."""
+        """Positions (row, option, feature) of all changes, in this order."""
         return np.nonzero(~same(self.explanation.raw, self.explanation.own[:, None]))
 
 
@@ -767,7 +767,7 @@ ANSWER_COLUMNS = ("row", "option", "status", "score_before", "score_after", "pla
 
 
 def empty_frame(encoder: Encoder, rows: pd.DataFrame) -> pd.DataFrame:
-    """What `Answer.to_frame` returns for no rows of this table: its columns and their dtypes."""
+    """An empty `Answer.to_frame` for a table like `rows`, with its columns and their dtypes."""
     none = rows.head(0)
     numbers, texts = np.zeros(0), np.zeros(0, dtype=object)
     values = _labels(none.index), np.zeros(0, dtype=np.int64), texts, numbers, numbers, numbers, numbers, texts
@@ -776,13 +776,13 @@ def empty_frame(encoder: Encoder, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def add_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
-    """A frame with further columns, with `tdce_` before names that it already has."""
+    """A frame with further columns, with the prefix `tdce_` before names that it already has."""
     added = {unused_name(name, frame.columns): pd.Series(v, index=frame.index) for name, v in columns.items()}
     return pd.concat([frame, pd.DataFrame(added, index=frame.index)], axis=1)
 
 
 def unused_name(name: str, taken: Container[Any]) -> str:
-    """The name, with `tdce_` before it until it is not taken."""
+    """The name, prefixed with `tdce_` until it is not taken."""
     while name in taken:
         name = f"tdce_{name}"
     return name

@@ -1,4 +1,4 @@
-"""An answer as a notebook shows it, its plots, and the burden of groups."""
+"""Views of an answer: in a notebook, as plots, and by the burden of groups."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """What was asked, as long as it is at hand: the model, and what follows from changes."""
+    """What plots need from the explainer: the model, and the constraints, which compute what follows from changes."""
 
     model: Model
     constraints: ConstraintSet
 
 
 def answer_html(answer: Answer) -> str:
-    """What changes in each line, and what that brings."""
+    """An HTML table with the changes and the scores of each line."""
     counts = ", ".join(f"{count:,} {status.replace('_', ' ')}" for status, count in answer.counts().items())
     columns = ("row", "option", "status", "what changes", "score", "safety")
     cells = [
@@ -39,7 +39,7 @@ def answer_html(answer: Answer) -> str:
 
 
 def answer_burden(answer: Answer, by: Name, speaker: Speaker | None = None) -> Burden:
-    """The burden of the groups of a column, by first options; with a speaker, its values are in words."""
+    """The burden of the groups of a column, by first options; a speaker puts the groups' values into words."""
     found = answer.explanation
     decided = np.array([name not in answer.schema.followers for name in answer.features], dtype=bool)
     changed = ~same(found.raw[:, 0], found.own) & decided
@@ -51,7 +51,7 @@ def answer_burden(answer: Answer, by: Name, speaker: Speaker | None = None) -> B
 
 
 def plot_line(answer: Answer, row: Any, option: int) -> Figure:
-    """The waterfall of one line: the change that counts most first, what follows from each with it."""
+    """The waterfall of one line: the change that is worth most first, each together with what follows from it."""
     from tdce.report import PathStep, waterfall_figure
 
     at, o = _position(answer, row), check_integer("option", option, 0, answer.options - 1)
@@ -72,7 +72,7 @@ def plot_line(answer: Answer, row: Any, option: int) -> Figure:
 
 
 def plot_people(answer: Answer) -> Figure:
-    """Everybody's score now and then, and how far and how safe each way is."""
+    """Each person's score before and after the first option, and the distance and safety of that option."""
     from tdce.report import people_figure
 
     found, some = answer.explanation, len(answer.rows) > 0
@@ -84,7 +84,7 @@ def plot_people(answer: Answer) -> Figure:
 
 
 def _scores_between(answer: Answer, asked: Asked, at: int, option: int, order: list[int]) -> list[float]:
-    """The score after each of the changes in these columns, one after the other; the last is that of the answer."""
+    """The score after each of the changes in these columns, made in this order; the last is the answer's score."""
     own, raw = answer.explanation.own[at], answer.explanation.raw[at, option]
     states = np.repeat(own[None], len(order), axis=0)
     for i, column in enumerate(order):

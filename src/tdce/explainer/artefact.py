@@ -1,7 +1,7 @@
 """A fitted explainer as one file: tensors and JSON under one seal. Reading it runs no code and trusts nothing.
 
-`CONTENT` and `_layout` say what a file must look like (each column names its own arrays) and `_read` checks all of it;
-both `load` and `save` call `_read`, so what was saved can be loaded. docs/reliability.md says what a file holds.
+`CONTENT` and `_layout` specify a valid file (each column names its own arrays), and `_read` checks all of it. Both
+`load` and `save` call `_read`, so what was saved can be loaded. docs/reliability.md lists what a file holds.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ TAU_RULE = JsonRule(
 )
 
 CONTENT = {
-    "schema": JSON_OBJECT,  # as Schema.to_json writes it
+    "schema": JSON_OBJECT,  # written by Schema.to_json
     "label": json_or_null(JSON_NAME),
     "favourable": FAVOURABLE_RULE,
-    "outputs": JSON_LIST,  # of kept.OUTPUT
+    "outputs": JSON_LIST,  # each by OUTPUT_RULES of models/persistence.py
     "classifier": json_or_null(JSON_OBJECT),  # CLASSIFIER_CONTENT; null if the user brought a model
-    "model": json_or_null(JSON_OBJECT),  # kept.MODEL, if so
+    "model": json_or_null(JSON_OBJECT),  # by MODEL_RULES, likewise, if the user brought a model; else null
     "diffusion": {
         "hidden": HIDDEN_RULE,
         "blocks": BLOCKS_RULE,
@@ -96,8 +96,8 @@ CONTENT = {
         "seed": SEED_RULE,
         "keep_rows": JSON_FLAG,
         "exact": JSON_FLAG,
-    },  # of Explainer(…)
-    "method": {"name": METHOD_RULE, "settings": JSON_OBJECT},  # all of them, so that other defaults change nothing
+    },  # arguments of Explainer(…)
+    "method": {"name": METHOD_RULE, "settings": JSON_OBJECT},  # all settings, so that new defaults change nothing
     "report": {
         "rows": ROWS_RULE,
         "accuracy": json_or_null(SHARE_RULE),
@@ -110,7 +110,7 @@ CONTENT = {
         "versions": dict.fromkeys(("python", "tdce", "torch", "numpy", "pandas"), JSON_TEXT),
     },
 }
-"""The JSON besides format and digest: exactly these names, each with such a value."""
+"""The JSON besides format and digest: exactly these names, each with a value that its rule allows."""
 
 CLASSIFIER_CONTENT = {
     "width": COLUMNS_RULE,
@@ -121,9 +121,9 @@ CLASSIFIER_CONTENT = {
 
 SETTINGS = ("hidden", "tau", "steps", "seed", "keep_rows")
 
-NOT_SAVED = ("seconds", "fitted")  # of the report, so that two fits of the same table give the same bytes
+NOT_SAVED = ("seconds", "fitted")  # entries of the report; without them, two fits of one table give the same bytes
 
-LARGEST_WEIGHT = 1e3  # trained weights are some hundred times smaller
+LARGEST_WEIGHT = 1e3  # trained weights are about a hundred times smaller
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -141,13 +141,13 @@ class Saved:
     keep_rows: bool
 
     def alike(self, other: Saved) -> bool:
-        """Whether a file would hold the same."""
+        """Whether `save` would write the same file."""
         others = ("method", "hidden", "tau", "steps", "seed", "keep_rows")
         return self.fitted is other.fitted and all(getattr(self, name) == getattr(other, name) for name in others)
 
 
 def save(path: Path, saved: Saved) -> str:
-    """Write the file whole; unless it is to keep them, no training row is in it. Returns its sha256."""
+    """Write the file whole, with training rows only if they are to be kept; returns its sha256."""
     whole = _written(saved)
     try:
         _read(whole)
@@ -163,7 +163,7 @@ def fingerprint(saved: Saved) -> str:
 
 
 def load(path: Path) -> tuple[Saved, str]:
-    """What a file holds, and the file's sha256."""
+    """The content of a file, and the file's sha256."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; `tdce fit` or Explainer.save writes one")
     try:
@@ -183,7 +183,7 @@ def _written(saved: Saved) -> bytes:
 
 
 def _read(whole: bytes) -> Saved:
-    """From the bytes to an explainer, each step relying only on what the steps before have checked."""
+    """Turn bytes into an explainer; each step relies only on what the steps before have checked."""
     whole = upgraded(whole)
     content, entries = open_sealed(whole)
     check_json(content, CONTENT, "")
@@ -191,7 +191,7 @@ def _read(whole: bytes) -> Saved:
     schema = _schema(content)
     _agree(content, schema, outputs)
     method = _method(**content["method"])
-    _compare(entries, _layout(content, schema, outputs))  # before anything of these sizes is made
+    _compare(entries, _layout(content, schema, outputs))  # before anything of these sizes is allocated
     tensors = tensors_of(whole)
     _check_weights(tensors)
     encoder = _encoder(schema, tensors)
@@ -267,7 +267,7 @@ def _tensors(saved: Saved) -> Tensors:
 
 
 def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> dict[str, tuple[str, Sizes]]:
-    """The dtype and shape of every tensor, by its name; those of a column carry its position."""
+    """The dtype and shape of every tensor by name; the names of a column's tensors include its position."""
     space, classifier, diffusion = Space.of(schema), content["classifier"], content["diffusion"]
     layout: dict[str, tuple[str, Sizes]] = {"rows.raw": ("F64", ("rows", len(schema))), "rows.y": ("I64", ("rows",))}
     layout |= {
@@ -297,7 +297,7 @@ def _layout(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> di
 def _weights(
     name: str, width: int, outputs: int | str, hidden: int, blocks: int, timed: bool = False
 ) -> dict[str, Sizes]:
-    """Of a `Backbone`: its linear layers, then its norms; each has a weight and a bias."""
+    """Shapes of a `Backbone`: its linear layers, then its norms, each with a weight and a bias."""
     layers: dict[str, Sizes] = {"inputs": (hidden, width), "outputs": (outputs, hidden)}
     if timed:
         layers |= {"time.first": (hidden, 128), "time.second": (hidden, hidden)}
@@ -316,7 +316,7 @@ def _schema(content: Content) -> Schema:
 
 
 def _agree(content: Content, schema: Schema, outputs: tuple[Output, ...]) -> None:
-    """Check that parts of the content that depend on each other agree."""
+    """Check that interdependent parts of the content agree."""
     classifier, classes = content["classifier"], outputs[0].classes
     if content["label"] is not None and content["label"] in schema.names:
         raise InputError(f"its label {content['label']!r} is also a feature of its schema")
@@ -343,7 +343,7 @@ def _method(name: str, settings: dict[str, Any]) -> Method:
 
 
 def _compare(entries: dict[str, TensorHeader], layout: dict[str, tuple[str, Sizes]]) -> None:
-    """Every tensor is there, no other is, and each has its dtype and shape."""
+    """Check that exactly the tensors of the layout are there, each with its dtype and shape."""
     check_json_names(entries, layout, "list of tensors")
     sizes: dict[str, int] = {}
     for name, (dtype, shape) in layout.items():
@@ -375,7 +375,7 @@ def _check_weights(tensors: Tensors) -> None:
 
 
 def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
-    """What was learned about each column, by its position."""
+    """The encoder, restored from what was learned about each column."""
     columns = (
         column.restore({name: tensors[name.format(i)].numpy() for name in column.layout()})
         for i, column in enumerate(schema)
@@ -384,7 +384,7 @@ def _encoder(schema: Schema, tensors: Tensors) -> Encoder:
 
 
 def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor, classes: int) -> None:
-    """Values that each column knows, classes by their positions, and no row unless they were to be kept."""
+    """Check the training rows: values that each column knows, valid class numbers, and none unless they are kept."""
     _check_values(encoder, raw, "training rows")
     if not ((y >= 0) & (y < classes)).all():
         raise InputError("its training rows have a class that is not in its list")
@@ -396,7 +396,7 @@ def _check_rows(content: Content, encoder: Encoder, raw: Floats, y: Tensor, clas
 
 
 def _check_synthetic(encoder: Encoder, synthetic: Floats, quantiles: Tensor) -> None:
-    """Some synthetic, of values that each column knows; quantiles in their order."""
+    """Check the synthetic rows (at least one, of values that each column knows) and the order of the quantiles."""
     _check_values(encoder, synthetic, "synthetic rows")
     if len(synthetic) == 0:
         raise InputError("it has no synthetic rows")
@@ -405,7 +405,7 @@ def _check_synthetic(encoder: Encoder, synthetic: Floats, quantiles: Tensor) -> 
 
 
 def _check_precedents(encoder: Encoder, precedents: StoredPrecedents, synthetic: int) -> None:
-    """Answers to synthetic rows, of values that each column knows."""
+    """Check the precedents: answers to known synthetic rows, of values that each column knows."""
     rows, answers, energy = precedents
     _check_values(encoder, answers.reshape(-1, answers.shape[2]), "precedents")
     if not ((rows >= 0) & (rows < synthetic)).all():
@@ -415,7 +415,7 @@ def _check_precedents(encoder: Encoder, precedents: StoredPrecedents, synthetic:
 
 
 def _check_values(encoder: Encoder, raw: Floats, whose: str) -> None:
-    """Missing is fine."""
+    """Check that each column knows its values; missing is valid."""
     for learned, values in zip(encoder.columns, raw.T, strict=True):
         if not learned.knows(values[~np.isnan(values)]).all():
             raise InputError(f"its {whose} have a value of {learned.column.name!r} that was never learned")

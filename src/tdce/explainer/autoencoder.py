@@ -1,4 +1,4 @@
-"""The autoencoder behind IM1 and IM2: its bottleneck is narrower than the data, or the ratios would explode."""
+"""The autoencoder behind IM1 and IM2. Its bottleneck is narrower than the data; otherwise the ratios would explode."""
 
 from __future__ import annotations
 

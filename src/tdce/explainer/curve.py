@@ -1,4 +1,4 @@
-"""The score along one feature of one row: where does the decision flip?"""
+"""The score of one row along one feature, and where the decision flips."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tdce.models import Goals, Oracle
 from tdce.report import Curve, Speaker
 from tdce.schema import FeasibleSet, Numeric
 
-POINTS = 120  # along a number
+POINTS = 120  # number of values for a numeric feature
 
 
 def score_curve(fitted: Fitted, row: pd.DataFrame, feature: Name, goals: Goals) -> Curve:
-    """The score with every category, or with numbers from the lowest to the highest of the table, in this feature; what
-    follows from it is computed anew. A number is bisected until the decision flips between neighbours on the grid."""
+    """The score for each value of this feature: every category, or numbers from the table's lowest to its highest. The
+    feature's followers are recomputed. Numbers are bisected until the decision flips between neighbours on the grid."""
     schema = fitted.encoder.schema
     if not is_name(feature) or feature not in schema.names:
         raise InputError(
@@ -68,8 +68,8 @@ def _numbers(column: Numeric, own: float) -> Floats:
 def _bisect(
     column: Numeric, low: float, high: float, met: bool, decide: Callable[[Floats], tuple[Floats, Flags]]
 ) -> float:
-    """The number with the wanted decision that is next to one without it, on the grid; `met`: `low` has it, else
-    `high`."""
+    """The number with the wanted decision whose neighbour on the grid does not have it; `met`: whether `low` has it
+    (else `high` has)."""
     while low < (middle := float(column.round(np.array([(low + high) / 2]))[0])) < high:
         if bool(decide(np.array([middle]))[1][0]) == met:
             low = middle

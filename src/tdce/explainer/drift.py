@@ -1,4 +1,4 @@
-"""What `monitor` found: every check of a table beside what was learned, for people, for scripts and as a page."""
+"""The result of `monitor`: the checks of a table against what was learned, for people, for scripts and as a page."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class Finding:
 
     check: str  # column, missing, range, middle, spread, category, shares, law, plausibility, accuracy
     subject: str  # the column, or the law
-    learned: str  # as it was in fit
+    learned: str  # what it was in `fit`
     now: str
-    effect: float  # how large the difference is; its unit is that of the check
-    p: float | None  # how probable a difference as large is by chance; None: not tested
-    least: float = 0.0  # the least effect that matters
+    effect: float  # size of the difference, in the unit of the check
+    p: float | None  # probability of a difference this large by chance; None: not tested
+    least: float = 0.0  # smallest effect that matters
     changed: bool = False
 
     def judge(self, level: float) -> Self:
-        """With the verdict: beyond chance at this level, and large enough to matter."""
+        """A copy with the verdict: changed if the difference is beyond chance at this level and large enough."""
         return replace(self, changed=self.p is not None and self.p < level and self.effect >= self.least)
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Drift:
-    """Whether a table is still the one that was learned, and all checks.
+    """Whether a table has drifted from the learned one, with all checks.
 
     Examples
     --------
@@ -51,21 +51,21 @@ class Drift:
     ['age']
     """
 
-    rows: int  # of the table
+    rows: int  # number of rows checked
     learned_rows: int
-    level: float  # the probability of any false alarm
+    level: float  # probability of any false alarm
     findings: tuple[Finding, ...]  # changed ones first
     notes: tuple[str, ...] = ()  # what was not checked, and why
     extra: tuple[str, ...] = ()  # columns that were not learned
 
     @property
     def changed(self) -> bool:
-        """Whether any check says so."""
+        """Whether any check found a change."""
         return bool(self.changes)
 
     @property
     def changes(self) -> tuple[Finding, ...]:
-        """The checks that say so."""
+        """The checks that found a change."""
         return tuple(finding for finding in self.findings if finding.changed)
 
     def __repr__(self) -> str:
@@ -83,17 +83,17 @@ class Drift:
         return pd.DataFrame([asdict(finding) for finding in self.findings], columns=list(names))
 
     def to_json(self) -> str:
-        """Get all of it as JSON.
+        """Get the result as JSON.
 
         Returns
         -------
         str
-            With changed, rows, learned_rows, level, findings, notes and extra columns.
+            An object with changed, rows, learned_rows, level, findings, notes and extra columns.
         """
         return json.dumps({"changed": self.changed, **asdict(self)}, indent=2, ensure_ascii=False)
 
     def to_html(self, path: str | os.PathLike[str], *, title: str | None = None) -> None:
-        """Write a page: what has changed, then all checks.
+        """Write an HTML page: first what has changed, then all checks.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class Drift:
         write_whole(where, self._html(headline).encode())
 
     def _repr_html_(self) -> str:
-        """For notebooks: the checks as a table."""
+        """Show the checks as a table in a notebook."""
         return f"<p>{repr(self)[1:-1]}</p>{self.to_frame().to_html()}"
 
     def _html(self, title: str | None) -> str:

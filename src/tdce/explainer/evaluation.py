@@ -1,4 +1,4 @@
-"""The evaluation of an answer by the paper's metrics and some more."""
+"""The evaluation of an answer by the paper's metrics and others."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from tdce.metrics import MEANING
 from tdce.models import Ensemble, Oracle
 from tdce.schema import FeasibleSet
 
-UNSEEN_SEED = 100_001  # of models that no answer was asked to convince
-EDITION = 5  # raised when the same counterfactuals come to be measured differently
+UNSEEN_SEED = 100_001  # seed of retrained models that no answer was made to convince
+EDITION = 5  # raised whenever the same counterfactuals would be measured differently
 
 PAPER = ("l2", "diversity", "instability", "js", "im1", "im2", "validity")
 """The paper's metrics, in the order of its tables."""
 
 OVER_ALL = ("validity", "violations")
-"""Taken over all rows that needed an answer; the others over those that became valid."""
+"""Metrics over all rows that needed an answer; the others are over those that became valid."""
 
 
 class Evaluated(Protocol):
@@ -48,17 +48,17 @@ class Evaluated(Protocol):
 def evaluate(
     explainer: Evaluated, answer: Answer, table: pd.DataFrame | None = None, retrain: int = 0
 ) -> dict[str, float]:
-    """The paper's metrics and some more (docs/metrics.md), over the first option of every row that needed one: validity
+    """The paper's metrics and others (docs/metrics.md), over the first option of every row that needed one: validity
     and violations over all of these, everything else over those that became valid.
 
     `explainer` is the one that gave the answer. `table` has real rows with the label column. If it has as many rows as
-    `fit` was given, it is taken for that table, in the same order: the rows that were learned and those that were held
-    out are found again. Any other table serves as both. Without a table, the training rows that the explainer holds
-    are used, or its synthetic rows if it was loaded without training rows; the metrics of held-out rows are left out.
-    Of a model that the user brought, the target class is what the model says, and there need be no label.
+    the table given to `fit`, it is taken to be that table, in the same order, and is split into learned and held-out
+    rows as before. Any other table serves as both. Without a table, the explainer's training rows are used, or its
+    synthetic rows if it was loaded without training rows, and the metrics of held-out rows are left out. If the user
+    brought the model, the classes are its predictions, and the table needs no label.
 
-    With `retrain`, so many models are trained again on rows drawn from the table (`Explainer.retrain`), and `retrained`
-    is the share of the valid answers that such a model still accepts.
+    `retrain` is the number of models to retrain on the table (`Explainer.retrain`); the metric `retrained` is then the
+    share of valid answers that such a model still accepts.
 
     The first call trains three small autoencoders per target class; every call also explains the nearest training
     rows, for the instability.
@@ -94,7 +94,7 @@ def evaluate(
 
 
 class Rows(NamedTuple):
-    """Those that were learned, or synthetic ones, and real ones that were not learned."""
+    """Rows to measure against: learned or synthetic ones, and real ones that were held out."""
 
     raw: Floats  # (rows, features)
     y: Positions  # (rows,) class numbers
@@ -103,8 +103,8 @@ class Rows(NamedTuple):
 
 
 def _rows_of(explainer: Evaluated, table: pd.DataFrame | None) -> Rows:
-    """What to measure against: the table's rows, or else those that the explainer holds, or else synthetic rows with
-    the classes that the model gives them."""
+    """The rows to measure against: the table's, or else the explainer's training rows, or else synthetic rows with the
+    classes that the model predicts."""
     fitted = explainer.fitted
     if table is None:
         raw, y = fitted.raw, fitted.y.numpy()
@@ -113,16 +113,16 @@ def _rows_of(explainer: Evaluated, table: pd.DataFrame | None) -> Rows:
         return Rows(raw, y, raw[:0], y[:0])
     raw = fitted.encoder.read(table)
     y = Oracle(fitted.model).predict(raw).numpy() if fitted.classifier is None else fitted.class_numbers(table)
-    raw = fitted.encoder.nearest_known(raw)  # as they were learned
+    raw = fitted.encoder.nearest_known(raw)  # pooled as in `fit`
     if len(raw) != fitted.report["rows"]:
         return Rows(raw, y, raw, y)
     learned, stopping, test = (part.numpy() for part in split_rows(len(raw), fitted.report["seed"]))
-    held = np.setdiff1d(np.union1d(stopping, test), learned)  # none of a tiny table, all of which was learned
+    held = np.setdiff1d(np.union1d(stopping, test), learned)  # empty for a tiny table, which is learned whole
     return Rows(raw[learned], y[learned], raw[held], y[held])
 
 
 def _reference(explainer: Evaluated, target: int, rows: Rows) -> MetricReference:
-    """Learned when first needed, and kept with what the explainer learned."""
+    """The reference for a target class, fitted when first needed and cached with the fitted explainer."""
     fitted = explainer.fitted
     digest = hashlib.sha256(b"".join(np.ascontiguousarray(part).tobytes() for part in rows)).digest()
     key = ("metric reference", target, explainer.seed, digest)
@@ -136,7 +136,7 @@ def _reference(explainer: Evaluated, target: int, rows: Rows) -> MetricReference
 
 
 def _together(groups: list[tuple[Explanation, dict[str, float]]]) -> dict[str, float]:
-    """The metrics of all rows from those of each target class, by the number of rows that each was taken over."""
+    """The metrics of all rows: the mean over target classes, weighted by the number of rows behind each value."""
     out = {}
     for name in MEANING:
         parts = [(_count(explanation, name), values[name]) for explanation, values in groups if name in values]

@@ -114,7 +114,7 @@ ACCURACY = {
     "learned": "accuracy {share:.1%} on the {rows:,} rows that it learned",
     "given": "agrees with the label on {share:.1%} of {rows:,} rows, which it may have learned",
 }
-"""By the rows that it was measured on."""
+"""The accuracy in words, by the rows that it was measured on."""
 TRADE_OFF = (
     "target",
     "immutable",
@@ -123,7 +123,7 @@ TRADE_OFF = (
     "seed",
     "threshold",
     "safety",
-)  # what `trade_off` and `segments` hand to `explain`
+)  # the arguments that `trade_off` and `segments` pass on to `explain`
 MOST_ACTIONS = 100
 
 
@@ -131,12 +131,12 @@ class Explainer:
     """Counterfactual explanations for a table.
 
     `fit` learns the table: a diffusion model of its rows and, unless a `model` is given, a classifier of its label.
-    `explain` then says for each row what would have to be different for the model to decide as wanted.
+    `explain` then finds, for each row, what would have to change for the model to give the wanted decision.
 
     Parameters
     ----------
     method : str or Method, default "search"
-        A name in `tdce.methods.METHODS`, or a method with settings of its own, e.g. `Guided(start=0.6)`.
+        The name of a method in `tdce.methods.METHODS`, or a configured method, e.g. `Guided(start=0.6)`.
     model : optional
         The model to explain: a fitted estimator or pipeline with `predict_proba` or `predict`, a function of data
         frames, a torch module on encoded rows, the path of an ONNX file, the address of an endpoint, or a mapping of
@@ -144,25 +144,25 @@ class Explainer:
     hidden : int, default 256
         Width of the layers of the classifier and of the diffusion model.
     tau : (float, float), default (0.5, 0.2)
-        Temperature of the diffusion model's relaxed categories, at the noisy end and at the clean end.
+        Temperature of the relaxed categories in the diffusion model, at the noisy and at the clean end.
     steps : int, default 1600
         Maximum number of training steps of the diffusion model; small tables get fewer.
     seed : int, default 0
-        Seed of everything that is trained.
+        Seed for all training.
     keep_rows : bool, default False
-        Whether `save` writes the training rows, too. Without them an artefact holds nobody's record. `search` needs
-        none; methods that do say so.
+        Whether `save` also writes the training rows. Without them an artefact holds nobody's record. `search` does not
+        need them; a method that does says so.
     exact : bool, default False
-        Whether values that fewer than five people have may be kept: the lowest and highest number of each column,
-        fine quantiles, rare categories, synthetic rows that equal somebody's. By default they are pooled
-        (docs/privacy.md), and answers go no further than the pooled ends.
+        Whether to keep values shared by fewer than five people: the lowest and highest number of each column, fine
+        quantiles, rare categories, synthetic rows equal to a real one. By default they are pooled (docs/privacy.md),
+        and answers stay within the pooled ends.
     plans : TrainingPlans, optional
-        How long the networks are trained; the defaults are right for nearly everybody.
+        How long each network is trained; the defaults suit nearly all tables.
     progress : {"auto", "bar", "lines", "silent"}, default "auto"
         "auto" shows a bar on a terminal and nothing elsewhere.
     device : str, default "cpu"
         Where the networks are trained and queried: "cpu", or "cuda" for a GPU that torch sees. The same row, options
-        and seed give the same answer on the same device; a GPU's may differ from the processor's.
+        and seed give the same answer on the same device; a GPU may answer differently from a CPU.
 
     Examples
     --------
@@ -177,10 +177,10 @@ class Explainer:
     """
 
     fitted_: Fitted
-    usage_: Usage  # of the model, by `explain`
+    usage_: Usage  # queries of the model by `explain`
     _origin: Origin | None = None  # the file, if it was saved or loaded
-    _file: tuple[artefact.Saved, str] | None = None  # what was saved or loaded last, and the file's sha256
-    _known: tuple[artefact.Saved, Provenance] | None = None  # what answers come from
+    _file: tuple[artefact.Saved, str] | None = None  # what was last saved or loaded, and the file's sha256
+    _known: tuple[artefact.Saved, Provenance] | None = None  # the cached provenance, and the state it describes
 
     def __init__(
         self,
@@ -228,37 +228,37 @@ class Explainer:
         Parameters
         ----------
         frame : data frame
-            The table, one row per person, with the label column: of pandas, polars, pyarrow or whatever else narwhals
-            reads; or an array, with the names of its `columns`. It is not modified.
+            The table, one row per person, with the label column, from pandas, polars, pyarrow or any other library that
+            narwhals reads; or an array, with its column names in `columns`. It is not modified.
         label : column name, optional
-            The column that the classifier predicts. With a model of your own there need be none.
+            The column that the classifier predicts. Optional if you bring your own model.
         favourable : optional
-            The favourable label, e.g. "good"; for a model that predicts a number a `Range`.
+            The favourable label, e.g. "good"; for a model that predicts a number, a `Range`.
         schema : Schema, optional
-            What is known of the columns; columns it does not name are passed through. Without one it is inferred.
+            What is known about the columns; columns it does not name are passed through. Inferred if not given.
         immutable : list of column names, optional
-            Features that never change in any explanation.
+            Features that never change in any answer.
         learn : list of column names, optional
-            Row numbers and ids to learn nevertheless; without a schema they are passed through.
+            Row numbers and ids to learn all the same; without a schema they are passed through.
         categorical : list of column names, optional
             Columns whose numbers are codes.
         actionable : list of column names, optional
-            Features that may change although nobody seems able to change them: age, past delays.
+            Features that may change although they look unchangeable, e.g. age or past delays.
         causes : mapping or directed graph, optional
-            What causes some features, e.g. `{"income": ["education", "hours"]}`, or a networkx graph. They then follow
-            their causes, and an answer is judged after its consequences.
+            The causes of some features, e.g. `{"income": ["education", "hours"]}`, or a networkx graph. These features
+            then follow their causes, and the model decides on an answer with these consequences included.
         columns : list of column names, optional
-            Of a table that is an array; a data frame has names of its own.
+            The column names, if the table is an array.
 
         Returns
         -------
         Explainer
-            The explainer itself. `explainer.hints` has what is worth knowing about the columns.
+            The explainer itself. `explainer.hints` lists what is worth knowing about the columns.
 
         Raises
         ------
         InputError
-            If a setting, the table or the model is not usable; the message names the column, the value and the way out.
+            If a setting, the table or the model is not usable; the message names the column, the value and the remedy.
         FloatingPointError
             If training diverges.
         """
@@ -291,39 +291,40 @@ class Explainer:
         max_model_rows: int | None = None,
         robust: Ensemble | Sequence[Any] | None = None,
     ) -> Answer:
-        """Find what would have to be different in each row for the model to decide as wanted.
+        """Find what would have to change in each row for the model to give the wanted decision.
 
         Parameters
         ----------
         rows : data frame
-            The rows to explain, with the features of the table that was learned. They are not modified.
+            The rows to explain, with the features that were learned. They are not modified.
         target : optional
             The wanted label (default: the favourable one, or the other of two classes), or a goal: `AtLeast("good",
             0.8)`, `Not("bad")`, `Between("good", 0.5, 0.7)`. For a predicted number: `Range(620, 680)`,
             `Range(high=8)`, `Change(500)`, `Change(share=-0.1)`. For a model with several outputs: a mapping,
-            `{"approve": "yes", "rate": Range(high=8)}`. Or a list with one of these per row.
+            `{"approve": "yes", "rate": Range(high=8)}`. Or a list with one target per row.
         n : int, default 1
             Number of options per row, at most 100.
         immutable : list of column names, optional
-            Features that must not change, besides those of the schema.
+            Features that must not change, in addition to those of the schema.
         rules : list of str, optional
-            Constraints besides those of the schema: `["loan <= 5 * income", "at most 3 changes"]`.
+            Constraints in addition to those of the schema: `["loan <= 5 * income", "at most 3 changes"]`.
         costs : mapping, optional
-            What changing a feature costs, if not 1: `{"purpose": 3, "phone": 0}`. The method `search` heeds them.
+            Cost of changing a feature, if not 1: `{"purpose": 3, "phone": 0}`. Used by `search` and `guided`.
         seed : int, default 0
-            The same seed gives the same answer.
+            Random seed; the same seed gives the same answer.
         closeness : float, optional
-            The trade-off, from 0 (most plausible) to 1 (as close as possible). Default: the method's own.
+            The trade-off, from 0 (most plausible) to 1 (as close as possible). Default: the method's setting.
         threshold : float, optional
             Minimum probability to count as the target. Default: the target must be the most probable class.
         safety : float, optional
-            How likely a model trained again should accept an answer, from 0 (any answer will do) to 0.99; default 0.9.
-            It is a forecast, and a wish: where it would cost too much, the column `safety` says what was reached.
+            Wanted probability that a retrained model accepts an answer, from 0 (no requirement) to 0.99; default 0.9.
+            It is a forecast and not guaranteed: where it would cost too much, the column `safety` has what was reached.
         max_model_rows : int, optional
-            Query budget: the maximum number of rows the model is queried for. Then the best so far is returned.
+            Query budget: the maximum number of rows the model is queried for. Once it is spent, the best answers so far
+            are returned.
         robust : Ensemble or list of models, optional
-            Require nine in ten retrained models to accept an answer as well: what `retrain` returns, or models that you
-            trained yourself. Rows without such an answer get the usual one, and a note says so.
+            Retrained models, nine in ten of which must accept an answer as well: what `retrain` returns, or models that
+            you trained. Rows without such an answer get the usual one, and a note says so.
 
         Returns
         -------
@@ -333,7 +334,7 @@ class Explainer:
         Raises
         ------
         InputError
-            If the question or a cell of the rows is not usable; the message says why, and the way out.
+            If the question or a cell of the rows is not usable; the message gives the reason and the remedy.
         NotFittedError
             If the explainer has not been fitted.
 
@@ -356,39 +357,40 @@ class Explainer:
         return self.ask(rows, question, ensemble)
 
     def check(self, question: Question) -> None:
-        """Check that a question can be asked, before any work.
+        """Check a question against this explainer, before any work.
 
         Parameters
         ----------
         question : Question
-            What is to be asked.
+            The question to check.
 
         Raises
         ------
         InputError
-            If it names features that the schema does not have, rules that cannot be read, a target that the model does
-            not have, and so on.
+            If the question is not usable, e.g. names an unknown feature, a rule that cannot be parsed, or a target that
+            the model does not have.
         """
         check_type("question", question, Question, "it must be a Question")
         question.check(self.schema, self.fitted.outputs, self.fitted.favourable, self.chosen_method)
 
     @few_threads()
     def ask(self, rows: AnyFrame, question: Question, ensemble: Ensemble | None = None) -> Answer:
-        """Answer a question that was checked: `explain` with its arguments as one object.
+        """Answer a checked question: `explain` with its arguments as one object.
 
         Parameters
         ----------
         rows : data frame
             The rows to explain.
         question : Question
-            What is asked; see `check`.
+            The question; see `check`.
         ensemble : Ensemble, optional
             The retrained models that `question.robust` describes.
 
         Returns
         -------
         Answer
-            The same bits for the same rows, explainer and question, in any process and in any company.
+            Identical to the bit for the same row, explainer and question, in any process and whatever other rows are
+            explained with it.
         """
         return self._answers(rows, question, ensemble)[0]
 
@@ -396,9 +398,9 @@ class Explainer:
     def trade_off(
         self, rows: AnyFrame, *, closeness: Sequence[float] = (0.0, 0.25, 0.5, 0.75, 1.0), **question: Any
     ) -> dict[float, Answer]:
-        """Ask at several positions of the trade-off together, so that they never contradict each other.
+        """Explain rows at several positions of the trade-off at once, so that the answers are consistent.
 
-        All positions choose from the same candidates: towards closeness 1 no row's distance rises.
+        All positions choose from the same candidates: as closeness rises, no row's distance increases.
 
         Parameters
         ----------
@@ -407,17 +409,17 @@ class Explainer:
         closeness : list of float
             The positions, from 0 (most plausible) to 1 (as close as possible).
         **question
-            What else `explain` takes, but `n`, `max_model_rows` and `robust`.
+            Any other argument of `explain` except `n`, `max_model_rows` and `robust`.
 
         Returns
         -------
         dict
-            One answer for each position, with one option per row.
+            One answer per position, with one option per row.
 
         Raises
         ------
         InputError
-            As `explain`, or if the method has no trade-off.
+            As in `explain`, or if the method has no trade-off.
 
         Examples
         --------
@@ -450,25 +452,27 @@ class Explainer:
         max_cost: float | None = None,
         **question: Any,
     ) -> Segments:
-        """Find few actions that help many people: the same changes for all of them.
+        """Find a few actions that help many people: the same changes for all of them.
 
-        Actions are made of changes in answers: set a category, bring a number to a value, change it by an amount or by
-        a share. Each is tried on everybody within their limits, laws and rules, and decided by the model. Those are
-        chosen that help most people and, among such choices, cost them least (docs/segments.md).
+        Actions are made from the changes in answers: set a category, bring a number to a value, change it by an amount
+        or by a share. Each is tried on every person within their limits, laws and rules, and the model decides. The
+        actions chosen are those that help most people and, among these, cost them least (docs/segments.md).
 
         Parameters
         ----------
         rows : data frame or Answer
-            The people; or the answer to a question about them, whose changes are then used.
+            The people; or an answer about them, whose changes are then used.
         actions : int, default 5
             Maximum number of actions.
         changes : int, default 3
-            Maximum number of features that an action is about.
+            Maximum number of features that an action changes.
         max_cost : float, optional
-            The most that an action may cost a person, as a distance of answers; what costs more is no help.
+            The most that an action may cost a person, on the scale of an answer's distance; a costlier action does not
+            help.
         **question
-            What else `explain` takes, but `n`, `max_model_rows` and `robust`; not for an answer, which has a question.
-            With `safety`, an action helps only if the forecast is at least that; default 0.75.
+            Any other argument of `explain` except `n`, `max_model_rows` and `robust`; none if `rows` is an answer,
+            which has its own question. An action helps only if its forecast safety reaches `safety`, here 0.75 by
+            default.
 
         Returns
         -------
@@ -478,7 +482,7 @@ class Explainer:
         Raises
         ------
         InputError
-            As `explain`.
+            As in `explain`.
 
         Examples
         --------
@@ -521,18 +525,18 @@ class Explainer:
 
     @few_threads()
     def plot_score(self, row: AnyFrame, feature: Name, *, target: Target | None = None) -> Figure:
-        """Draw where the decision flips: the score of one row along one feature, all others as they are.
+        """Plot the score of one row along one feature, with the others unchanged, to show where the decision flips.
 
-        What follows from the feature is computed anew.
+        The followers of the feature are recomputed.
 
         Parameters
         ----------
-        row : pandas.DataFrame
-            One row: `frame.loc[[label]]`.
+        row : data frame
+            One row, e.g. `frame.loc[[label]]`.
         feature : column name
-            The feature.
+            The feature to vary.
         target : optional
-            As for `explain`; default: the favourable class.
+            As in `explain`; default: the favourable class.
 
         Returns
         -------
@@ -553,43 +557,43 @@ class Explainer:
         return curve_figure(curve, label, thresholds, score_kind(goal) == "prediction")
 
     def studio(self, rows: pd.DataFrame | None = None, *, height: int = 720) -> Studio:
-        """Open the studio inside a notebook: a server in the background, on this machine only.
+        """Open the studio inside a notebook, from a background server that only this machine can reach.
 
         Parameters
         ----------
         rows : pandas.DataFrame, optional
-            People to choose from. Default: synthetic ones.
+            People to choose from. Default: synthetic rows.
         height : int, default 720
-            Of the frame in the notebook, in pixels.
+            Height of the frame in the notebook, in pixels.
 
         Returns
         -------
         Studio
-            A notebook shows it. `stop()` ends the server; so does the end of the process.
+            The running studio, which a notebook displays. The server ends with `stop()` or with the process.
         """
         require_extra("explainer.studio()", "studio", "fastapi", "uvicorn", "prometheus_client")
-        from tdce.serving import open_studio  # only here: whoever opens none does not need it
+        from tdce.serving import open_studio  # imported here, since only the studio needs it
 
         self.fitted  # noqa: B018  # raises now if there is nothing to show
         return open_studio(self, rows, check_integer("height", height, 100, 10_000))
 
     @few_threads()
     def retrain(self, table: AnyFrame, *, models: int = 10, seed: int = 1) -> Ensemble:
-        """Train the model again several times, for `explain(..., robust=...)`.
+        """Retrain the model several times, for `explain(..., robust=...)`.
 
         Parameters
         ----------
         table : data frame
-            The table with the label. Each model is trained on rows drawn from it with replacement, from another start.
+            The table with the label. Each model is trained on a bootstrap sample of its rows, with a seed of its own.
         models : int, default 10
             Number of models.
         seed : int, default 1
-            Seed of the draws and of the training.
+            Seed of the bootstrap samples and of the training.
 
         Returns
         -------
         Ensemble
-            The retrained models. A model of your own must be an estimator with `fit`.
+            The retrained models. To be retrained, a model of your own must be an estimator with `fit`.
         """
         fitted, count, table = self.fitted, check_integer("models", models, 1, 1000), as_pandas(table)
         check_table(table)
@@ -603,61 +607,61 @@ class Explainer:
 
     @few_threads()
     def evaluate(self, answer: Answer, table: AnyFrame | None = None, *, retrain: int = 0) -> dict[str, float]:
-        """Measure an answer of this explainer by the paper's metrics and some more (docs/metrics.md).
+        """Evaluate an answer of this explainer by the paper's metrics and others (docs/metrics.md).
 
-        The metrics are over the first option of every row that needed one: validity and violations over all of them,
-        everything else over those that became valid.
+        The metrics are taken over the first option of every row that needed one: validity and violations over all of
+        them, everything else over those that became valid.
 
         Parameters
         ----------
         answer : Answer
             What `explain` returned.
         table : data frame, optional
-            Real rows with the label, to measure against. If it has as many rows as the table that was learned, it is
-            taken for that table, and rows that were held out from training are found again. Without a table, the
-            training rows that the explainer holds are used, or else its synthetic rows.
+            Real rows with the label, to measure against. If it has as many rows as the learned table, it is taken to be
+            that table, and the rows held out from training are identified. Without a table, the training rows of the
+            explainer are used, or else its synthetic rows.
         retrain : int, default 0
-            Number of models that are trained again on the table, to measure how many answers they still accept.
+            Number of models to retrain on the table, to measure the share of answers that they still accept.
 
         Returns
         -------
         dict of str to float
-            One value per metric. The first call trains three small autoencoders per target class.
+            The value of each metric. The first call trains three small autoencoders per target class.
         """
         check_type("answer", answer, Answer, "it must be the Answer that explain returned, not a frame of it")
         return evaluate(self, answer, None if table is None else as_pandas(table), retrain)
 
     @few_threads()
     def monitor(self, table: AnyFrame, *, label: Name | None = None) -> Drift:
-        """Check whether a table is still like the one that was learned (docs/monitor.md).
+        """Check a table for drift from the one that was learned (docs/monitor.md).
 
-        Columns, missing cells, ranges, middles and spreads of numbers, shares of categories, laws, the distribution of
-        plausibility and, with labels, the accuracy, each beside what the explainer knows of the table in `fit`.
+        The checks compare columns, missing cells, the range, middle and spread of numbers, shares of categories, laws,
+        the distribution of plausibility and, with labels, the accuracy with what the explainer learned in `fit`.
 
         Parameters
         ----------
         table : data frame
-            New rows with the features of the table that was learned.
+            New rows with the features that were learned.
         label : column name, optional
-            Their labels. Default: the column that was the label in `fit`, if the table has it.
+            The column with their labels. Default: the label column of `fit`, if the table has it.
 
         Returns
         -------
         Drift
-            `drift.changed`, and all checks.
+            All checks; `drift.changed` says whether any found a change.
         """
         if label is not None and not is_name(label):
             raise InputError(f"label is {show(label)}; it must be the name of a column")
         return monitor(self.fitted, table, label)
 
     def inspect(self) -> dict[str, Any]:
-        """Describe what an artefact of this explainer holds, as plain values that JSON can hold.
+        """Describe what an artefact of this explainer holds, as values for JSON.
 
         Returns
         -------
         dict
-            Rows learned, columns with their roles, laws and rules, the model and its accuracy, method, settings,
-            versions, what is kept, and, if it was saved or loaded, the file with its size and digest.
+            The number of learned rows, columns with their roles, laws and rules, the model and its accuracy, method,
+            settings, versions, what is kept, and, if it was saved or loaded, the file with its size and digest.
         """
         return inspect_saved(self._saved(), self.provenance, self._origin)
 
@@ -668,9 +672,9 @@ class Explainer:
         Parameters
         ----------
         rows : data frame
-            Rows with the features of the table that was learned.
+            Rows with the features that were learned.
         target : optional
-            As for `explain`; default: the favourable class.
+            As in `explain`; default: the favourable class.
 
         Returns
         -------
@@ -700,13 +704,13 @@ class Explainer:
         Parameters
         ----------
         rows : data frame
-            Rows with the features of the table that was learned.
+            Rows with the features that were learned.
 
         Returns
         -------
         series
-            The class (of several outputs the first) or the number that the model says, of the rows' kind and, in
-            pandas, with their index.
+            The predicted class (of several outputs, the first) or number, of the rows' kind and, in pandas, with their
+            index.
         """
         fitted, (rows, kind) = self.fitted, self._open(rows)
         labels = fitted.predict(fitted.encoder.read(rows)).labels
@@ -719,12 +723,12 @@ class Explainer:
         Parameters
         ----------
         rows : data frame
-            Rows with the features of the table that was learned.
+            Rows with the features that were learned.
 
         Returns
         -------
         data frame
-            One column per class, to six decimals, as in answers.
+            One column per class, rounded to six decimals as in answers.
         """
         fitted, (rows, kind) = self.fitted, self._open(rows)
         probabilities = fitted.predict(fitted.encoder.read(rows)).probabilities
@@ -734,7 +738,7 @@ class Explainer:
 
     @few_threads()
     def population(self, table: AnyFrame | None = None) -> Population:
-        """Count how many people have which values, by what the model says of them, for `Answer.to_html`.
+        """Count the people with each value, by predicted class, for `Answer.to_html`.
 
         Parameters
         ----------
@@ -744,7 +748,7 @@ class Explainer:
         Returns
         -------
         Population
-            Histograms of each feature. Of real people only bins of at least five are counted.
+            A histogram per feature. For real people, only bins of at least five are counted.
         """
         fitted = self.fitted
         outcomes = outcome_names(fitted.outputs[0])
@@ -756,7 +760,7 @@ class Explainer:
             raw = fitted.raw if real else fitted.synthetic
             if fitted.classifier is not None:
                 y = Oracle(fitted.model).predict(raw)
-            else:  # what a model of the user's said when it was asked
+            else:  # what the user's model predicted in `fit`; here it may not be at hand
                 scores = fitted.synthetic_scores
                 y = fitted.y if scores is None or real else fitted.outputs[0].group(scores)
             fitted.memo[key] = Population.of(fitted.encoder, raw, y.numpy(), outcomes, real)
@@ -764,19 +768,19 @@ class Explainer:
         return population
 
     def with_words(self, words: Mapping[Name, Any], outcomes: Mapping[str, Any] | None = None) -> Self:
-        """Copy the explainer with other words for columns and decisions; nothing is learned again.
+        """Copy the explainer with other wording for columns and decisions; nothing is retrained.
 
         Parameters
         ----------
         words : mapping
-            By column, e.g. `{"income": {"label": "the pay"}}`; docs/language.md lists what can be said.
+            Wording by column, e.g. `{"income": {"label": "the pay"}}`; docs/language.md lists the keys.
         outcomes : mapping, optional
-            Words for what the model says, e.g. `{"good": {"en": "Approved"}}`.
+            Wording of the model's decisions, e.g. `{"good": {"en": "Approved"}}`.
 
         Returns
         -------
         Explainer
-            A copy that speaks in these words.
+            A copy that uses this wording.
         """
         schema = self.schema
         for name, column_words in check_mapping("words", words, "columns to words").items():
@@ -794,7 +798,7 @@ class Explainer:
         Parameters
         ----------
         path : str or path
-            The file, NAME.tdce. It appears whole or not at all. The training rows are left out unless `keep_rows`.
+            The file, NAME.tdce. It is written whole or not at all, without the training rows unless `keep_rows` is set.
         """
         saved, where = self._saved(), check_path("path", path)
         digest = artefact.save(where, saved)
@@ -814,13 +818,13 @@ class Explainer:
         Parameters
         ----------
         path : str or path
-            The file, NAME.tdce. One that is damaged, changed or of another format is refused.
+            The file, NAME.tdce. A damaged or altered file, or one of an unknown format, is refused.
         progress : {"auto", "bar", "lines", "silent"}, default "auto"
-            As for `Explainer`.
+            As in `Explainer`.
         model : optional
-            The model that it was made for, if one was given to the explainer; another one is refused.
+            The model that the artefact was made for, if the explainer was given one; any other is refused.
         device : str, default "cpu"
-            As for `Explainer`; the file is the same wherever it was made.
+            As in `Explainer`; files do not depend on the device.
 
         Returns
         -------
@@ -842,22 +846,22 @@ class Explainer:
 
     @property
     def schema(self) -> Schema:
-        """What is known of the columns: their kinds and values, what may change, laws, rules and words."""
+        """What is known about the columns: kinds, values, what may change, laws, rules and wording."""
         return self.fitted.encoder.schema
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """What is worth knowing about the columns, one sentence each; after `load` there are none."""
+        """What is worth knowing about the columns, one sentence each; empty after `load`."""
         return self.fitted.hints
 
     @property
     def report(self) -> dict[str, Any]:
-        """How good the model is: rows, accuracy beside that of the most common class, calibration error, versions.
+        """The quality of the model: rows, accuracy beside that of the most common class, calibration error, versions.
 
-        `accuracy_rows` says what the accuracy was measured on: "unseen" rows, which took no part in training, "learned"
-        ones of a table too small to keep any, or, for a model that was "given", rows that it may have learned: then it
-        is its agreement with the label. After `fit` there are the seconds, too. `model_calls` and `model_rows` count
-        how often `explain` queried the model.
+        `accuracy_rows` says what the accuracy was measured on: "unseen" rows, held out from training; "learned" rows,
+        where the table is too small to hold any out; or "given", for a model that you brought, which may have been
+        trained on these rows: then it is the agreement with the label. After `fit` the report also has the seconds that
+        training took. `model_calls` and `model_rows` count how often `explain` queried the model.
         """
         usage = getattr(self, "usage_", Usage())
         report = self.fitted.report | {"accuracy_rows": accuracy_rows(self.fitted.report)}
@@ -865,16 +869,16 @@ class Explainer:
 
     @property
     def provenance(self) -> Provenance:
-        """What answers come from: hashes of the artefact (of the one that `save` would write, if there is none), of the
-        model, of the schema and of the laws, the method with its settings, the versions and the machine."""
+        """Where answers come from: hashes of the artefact (or of what `save` would write), the model, the schema and
+        the laws, the method with its settings, the versions and the machine."""
         saved = self._saved()
         if self._known is None or not self._known[0].alike(saved):
             self._known = saved, Provenance.of(self.fitted, saved.method, self._fingerprint(saved))
-        return replace(self._known[1], machine=machine())  # it may have been sent to another one
+        return replace(self._known[1], machine=machine())  # a pickled explainer may now be on another machine
 
     @property
     def fitted(self) -> Fitted:
-        """All that `fit` learned."""
+        """Everything that `fit` learned."""
         if not hasattr(self, "fitted_"):
             raise NotFittedError("this explainer is not fitted: call fit(frame, label=...) or Explainer.load(...)")
         return self.fitted_
@@ -896,17 +900,17 @@ class Explainer:
         Parameters
         ----------
         deep : bool, default True
-            For scikit-learn; the settings have no settings of their own.
+            Ignored, for scikit-learn; the settings have no nested settings.
 
         Returns
         -------
         dict
-            By name.
+            The value of each setting, by name.
         """
         return {name: getattr(self, name) for name in _parameters(type(self))}
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings of the constructor, as scikit-learn does; they are checked by `fit`.
+        """Set settings of the constructor, as scikit-learn does; `fit` checks them.
 
         Parameters
         ----------
@@ -927,7 +931,7 @@ class Explainer:
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """An unfitted explainer with the same settings; a fitted model to explain stays fitted."""
+        """Return an unfitted explainer with the same settings; its `model` stays fitted."""
         return type(self)(**self.get_params())
 
     def __repr__(self) -> str:
@@ -944,7 +948,7 @@ class Explainer:
         )
 
     def _repr_html_(self) -> str:
-        """For notebooks: what was learned, and the columns."""
+        """Show what was learned, and the columns, in a notebook."""
         if not hasattr(self, "fitted_"):
             return html_card(repr(self).strip("<>"), [], (), [])
         fitted = self.fitted_
@@ -966,7 +970,7 @@ class Explainer:
         return TrainingPlans() if self.plans is None else self.plans
 
     def _check_settings(self) -> None:
-        """Name the first setting of the constructor that makes no sense."""
+        """Raise an error that names the first invalid setting of the constructor."""
         _ = self.chosen_method
         check_integer("hidden", self.hidden, 1, WIDEST_LAYER)
         check_sequence("tau", self.tau, 2, check_number, *TAU_RANGE)
@@ -1021,7 +1025,7 @@ class Explainer:
         self._origin = self._file = self._known = None
 
     def _open(self, rows: Any) -> tuple[pd.DataFrame, FrameKind]:
-        """Rows as pandas, and their kind; the columns of an array are the features, in the schema's order."""
+        """Rows as pandas, and their frame kind; the columns of an array are the features, in the schema's order."""
         return open_frame(rows, "rows", self.schema.names, "; for one row use frame.loc[[label]]")
 
     def _ensemble(self, robust: Any) -> Ensemble | None:
@@ -1046,7 +1050,7 @@ class Explainer:
             return self._file[1]
         try:
             return artefact.fingerprint(saved)
-        except InputError:  # it cannot be saved: a method that is not registered, say
+        except InputError:  # the explainer cannot be saved, e.g. its method is not registered
             return ""
 
     def _saved(self) -> artefact.Saved:
@@ -1060,7 +1064,7 @@ def _parameters(kind: type) -> tuple[str, ...]:
 
 
 def _model_name(model: Model) -> str:
-    """What decides, for people; of a file without its folder, of an endpoint without its address."""
+    """The model's name for people: a file without its folder, an endpoint without its address."""
     if not isinstance(model, AdaptedModel):
         return OWN_MODEL
     names = [(each.kind, "endpoint" if each.kind == "http" else Path(each.name).name) for each in model.models]

@@ -1,4 +1,4 @@
-"""What `fit` learned: everything that an artefact holds, and what can be asked of it."""
+"""What `fit` learned: everything that an artefact holds, and what can be computed from it."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from tdce.schema import Encoder
 
 
 class Prediction(NamedTuple):
-    """What the model says of rows: classes (of several outputs the first) with probabilities, or numbers."""
+    """Predictions for rows: classes (of several outputs, the first) with probabilities, or numbers."""
 
     labels: list[Any]  # (n,)
-    probabilities: Floats | None  # (n, classes); None: it predicts a number
+    probabilities: Floats | None  # (n, classes); None: the model predicts a number
 
 
 class StoredPrecedents(NamedTuple):
-    """Which synthetic rows the search has answered, how, and what that adds to their energy."""
+    """Synthetic rows that the search has answered, with the answers and the energy that these add."""
 
     rows: Positions  # (p,)
     answers: Floats  # (p, positions, features)
@@ -66,21 +66,21 @@ class Fitted:
 
     encoder: Encoder
     label: Name | None
-    favourable: Any  # a class, a goal, or one of these for each output; None: not said
+    favourable: Any  # a class, a goal, or one of these for each output; None: not given
     classifier: Classifier | None  # None: the user brought a model
     diffusion: TabularDiffusion
-    raw: Floats  # (rows, features) that were learned, for methods that search among them; none if loaded without
-    y: Tensor  # (rows,) their class numbers, or the groups of a number that the model says
+    raw: Floats  # (rows, features) the training rows, for methods that search among them; empty if not in the artefact
+    y: Tensor  # (rows,) their class numbers, or the groups of the predicted number
     synthetic: Floats  # (synthetic rows, features)
     energy_quantiles: Tensor  # (classes, knots) see `measure_energy_quantiles`
-    decides: Model  # what is explained
-    second_opinion: SecondOpinion  # for forecasts whether a model trained again would accept an answer
-    report: dict[str, Any]  # rows, accuracy, losses, versions; seconds and date too unless it was loaded
-    hints: tuple[str, ...] = ()  # what is worth knowing about the columns; none if it was loaded
-    synthetic_scores: Tensor | None = None  # (synthetic rows, columns) of a model that the user brought
+    decides: Model  # the explained model
+    second_opinion: SecondOpinion  # forecasts whether a retrained model would accept an answer
+    report: dict[str, Any]  # rows, accuracy, losses, versions; also seconds and date, unless loaded
+    hints: tuple[str, ...] = ()  # what is worth knowing about the columns; empty if loaded
+    synthetic_scores: Tensor | None = None  # (synthetic rows, columns) scores of a model that the user brought
     precedents: StoredPrecedents | None = None
-    exact: bool = False  # whether values that fewer than five people have may be among what was learned
-    memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # what methods trained on this
+    exact: bool = False  # whether values shared by fewer than five people may have been kept
+    memo: dict[Hashable, Any] = field(default_factory=dict, repr=False)  # cache of what methods trained on this
 
     @cached_property
     def x(self) -> Tensor:
@@ -92,13 +92,13 @@ class Fitted:
 
     @property
     def model(self) -> Model:
-        """What decides, if it is at hand."""
+        """The explained model; an error if it is not at hand."""
         if isinstance(self.decides, MissingModel):
             raise InputError(self.decides.message)
         return self.decides
 
     def with_model(self, models: Mapping[str, ModelAdapter]) -> Fitted:
-        """With the model that it was made for, which a file does not hold."""
+        """A copy with the model that it was made for, which an artefact does not hold."""
         if not isinstance(self.decides, MissingModel) or self.synthetic_scores is None:
             raise InputError("this explainer has a classifier of its own; leave model out")
         return replace(
@@ -111,15 +111,15 @@ class Fitted:
 
     @property
     def classes(self) -> tuple[Value, ...]:
-        """Of the first output; none if it is a number."""
+        """The classes of the first output; none if it is a number."""
         return self.outputs[0].classes
 
     def predict(self, raw: Floats) -> Prediction:
-        """What the model says of raw rows (n, features), to six decimals."""
+        """The model's predictions for raw rows (n, features), rounded to six decimals."""
         return self.interpret(round_scores(Oracle(self.model).score(raw)))
 
     def interpret(self, score: Tensor) -> Prediction:
-        """What scores (n, columns) say."""
+        """The predictions that scores (n, columns) stand for."""
         output = self.outputs[0]
         if not output.classes:
             return Prediction(score[:, 0].tolist(), None)
@@ -127,22 +127,22 @@ class Fitted:
         return Prediction(labels, score[:, : len(output.classes)].numpy())
 
     def resolve_goals(self, target: Any, threshold: float | None, own: Floats, oracle: Oracle | None = None) -> Goals:
-        """One goal per row (n, features): the target, or the favourable one, or the other of two classes."""
+        """One goal per row (n, features): the target if given, else the favourable one or the other of two classes."""
         asked = Oracle(self.model) if oracle is None else oracle
         return resolve_goals(target, threshold, self.favourable, self.outputs, len(own), lambda: asked.score(own))
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """What the columns of the model's scores are called."""
+        """The names of the columns of the model's scores."""
         return tuple(label for output in self.outputs for label in output.labels())
 
     def class_numbers(self, table: pd.DataFrame) -> Positions:
-        """(rows,) of the table's label column."""
+        """(rows,) class numbers of the table's label column."""
         if self.label not in table.columns:
             choices = f"{suggest(self.label, table.columns)}the table has: {listing(table.columns)}"
             raise InputError(f"there is no label column {show(self.label)}; {choices}")
         cells = [plain(cell) for cell in table[self.label]]
-        known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is another class
+        known: dict[tuple[bool, Any], int] = {}  # True equals 1, but is a different class
         for cell in cells:
             if (key := (isinstance(cell, bool), cell)) not in known:
                 known[key] = class_number(cell, self.classes, f"{self.label}:")
@@ -150,7 +150,7 @@ class Fitted:
 
     @property
     def goal(self) -> Goal | None:
-        """What is favourable; None: not said."""
+        """The favourable goal; None: not given."""
         return None if self.favourable is None else resolve_goal(self.favourable, self.outputs)
 
     @cached_property
@@ -167,7 +167,7 @@ class Fitted:
 
     @property
     def guide(self) -> Guide | None:
-        """What has gradients: the classifier, or a torch module that was given."""
+        """The model with gradients: the classifier, or a torch module that the user brought."""
         if self.classifier is not None or not isinstance(self.decides, AdaptedModel):
             return self.classifier
         model = self.decides.models[0].model
@@ -179,8 +179,8 @@ class Fitted:
         budget: int | None = None,
         ensemble: Ensemble | None = None,
     ) -> Task:
-        """The task of explaining the model while these features stay as they are, within a query budget, with answers
-        that nearly all of an ensemble accept."""
+        """The task of explaining the model with these features unchanged, within a query budget, with answers that nine
+        in ten models of an ensemble accept."""
         mutable, oracle = ~self.encoder.space.mask(immutable), Oracle(self.model, budget, ensemble)
         return Task(
             self.encoder, oracle, self.guide, self.diffusion, mutable, self.x, self.y, self.report["seed"],

@@ -61,8 +61,8 @@ from tdce.schema import (
     propose_role,
 )
 
-EDITION = 7  # raised when the same table and settings are learned differently
-HELD_OUT = 0.1  # share of the rows for early stopping and calibration, and once more for the reported accuracy
+EDITION = 7  # raised whenever the same table and settings would be learned differently
+HELD_OUT = 0.1  # share of the rows for early stopping and calibration; as many again for the reported accuracy
 MOST_HELD_OUT = 2_000
 
 
@@ -80,16 +80,16 @@ def fit(
     progress: Progress,
     learn: Iterable[Name] = (),
     categorical: Iterable[Name] = (),
-    models: Mapping[str, ModelAdapter] | None = None,  # by their outputs; None: a classifier is trained
+    models: Mapping[str, ModelAdapter] | None = None,  # by output; None: a classifier is trained
     actionable: Iterable[Name] = (),
     causes: Any = None,  # of features: a mapping, or a directed graph
-    exact: bool = False,  # whether values that fewer than five people have may be kept
-    library: str = "pandas",  # that the table came from, whose frames a model of the user's gets
+    exact: bool = False,  # whether values shared by fewer than five people may be kept
+    library: str = "pandas",  # the table's library, whose frames a model that the user brought is given
     device: str = "cpu",  # of the networks
 ) -> Fitted:
     """Check the table, encode it, train the networks, draw synthetic rows, and rate the model on unseen rows.
 
-    Without a model of the user's, a classifier of the label is trained as well.
+    Unless the user brought a model, a classifier of the label is trained as well.
     """
     began = time.monotonic()
     check_table(frame)
@@ -118,7 +118,7 @@ def fit(
         schema = pool_schema(schema if models is None else _name_all_where_needed(schema, frame), frame)
     encoder = Encoder.fit(frame, schema, pooled=not exact)
     people = encoder.read(frame)
-    raw = encoder.nearest_known(people)  # with `exact`, the same
+    raw = encoder.nearest_known(people)  # unchanged if `exact`
     x = encoder.embed(raw).float()
     train, held_out, test = split_rows(len(x), seed)
 
@@ -149,7 +149,7 @@ def fit(
     diffusion, walk = learned_diffusion(
         encoder.space, x, y, hidden, tau, replace(plans.diffusion, steps=steps), seed, progress, groups, device
     )
-    if not exact:  # of all rows, since the ends of the training rows may be one person's
+    if not exact:  # the ends over all rows, since an end of the training rows may be one person's value
         num = encoder.space.split(x)[0]
         diffusion.low, diffusion.high = num.amin(dim=0), num.amax(dim=0)
     to_draw = classes_to_draw(y[train], seed, plans.sampling)
@@ -190,11 +190,11 @@ def _second_opinion(
     num: int,
     labels: Tensor | None,  # (n,) of all rows
     classes: tuple[Value, ...],
-    score: Tensor | None,  # (n, columns) what a model of the user's says of all rows
+    score: Tensor | None,  # (n, columns) scores of all rows by a model that the user brought
     train: Tensor,  # (m,)
     outputs: tuple[Output, ...],
 ) -> SecondOpinion:
-    """Of what really happened, where the table tells; else of what the model says."""
+    """A second opinion fitted to the labels where they are the model's classes, else to the model's scores."""
     columns = sum(output.columns for output in outputs)
     targets = torch.zeros(len(train), columns, dtype=torch.double) if score is None else score[train].double()
     if labels is not None and outputs[0].classes == classes:
@@ -208,13 +208,13 @@ def _schema(
     schema: Schema | None,
     learn: tuple[Name, ...],
     categorical: tuple[Name, ...],
-    asked_for: tuple[Name, ...],  # by the model
+    asked_for: tuple[Name, ...],  # columns that the model needs
 ) -> tuple[Schema, dict[Name, str]]:
-    """The schema that is given, or read off the table, and which columns it then leaves out, and why."""
+    """The given schema, or one inferred from the table, and the columns that the latter leaves out, with reasons."""
     if schema is None:
         inferred = Schema.infer(frame, label, learn=learn, categorical=categorical)
         out = find_pass_through(frame, label, {*learn, *categorical})
-        needed = [name for name in out if name in asked_for]  # ids that the model asks for: learned, and never changed
+        needed = [name for name in out if name in asked_for]  # ids that the model needs: learned, never changed
         if needed:
             inferred = Schema.infer(frame, label, learn=(*learn, *needed), categorical=categorical)
             for name in needed:
@@ -233,8 +233,8 @@ def _schema(
 def _with_roles(
     schema: Schema, given: Schema | None, immutable: tuple[Name, ...], actionable: tuple[Name, ...]
 ) -> tuple[Schema, tuple[Name, ...], tuple[Name, ...]]:
-    """The schema with what the user wants of its columns, the columns whose roles nobody set, and those whose roles
-    somebody did."""
+    """The schema with the user's immutable and actionable features, the columns whose proposed roles hold, and those
+    whose roles the user set."""
     schema.check_immutable(immutable)
     schema.check_immutable(actionable, "actionable")
     if both := [name for name in actionable if name in immutable]:
@@ -242,13 +242,13 @@ def _with_roles(
     if given is None:
         proposed = tuple(f.name for f in schema if f.immutable and f.name not in (*immutable, *actionable))
         return schema.freeze(*immutable).open(*actionable), proposed, actionable
-    doubtful = (f.name for f in given if not propose_role(f)[1])  # whoever gave the schema has decided
+    doubtful = (f.name for f in given if not propose_role(f)[1])  # the given schema decides on their roles
     return schema.freeze(*immutable).open(*actionable), (), (*actionable, *doubtful)
 
 
 def _name_all_where_needed(schema: Schema, frame: pd.DataFrame) -> Schema:
-    """The schema with all categories of columns in which a model of the user's needs them: those of a category dtype,
-    which it may know by position, and those without a category that five people share."""
+    """The schema with all categories kept in columns where the user's model needs them: those of a category dtype,
+    which it may know by position, and those in which no category has five people."""
     for column in pool_schema(schema, frame):
         if not isinstance(column, Categorical) or column.rare == getattr(schema[column.name], "rare", None):
             continue
@@ -266,10 +266,10 @@ def learned_diffusion(
     plan: TrainingPlan,
     seed: int,
     progress: Progress,
-    classes: int | None = None,  # None: as many as there are in y
+    classes: int | None = None,  # None: as many as y has
     device: str = "cpu",
 ) -> tuple[TabularDiffusion, TrainingHistory]:
-    """The diffusion model of a table, trained on the same part of it that `fit` trains on."""
+    """Train the diffusion model of a table, on the same part of it as `fit`."""
     train, held_out, _ = split_rows(len(x), seed)
     diffusion = TabularDiffusion(space, hidden, classes=classes or int(y.max()) + 1, tau=tau, seed=seed)
     place_networks(diffusion, device)
@@ -278,7 +278,7 @@ def learned_diffusion(
 
 
 def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...]]:
-    """Class numbers (n,) and the classes that they mean."""
+    """Class numbers (n,) and the classes they stand for."""
     if not is_name(label) or label not in frame.columns:
         choices = f"{suggest(label, frame.columns)}the table has: {listing(frame.columns)}"
         raise InputError(f"there is no label column {show(label)}; {choices}")
@@ -296,7 +296,7 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
     if odd is not None:
         raise InputError(f"the label {label!r} holds {type(cells[odd]).__name__} ({show(cells[odd], spell=str)}) in "
                          f"row {column.index[odd]!r}; text, numbers or yes/no are needed")  # fmt: skip
-    keys = [(isinstance(cell, bool), cell) for cell in cells]  # True equals 1, but is another class
+    keys = [(isinstance(cell, bool), cell) for cell in cells]  # True equals 1, but is a different class
     distinct: dict[tuple[bool, Value], None] = dict.fromkeys(keys)
     classes = sort_values([value for _, value in distinct])
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -312,7 +312,7 @@ def _classes(frame: pd.DataFrame, label: Name) -> tuple[Tensor, tuple[Value, ...
 
 
 def _any_classes(frame: pd.DataFrame, label: Name | None) -> tuple[Tensor | None, tuple[Value, ...]]:
-    """The same, for a model that the user brings: there need be no label, and it may be a number."""
+    """The same for a model that the user brought: the label may be absent, or a number (then it has no classes)."""
     if label is None:
         return None, ()
     if is_name(label) and label in frame.columns and not isinstance(frame[label], pd.DataFrame):
@@ -323,7 +323,7 @@ def _any_classes(frame: pd.DataFrame, label: Name | None) -> tuple[Tensor | None
 
 
 def split_rows(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Row numbers for training, for early stopping and for the report; a tiny table serves for all three."""
+    """Row numbers for training, for early stopping and for the report; all rows for each if the table is tiny."""
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(seed))
     size = min(int(rows * HELD_OUT), MOST_HELD_OUT)
     if size < 5:
@@ -332,12 +332,12 @@ def split_rows(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _quality(classifier: Classifier, x: Tensor, y: Tensor) -> dict[str, float | None]:
-    """On rows that took no part in training."""
+    """The quality of a classifier on rows that it was not trained on."""
     return _rated(classifier(x), y)
 
 
 def _rated(logits: Tensor, y: Tensor) -> dict[str, float | None]:
-    """How often the top class is right, and the calibration error over ten bins of its probability."""
+    """The accuracy, and the calibration error over ten bins of the top class's probability."""
     p = logits.softmax(dim=1)
     top, right = p.amax(dim=1), (p.argmax(dim=1) == y).float()
     bins = (top * 10).long().clamp(max=9)
@@ -357,7 +357,7 @@ def _agreement(
     labels: Tensor | None,  # (n,)
     classes: tuple[Value, ...],
 ) -> dict[str, float | None]:
-    """How often a given model says what the label says, where there is one of the same classes."""
+    """How often a model that the user brought agrees with the label, if there is one with the same classes."""
     if labels is None or output.classes != classes:
         return {"accuracy": None, "commonest_class": None, "calibration_error": None, "test_rows": len(score)}
     right = (output.group(score) == labels).float().mean().item()

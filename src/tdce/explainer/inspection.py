@@ -1,4 +1,4 @@
-"""What is in an artefact, as plain values: for `tdce inspect` and for scripts."""
+"""The content of an artefact as plain values, for `tdce inspect` and for scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tdce.report import Origin, accuracy_rows
 
 
 def inspect_saved(saved: Saved, provenance: Provenance, origin: Origin | None) -> dict[str, Any]:
-    """All that `Explainer.inspect` returns; `origin`: the file, if there is one."""
+    """What `Explainer.inspect` returns; `origin`: the file, if there is one."""
     fitted = saved.fitted
     schema, report = fitted.encoder.schema, fitted.report
     kinds = {str(f.name): row for f, row in zip(schema, schema.describe(), strict=True)}

@@ -23,16 +23,16 @@ from tdce.schema import Encoder, FeasibleSet
 
 @dataclass(frozen=True)
 class MetricReference:
-    """What counterfactuals towards one class are measured against; learned once and used for every method."""
+    """What counterfactuals towards one class are measured against; fitted once and used for every method."""
 
     encoder: Encoder
     raw: Floats  # (rows, features) the training rows
-    target: Flags  # (rows,) which of them are of the target class
+    target: Flags  # (rows,) which are of the target class
     of_target: Autoencoder
     of_origin: Autoencoder
     of_all: Autoencoder
-    held: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (held-out rows, features); there may be none
-    held_target: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))  # which of them are of the target class
+    held: Floats = field(default_factory=lambda: np.zeros((0, 0)))  # (held-out rows, features); may be empty
+    held_target: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))  # which are of the target class
 
     @classmethod
     def fit(
@@ -45,7 +45,7 @@ class MetricReference:
         held_target: Flags | None = None,
         plan: TrainingPlan | None = None,
     ) -> Self:
-        """Train the three autoencoders; their bottleneck has half as many numbers as there are features."""
+        """Train the three autoencoders, with a bottleneck half as wide as there are features."""
         if target.all() or not target.any():
             raise InputError(
                 f"{'all' if target.all() else 'none'} of the {len(target)} rows are of the target class; "
@@ -74,8 +74,8 @@ class MetricReference:
         return self.encoder.marks_as_missing(self.raw)
 
     def standardised(self, raw: Floats) -> Tensor:
-        """(n, num) numbers minus their mean, over their deviation; a missing one and a mark are at the mean, one far
-        out is where the encoding ends."""
+        """(n, num) numbers minus their mean, over their standard deviation. A missing value or a mark takes the mean; a
+        number beyond the ends of the encoding is clipped to them."""
         columns = [i for i, column in enumerate(self.encoder.schema) if column.numbers]
         low, high = np.array([self.encoder.columns[i].ends for i in columns]).reshape(-1, 2).T
         learned, raw = self.numbers[:, columns], self.encoder.marks_as_missing(raw)[:, columns]
@@ -84,11 +84,11 @@ class MetricReference:
         return torch.from_numpy(np.nan_to_num(scaled))
 
     def whole(self, raw: Floats) -> Tensor:
-        """(n, width) standardised numbers and one-hot categories: where distances over all features are taken."""
+        """(n, width) standardised numbers and one-hot categories: the space of distances over all features."""
         return torch.cat([self.standardised(raw), self.encoder.space.split(self.encoder.embed(raw))[1]], dim=1)
 
     def neighbours(self, raw: Floats, oracle: Oracle) -> Floats:
-        """For each query the nearest other training row that the model puts in the same class."""
+        """For each query, the nearest other training row for which the model predicts the same class."""
         own, theirs = (oracle.predict(rows).numpy() for rows in (raw, self.raw))
         points, rows = self.whole(raw), self.whole(self.raw)
         near = np.empty_like(raw)
@@ -114,7 +114,7 @@ class MetricReference:
         over_all: bool = False,
     ) -> dict[str, float]:
         """All metrics of the first option of each row that was not in the target class already: `validity` and
-        `violations` of all of them, the others of those that became valid or, with `over_all`, of all of them, too."""
+        `violations` over all of these, the others over those that became valid or, with `over_all`, over all too."""
         status = explanation.status[:, 0]
         searched, valid = status != Status.ALREADY, status == Status.VALID
         if not searched.any():
@@ -132,7 +132,7 @@ class MetricReference:
         return {name: values[name] for name in MEANING if name in values}
 
     def _quality(self, raw: Floats, options: Floats, near: Floats, near_cf: Floats) -> dict[str, float]:
-        """Of rows that became valid; `options` is (rows, options, features)."""
+        """The metrics of rows that became valid; `options` is (rows, options, features)."""
         raw_cf, followers = options[:, 0], self.encoder.schema.followers
         chosen = [i for i, name in enumerate(self.encoder.schema.names) if name not in followers]
         x, x_cf, x_near, x_near_cf = map(self.standardised, (raw, raw_cf, near, near_cf))
@@ -159,11 +159,11 @@ class MetricReference:
         return values | self._against_held_out(raw_cf, whole)
 
     def _graded(self, raw: Floats, raw_cf: Floats) -> Flags:
-        """(n, features) where neither is missing or a mark: how far it went can be said."""
+        """(n, features) where neither value is missing or a mark, so that the distance between them is defined."""
         return ~np.isnan(self.encoder.marks_as_missing(raw)) & ~np.isnan(self.encoder.marks_as_missing(raw_cf))
 
     def _against_held_out(self, raw_cf: Floats, whole: Tensor) -> dict[str, float]:
-        """Left out where there are no held-out rows of the target class, or too few."""
+        """The metrics against held-out rows of the target class; left out where there are too few."""
         real = self.held[self.held_target]
         if len(real) == 0:
             return {}

@@ -1,10 +1,10 @@
-"""Is a table still the one that was learned? Its columns, ranges, categories, laws, plausibility and accuracy, each
-beside what the artefact knows of the table in `fit`.
+"""Drift of a table: its columns, ranges, categories, laws, plausibility and accuracy, each compared with what the
+artefact holds about the learned table.
 
-An artefact holds nobody's record, but what a test needs: the shares of categories, the scale of each number (on which
-the learned table has mean 0 and deviation 1), its ends, laws with their exceptions, quantiles of the energies of
-held-out rows, and the accuracy. A check is changed if chance explains it with a probability below `LEVEL`, shared among
-all checks, and if it matters, too: each check has a least effect, so that a large table is not blamed for a trifle.
+An artefact holds nobody's record, but what the tests need: the shares of categories, the scale of each number (on which
+the learned table has mean 0 and standard deviation 1), its ends, laws with their exceptions, quantiles of the energies
+of held-out rows, and the accuracy. A check reports a change if its p-value is below `LEVEL`, divided by the number of
+tests, and if the effect matters: each check has a least effect, so that a large table raises no alarm over a trifle.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ from tdce.explainer.fitted import Fitted
 from tdce.models import MissingModel, Oracle
 from tdce.schema import MIN_PEOPLE, Categorical, FittedCategorical, FittedColumn, FittedNumeric, Law
 
-LEVEL = 0.01  # the probability of any false alarm, over all checks of a table
-MAX_ROWS = 2_000  # whose plausibility and accuracy are measured, evenly spread over the table
-MIN_ROWS = 30  # fewer say nothing about a distribution
-MIN_CLASS_ROWS = 25  # held-out rows of a class, below which its energies are those of synthetic rows
+LEVEL = 0.01  # probability of any false alarm, over all checks of a table
+MAX_ROWS = 2_000  # rows whose plausibility and accuracy are measured, evenly spread over the table
+MIN_ROWS = 30  # with fewer, only large changes are found
+MIN_CLASS_ROWS = 25  # held-out rows of a class; with fewer, its energies are those of synthetic rows
 
 LEAST_SHIFT = 0.1  # of a mean, in standard deviations
-LEAST_SPREAD = 0.1  # of a standard deviation, in parts of it
-LEAST_SHARES = 0.05  # of rows that have another category now: the total variation distance
-LEAST_RATE = 0.005  # of rows that are out of range, of an unknown category, or break a law
-LEAST_MISSING = 0.15  # of rows whose cell is missing now, beyond the share in synthetic rows, which have rather few
-LEAST_PLAUSIBILITY = 0.1  # the Kolmogorov-Smirnov distance
+LEAST_SPREAD = 0.1  # of a standard deviation, relative to it
+LEAST_SHARES = 0.05  # of the shares of categories: the total variation distance
+LEAST_RATE = 0.005  # of the share of rows that are out of range, of an unknown category, or break a law
+LEAST_MISSING = 0.15  # of the share of missing cells, above that in synthetic rows, which have rather few
+LEAST_PLAUSIBILITY = 0.1  # of the plausibility: the Kolmogorov-Smirnov distance
 LEAST_ACCURACY = 0.02
 
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of the new table as raw values, and what could not be read."""
+    """A column of the new table as raw values, with the categories that are unknown."""
 
     fitted: FittedColumn
     raw: Floats  # (n,) NaN where the cell is missing or unknown
@@ -62,8 +62,8 @@ class _Column:
 
 
 def monitor(fitted: Fitted, table: Any, label: Name | None = None) -> Drift:
-    """What has changed since `fit`. The label is the table's column of that name, else the learned one if it is there;
-    without any, accuracy is not checked."""
+    """Compare a table with the learned one. The label is the column of that name, by default the learned one if the
+    table has it; without a label, accuracy is not checked."""
     frame = as_pandas(table)
     check_table(frame)
     if len(frame) == 0:
@@ -96,7 +96,7 @@ def monitor(fitted: Fitted, table: Any, label: Name | None = None) -> Drift:
 
 
 def _judged(findings: list[Finding]) -> tuple[Finding, ...]:
-    """Changed ones first; the level is shared among those that are tests."""
+    """The findings with their verdicts, changed ones first; the level is divided by the number of tests."""
     tests = max(1, sum(finding.p is not None for finding in findings))
     judged = [finding.judge(LEVEL / tests) for finding in findings]
     return tuple(sorted(judged, key=lambda each: not each.changed))
@@ -133,7 +133,7 @@ def _check_column(column: _Column, fitted: Fitted, rows: int) -> Iterator[Findin
         numbers = present[~np.isin(present, column.fitted.column.marks)]
         drawn = fitted.synthetic[:, fitted.encoder.schema.names.index(column.fitted.column.name)]
         drawn = drawn[~np.isnan(drawn) & ~np.isin(drawn, column.fitted.column.marks)]
-        trimmed = 0 if fitted.exact else 2 * MIN_PEOPLE  # rows beyond the ends that were kept
+        trimmed = 0 if fitted.exact else 2 * MIN_PEOPLE  # learned rows beyond the pooled ends, at most
         yield from _check_numbers(name, column.fitted, numbers, drawn, rows, trimmed)
     elif isinstance(column.fitted, FittedCategorical):
         if column.unknown_rows:
@@ -143,7 +143,7 @@ def _check_column(column: _Column, fitted: Fitted, rows: int) -> Iterator[Findin
 
 
 def _check_missing(column: _Column, fitted: Fitted) -> Finding:
-    """Beside the synthetic rows, whose missing cells are as many as those of the table, about."""
+    """Compare missing cells with those of the synthetic rows, which have about the same share as the learned table."""
     name, n = str(column.fitted.column.name), len(column.raw)
     now = int(column.missing.sum())
     at = fitted.encoder.schema.names.index(column.fitted.column.name)
@@ -158,10 +158,10 @@ def _check_numbers(
     fitted: FittedNumeric,
     numbers: Floats,  # (n,)
     drawn: Floats,  # those of synthetic rows
-    rows: int,  # that were learned
-    trimmed: int,  # of these, at most, beyond the learned ends
+    rows: int,  # number of learned rows
+    trimmed: int,  # number of these beyond the learned ends, at most
 ) -> Iterator[Finding]:
-    """On the column's own scale the learned table has mean 0 and deviation 1."""
+    """Check range, middle and spread; on the column's scale, the learned table has mean 0 and deviation 1."""
     from scipy.special import ndtr
 
     n, scale = len(numbers), fitted.scale
@@ -180,13 +180,13 @@ def _check_numbers(
     p = 2 * float(ndtr(-abs(mean) / unit))
     yield Finding("middle", name, middle, now, abs(mean), p, LEAST_SHIFT)
     learned = scale.embed(scale.clip(drawn)) if len(drawn) else scores
-    noise = max(np.square(scores).std(), np.square(learned).std(), 1e-9) * unit  # few rows may have no rare value
+    noise = max(np.square(scores).std(), np.square(learned).std(), 1e-9) * unit  # few rows may lack rare values
     p = 2 * float(ndtr(-abs(deviation**2 - 1) / noise))
     yield Finding("spread", name, "as learned", f"{deviation:.2f} times as wide", abs(deviation - 1), p, LEAST_SPREAD)
 
 
 def _check_shares(name: str, fitted: FittedCategorical, present: Floats, rows: int) -> Iterator[Finding]:
-    """A chi-squared test of two samples; categories expected in fewer than five rows are counted together."""
+    """A two-sample chi-squared test; categories expected in fewer than five rows are counted together."""
     from scipy.special import chdtrc
 
     shares, n = fitted.shares, len(present)
@@ -236,8 +236,8 @@ def _class_numbers(fitted: Fitted, frame: pd.DataFrame, label: Name) -> Position
 
 
 def _check_plausibility(fitted: Fitted, raw: Floats, y: Positions) -> Iterator[Finding]:
-    """Of rows like the held-out ones, plausibility is even from 0 to 1; by the Kolmogorov-Smirnov distance from that.
-    The learned quantiles come from a sample themselves, of a tenth of the rows."""
+    """A Kolmogorov-Smirnov test against the uniform distribution, which plausibility has for rows like the held-out
+    ones. The learned quantiles come from a sample, too, of a tenth of the rows, hence the effective sample size."""
     from scipy.special import kolmogorov
 
     held_out = int(fitted.report["test_rows"])
@@ -260,7 +260,7 @@ def _check_plausibility(fitted: Fitted, raw: Floats, y: Positions) -> Iterator[F
 def _rate(
     check: str, name: str, then: str, now: str, k: int, n: int, k_then: int, n_then: int, least: float = LEAST_RATE
 ) -> Finding:
-    """Whether `k` of `n` rows is more often than `k_then` of `n_then`: Fisher's exact test, one-sided."""
+    """Whether `k` of `n` is a higher rate than `k_then` of `n_then`: Fisher's exact test, one-sided."""
     from scipy.stats import hypergeom
 
     if n == 0:

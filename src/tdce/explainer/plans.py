@@ -15,13 +15,13 @@ SAMPLING = SamplingPlan()
 
 @dataclass(frozen=True)
 class TrainingPlans:
-    """One plan per network, and how synthetic rows are drawn. The defaults are right for users; tests shorten them."""
+    """One training plan per network, and how synthetic rows are drawn. The defaults suit users; tests shorten them."""
 
     classifier: TrainingPlan = CLASSIFIER
-    diffusion: TrainingPlan = DIFFUSION  # its steps are `Explainer(steps=...)`
+    diffusion: TrainingPlan = DIFFUSION  # its steps are set by `Explainer(steps=...)`
     autoencoder: TrainingPlan = AUTOENCODER  # for the metrics IM1 and IM2
     sampling: SamplingPlan = SAMPLING
-    precedents: int = 1024  # answers of the search to synthetic rows, which it tries for similar rows, at most
+    precedents: int = 1024  # maximum number of precedents: answers to synthetic rows, tried for similar rows
 
     def __post_init__(self) -> None:
         for name, kind in {each.name: type(each.default) for each in fields(self)}.items():
@@ -31,6 +31,6 @@ class TrainingPlans:
 
 
 def plan_for(plan: TrainingPlan, rows: int) -> TrainingPlan:
-    """Fewer steps for small tables: some 200 passes over the rows are plenty."""
+    """The plan with fewer steps for small tables: about 200 passes over the rows are plenty."""
     batch = min(plan.batch, max(32, rows // 4))
     return replace(plan, batch=batch, steps=min(plan.steps, max(200, 200 * rows // batch)))

@@ -1,4 +1,4 @@
-"""Precedents: what the search answers to synthetic rows, found once so that similar rows may take it over."""
+"""Precedents: answers of the search to synthetic rows, found once in `fit` and tried for similar rows."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tdce.methods import MANY_FEATURES, PRECEDENT_POSITIONS, DiffusionSearch, Qu
 from tdce.models import Goals, Oracle
 from tdce.schema import FeasibleSet
 
-FIRST_PRECEDENTS = 256  # found without any; these serve the search for all others
+FIRST_PRECEDENTS = 256  # found without precedents; the search for the others uses these
 
 
 class _Search(DiffusionSearch):
-    """The default search as far as the standard position needs it."""
+    """The default search, without the steps that the standard position does not need."""
 
     combined: ClassVar[int] = 0
 
 
 def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) -> Fitted:
-    """With the answers of the default search to refused synthetic rows, at most this many; none if nothing is known to
-    be favourable."""
+    """Add the answers of the default search to at most `count` refused synthetic rows; none if no favourable goal is
+    known."""
     count = affordable(count, len(fitted.encoder.columns))
     if fitted.goal is None or count == 0:
         return fitted
@@ -46,8 +46,8 @@ def add_precedents(fitted: Fitted, count: int, seed: int, progress: Progress) ->
 
 
 def affordable(count: int, features: int) -> int:
-    """How many of this count for a table with so many features: in a wide one the work of each grows with the square of
-    the width, so fewer are answered, and none where they would be fewer than the first."""
+    """The number of precedents for a table with so many features: the work for each grows with the square of the width,
+    so a wide table gets fewer, and none where they would be fewer than `FIRST_PRECEDENTS`."""
     if features <= MANY_FEATURES:
         return count
     within = count * MANY_FEATURES**2 // features**2
@@ -55,8 +55,8 @@ def affordable(count: int, features: int) -> int:
 
 
 def answer_rows(fitted: Fitted, rows: Positions, seed: int, progress: Progress) -> StoredPrecedents:
-    """The answers of the default search to the synthetic rows at these positions, for those that get one; features that
-    follow others stay as they are, since they are computed, not proposed."""
+    """The answers of the default search to the synthetic rows at these positions, where it finds one. Followers keep
+    their values, since they are computed, not proposed."""
     assert fitted.goal is not None
     encoder = fitted.encoder
     feasible = FeasibleSet.of(encoder, encoder.decode(encoder.embed(fitted.synthetic[rows])))
@@ -66,7 +66,7 @@ def answer_rows(fitted: Fitted, rows: Positions, seed: int, progress: Progress) 
     answered = (explanation.status == Status.VALID).all(axis=1)
     raw, followers = explanation.raw[answered], feasible.constraints.followers
     raw[:, :, followers] = feasible.own[answered][:, None, followers]
-    known = encoder.nearest_known(raw.reshape(-1, raw.shape[2])).reshape(raw.shape)  # ranges may go further than these
+    known = encoder.nearest_known(raw.reshape(-1, raw.shape[2])).reshape(raw.shape)  # a feasible range may be wider
     y = goals.target_class(task.oracle.score(feasible.own))[torch.from_numpy(answered)]
     x_cf = encoder.embed(known.reshape(-1, raw.shape[2])).float().view(*raw.shape[:2], encoder.space.width)
     return StoredPrecedents(rows[answered], known, added_energy(task, feasible.x[answered], x_cf, y))

@@ -1,4 +1,4 @@
-"""What an answer comes from: hashes of the artefact, the model, the schema and the laws, the method, the machine."""
+"""Where an answer comes from: hashes of the artefact, the model, the schema and the laws, the method, the machine."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from tdce.schema import Schema
 
 @dataclass(frozen=True)
 class Provenance:
-    """Plain values; hashes are SHA-256, in hexadecimal digits."""
+    """Where an answer comes from, as plain values; hashes are SHA-256 in hexadecimal digits."""
 
-    artefact: str  # of the saved file, or of the one that would be saved; empty: it cannot be saved
-    models: tuple[Mapping[str, Any], ...]  # output, kind, name, digest and versions of each
+    artefact: str  # hash of the saved file, or of what `save` would write; empty: it cannot be saved
+    models: tuple[Mapping[str, Any], ...]  # output, kind, name, digest and versions of each model
     schema: str
-    laws: str  # laws and rules of the schema, which the hash of the schema covers too
+    laws: str  # hash of the schema's laws and rules, which the schema's hash covers too
     method: str
     settings: Mapping[str, Any]  # of the method
-    machine: Mapping[str, str]  # versions, and the processor's instructions as torch uses them
+    machine: Mapping[str, str]  # versions, and the CPU instructions that torch uses
 
     @classmethod
     def of(cls, fitted: Fitted, method: Method, artefact: str) -> Provenance:
@@ -43,7 +43,7 @@ class Provenance:
 
 
 def machine() -> dict[str, str]:
-    """This one."""
+    """The machine that runs this process."""
     versions = {"tdce": _own_version(), "python": platform.python_version(), "torch": str(torch.__version__)}
     return {**versions, "numpy": np.__version__, "instructions": torch.backends.cpu.get_cpu_capability()}
 
@@ -63,7 +63,7 @@ def _models(fitted: Fitted) -> tuple[Mapping[str, Any], ...]:
 
 
 def _name(model: Mapping[str, Any]) -> str:
-    """Of a file without its folder, of an endpoint without its address, which may hold a password."""
+    """The model's name: a file without its folder, an endpoint without its address, which may hold a password."""
     return "endpoint" if model["kind"] == "http" else Path(model["name"]).name
 
 
@@ -76,7 +76,7 @@ def _weights(module: nn.Module) -> str:
 
 
 def _schema(schema: Schema) -> str:
-    """Of the schema as an artefact gives it back, whatever the order in which words were given."""
+    """The hash of the schema as an artefact restores it, independent of the order in which wording was given."""
     saved = json.dumps(json.loads(schema.to_json()), sort_keys=True)
     return _digest(Schema.from_json(saved).to_json())
 
@@ -90,5 +90,5 @@ def _digest(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it."""
+    """The value as JSON would hold it."""
     return [_plain(each) for each in value] if isinstance(value, tuple | list) else value

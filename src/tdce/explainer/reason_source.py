@@ -1,4 +1,4 @@
-"""What an answer asks for principal reasons that compare people with others: the model, and who there is to compare."""
+"""The source of principal reasons that compare people with others: the model, and the people to compare with."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tdce.models import Goals, Oracle
 
 @dataclass(frozen=True, eq=False)
 class ReasonSource:
-    """A fitted explainer, and how many rows of the query budget a question has left."""
+    """A fitted explainer, and what a question has left of its query budget."""
 
     fitted: Fitted
-    remaining: float  # infinite: no budget
+    remaining: float  # rows; infinite: no budget
 
     @few_threads()
     def shortfalls(self, explanation: Explanation, goals: Goals, table: AnyFrame | None = None) -> Floats | None:
-        """`group_shortfalls` beside the people of a table, or beside synthetic rows; None: the budget does not suffice.
+        """`group_shortfalls` against the people of a table, or synthetic rows; None: the budget does not suffice.
 
-        The synthetic rows are those of the artefact, so that whoever has it finds the same reasons again.
+        The synthetic rows are those of the artefact, so that the same artefact gives the same reasons again.
         """
         fitted = self.fitted
         oracle = Oracle(fitted.model, None if isinf(self.remaining) else int(self.remaining))

@@ -1,4 +1,4 @@
-"""A safetensors file under one seal: a sha256 over every byte of it except the digest itself.
+"""A safetensors file under one seal: a sha256 over all of its bytes except the digest itself.
 
 The file's metadata is JSON that begins with the digest, so the digest is at the same place in every file.
 """
@@ -18,8 +18,8 @@ from torch import Tensor
 from tdce._core import InputError, is_integer, parse_strict_json, plain
 
 FORMAT = 10
-OLDEST = 8  # that is read; formats.py has the way from each to the next
-BEFORE = b'{"__metadata__":{"tdce":"{\\"sha256\\":\\"'  # what is between the header's length and the digest
+OLDEST = 8  # oldest format that is read; formats.py has the upgrades from each to the next
+BEFORE = b'{"__metadata__":{"tdce":"{\\"sha256\\":\\"'  # the bytes between the header's length and the digest
 DIGEST = slice(8 + len(BEFORE), 8 + len(BEFORE) + 64)
 BLANK = "0" * 64  # in the digest's place while it is computed
 
@@ -28,14 +28,14 @@ Tensors = dict[str, Tensor]
 
 
 class TensorHeader(NamedTuple):
-    """What the header says of a tensor."""
+    """A tensor's entry in the header."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
 def seal(content: Content, tensors: Tensors) -> bytes:
-    """The file: the same content and tensors give the same bytes."""
+    """The bytes of the file; the same content and tensors give the same bytes."""
     try:
         text = json.dumps(
             {"format": FORMAT, **content}, sort_keys=True, separators=(",", ":"), allow_nan=False, default=_unwrapped
@@ -50,8 +50,7 @@ def seal(content: Content, tensors: Tensors) -> bytes:
 
 
 def open_sealed(whole: bytes, form: int = FORMAT) -> tuple[Content, dict[str, TensorHeader]]:
-    """The content and the tensors' entries of a file of this format, if the seal is unbroken; nothing is allocated for
-    any tensor yet."""
+    """The content and the tensors' entries of a file of this format with an unbroken seal; no tensor is allocated."""
     header, metadata, content = _opened(whole)
     found = content.pop("format")
     if not is_integer(found) or found != form:
@@ -64,12 +63,12 @@ def open_sealed(whole: bytes, form: int = FORMAT) -> tuple[Content, dict[str, Te
 
 
 def format_of(whole: bytes) -> Any:
-    """What a file says its format is, whether that can be read or not."""
+    """The format that a file claims, whether or not it can be read."""
     return _opened(whole)[2]["format"]
 
 
 def tensors_of(whole: bytes) -> Tensors:
-    """The tensors of an opened file; they fill it to its last byte."""
+    """The tensors of an opened file; they must fill it to its last byte."""
     try:
         return from_bytes(whole)
     except SafetensorError as error:
@@ -86,7 +85,7 @@ def _entry(name: str, entry: Any, most: int) -> TensorHeader:
 
 
 def _opened(whole: bytes) -> tuple[dict[str, Any], dict[str, Any], Content]:
-    """The header, its metadata and the content, as far as the bytes can be read at all."""
+    """The header, its metadata and the content; an error if the bytes cannot be read."""
     size = int.from_bytes(whole[:8], "little")
     try:
         header = parse_strict_json(whole[8 : 8 + size])
@@ -116,7 +115,7 @@ def _unwrapped(value: Any) -> Any:
 
 
 def _digest(whole: bytes) -> bytes:
-    """As if the digest's place were blank."""
+    """The digest of the file with the digest's place blank."""
     digest = hashlib.sha256(whole[: DIGEST.start])
     digest.update(BLANK.encode())
     digest.update(memoryview(whole)[DIGEST.stop :])

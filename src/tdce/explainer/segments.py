@@ -1,4 +1,4 @@
-"""Segments: few actions that help many people, what each costs, and who is left."""
+"""Segments: a few actions that help many people, what each costs, and who is left."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from tdce.models import Usage
 from tdce.report import Audience, Burden, Speaker, action_text, measure_burden
 from tdce.schema import FeasibleSet, Schema
 
-MOST_PEOPLE = 500  # for whom actions are chosen
-MOST_ASKED = 150  # of them, whose answers propose actions
-ASKED_OPTIONS = 3  # of each answer
-BLOCK = 10_000  # rows that are decided at a time
+MOST_PEOPLE = 500  # people for whom actions are chosen
+MOST_ASKED = 150  # of them, people whose answers propose actions
+ASKED_OPTIONS = 3  # options of each answer
+BLOCK = 10_000  # rows decided at a time
 
 
 class Segmented(Protocol):
@@ -49,28 +49,28 @@ class Segmented(Protocol):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Segments:
-    """Few actions for many people: one column per action, one row per person.
+    """A few actions for many people: one column per action, one row per person.
 
-    An action helps a person if every step of it is within the person's limits, laws and rules, the model then decides
-    as wanted, and the forecast safety suffices. Everybody who is helped takes the cheapest action that helps. Its
-    frames are of the rows' kind.
+    An action helps a person if every step of it is within the person's limits, laws and rules, the model then gives the
+    wanted decision, and the forecast safety suffices. Each person takes the cheapest action that helps. All frames are
+    of the rows' kind.
     """
 
-    rows: pd.DataFrame  # as the user gave them, as pandas
+    rows: pd.DataFrame  # the rows as given, converted to pandas
     schema: Schema
     question: Question
     actions: tuple[Action, ...]  # in the order in which they were chosen
     own: Floats  # (rows, features)
-    raw: Floats  # (rows, actions, features) everybody after each action
+    raw: Floats  # (rows, actions, features) each row after each action
     helps: Flags  # (rows, actions)
-    cost: Floats  # (rows, actions) the distance of answers; NaN where an action is not possible
+    cost: Floats  # (rows, actions) as an answer's distance; NaN where an action is not possible
     safety: Floats  # (rows, actions) NaN where the model does not accept
     score_before: Floats  # (rows,)
     score_after: Floats  # (rows, actions) NaN where an action is not possible
-    already: Flags  # (rows,) which are decided as wanted as they are
-    candidates: int  # actions among which these were chosen
+    already: Flags  # (rows,) who has the wanted decision already
+    candidates: int  # number of actions that these were chosen from
     usage: Usage  # how often the model was queried
-    kind: FrameKind = PANDAS  # of the rows, which its own frames are of
+    kind: FrameKind = PANDAS  # the library of the rows, and of the frames returned
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -96,7 +96,7 @@ class Segments:
 
     @cached_property
     def helped(self) -> Flags:
-        """(rows,) who has an action."""
+        """(rows,) whom some action helps."""
         return np.asarray(self.helps.any(axis=1))
 
     @cached_property
@@ -108,8 +108,8 @@ class Segments:
         return np.where(self.helped, cost.argmin(axis=1), -1)
 
     def to_frame(self, language: str = "en") -> AnyFrame:
-        """Get the actions as a frame, one line per action, numbered from 1: the first helps most people, each further
-        one most of those who are left.
+        """Get the actions as a frame, one line per action, numbered from 1. The first helps most people; each further
+        one helps most of those who are left.
 
         Parameters
         ----------
@@ -119,10 +119,10 @@ class Segments:
         Returns
         -------
         data frame
-            action (in words), features (how many it is about), people (whom it helps), share (of those who need help),
-            takes (for how many it is the cheapest), cost and safety (mean over the people whom it helps), together (the
-            share that this action and those before it help). The numbers are the index, or the first column, number,
-            where there is no index.
+            action (in words), features (how many it changes), people (how many it helps), share (of those who need
+            help), takes (how many take it as the cheapest), cost and safety (means over the people it helps), together
+            (share helped by this action and those before it). The numbers are the index or, in frames without one, the
+            first column, `number`.
         """
         actions = self._actions(language)
         return self.kind.frame(actions if self.kind.columns is None else actions.reset_index(names="number"))
@@ -152,25 +152,25 @@ class Segments:
         language : str, default "en"
             "en" or "de", or with a region, "de-CH".
         audience : {"analyst", "applicant"}, default "analyst"
-            Applicants do not read names of features that the schema keeps from them.
+            For applicants, the names of features that the schema keeps from them are left out.
 
         Returns
         -------
         list of str
-            In the order of `to_frame`.
+            The sentences, in the order of `to_frame`.
         """
         speaker = Speaker.of(self.schema, language, audience)
         return [action_text(action, self.schema, speaker) for action in self.actions]
 
     def steps(self) -> AnyFrame:
-        """Get what each action asks for, for programs.
+        """Get the steps of each action in a form for programs.
 
         Returns
         -------
         data frame
             One line per step: action (its number), feature, how ("set", "at most", "at least", "by", "times"), value.
-            "times" is a share: -0.1 is lower by 10 %. A value is text where a column has one type only, as in polars
-            and pyarrow.
+            "times" is a share: -0.1 is lower by 10 %. Values are text in polars and pyarrow, where a column has a
+            single type.
         """
         lines = [
             (number, self.schema.names[step.column], step.how, _cell(self.schema, step))
@@ -191,13 +191,13 @@ class Segments:
         return self.kind.frame(steps)
 
     def people(self) -> AnyFrame:
-        """Get who is helped by what.
+        """Get the actions that help each person.
 
         Returns
         -------
         data frame
             One line per row: row (its index label), status ("helped", "left" or "already"), action (the number of the
-            cheapest one that helps; missing if there is none), actions (the numbers of all that help), cost, safety,
+            cheapest action that helps; missing if none does), actions (the numbers of all that help), cost, safety,
             score_before and score_after.
         """
         return self.kind.frame(self._people())
@@ -232,7 +232,7 @@ class Segments:
         Returns
         -------
         data frame
-            As they were given.
+            The rows as given.
         """
         return self.kind.frame(self.rows[self._left], self.rows, np.flatnonzero(self._left))
 
@@ -241,17 +241,17 @@ class Segments:
         return ~self.already & ~self.helped
 
     def burden(self, by: Name) -> Burden:
-        """Measure what the actions ask of groups of people.
+        """Measure how much the actions ask of groups of people.
 
         Parameters
         ----------
         by : column name
-            A column of the rows; numbers are grouped in quarters.
+            A column of the rows; numbers are grouped by quartile.
 
         Returns
         -------
         Burden
-            By group: the share with an action, mean distance, features changed and safety, with intervals.
+            By group: the share with an action, mean distance, features changed and safety, with 95 % intervals.
         """
         raw = self.raw[np.arange(len(self.rows)), self.taken.clip(0)] if len(self.actions) else self.own
         changed = ~same(raw, self.own) & np.array([name not in self.schema.followers for name in self.schema.names])
@@ -271,8 +271,8 @@ def find_segments(
     max_cost: float | None,
     kind: FrameKind,
 ) -> Segments:
-    """At most so many actions of at most so many changes each: proposed by the answers to some rows, chosen for at most
-    `MOST_PEOPLE` of those who need one, decided for all."""
+    """Find at most `actions` actions of at most `changes` steps each: proposed by the answers to some rows, chosen for
+    at most `MOST_PEOPLE` of those who need one, and decided for all."""
     fitted, table = explainer.fitted, rows.rows if isinstance(rows, Answer) else rows
     schema, feasible = fitted.encoder.schema, FeasibleSet.of(fitted.encoder, table, question.immutable, question.rules)
     task = fitted.task(feasible.immutable)
@@ -310,14 +310,14 @@ def find_segments(
 
 
 def _ask_some(explainer: Segmented, table: pd.DataFrame, question: Question, some: Positions) -> Answer:
-    """Answers with several options to some of these rows."""
+    """Answers with several options for some of these rows."""
     at = _spread(some, MOST_ASKED)
     target = tuple(question.target[i] for i in at) if isinstance(question.target, tuple) else question.target
     return explainer.ask(table.iloc[at], replace(question, target=target, n=ASKED_OPTIONS))
 
 
 def propose(answer: Answer, feasible: FeasibleSet, changes: int) -> list[Action]:
-    """What valid answers suggest."""
+    """Propose actions from the changes of valid answers."""
     found = answer.explanation
     row, option = np.nonzero(found.status == Status.VALID)
     columns, followers = [each.column for each in feasible.columns], feasible.constraints.followers
@@ -325,12 +325,12 @@ def propose(answer: Answer, feasible: FeasibleSet, changes: int) -> list[Action]
 
 
 def _spread(at: Positions, most: int) -> Positions:
-    """At most so many of these positions, evenly spread."""
+    """At most `most` of these positions, evenly spread."""
     return at[np.linspace(0, len(at) - 1, min(len(at), most)).round().astype(np.int64)] if len(at) else at
 
 
 def _cell(schema: Schema, step: Step) -> Any:
-    """The value of a step as the table writes it; differences and shares are numbers."""
+    """The value of a step as a cell of the table; differences and shares are numbers."""
     if step.how in ("by", "times"):
         return step.value
     return schema[schema.names[step.column]].cells(np.array([step.value]))[0]

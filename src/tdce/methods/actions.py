@@ -1,4 +1,4 @@
-"""Actions: changes that many people could make, taken from answers, and what they make of each person."""
+"""Actions: changes that many people could make, taken from answers, and their effect on each person's row."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tdce.schema import Column, FeasibleSet, Numeric
 
 How = Literal["set", "at most", "at least", "by", "times"]
 FORMS: tuple[Literal["limit", "by", "times"], ...] = ("limit", "by", "times")
-LEVELS = (0.25, 0.5, 0.75)  # quantiles of how far people go, at which an action asks for a number
-MOST_PATTERNS = 60  # combinations of features from which actions are made, the most common ones
-ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # amounts that people say, times a power of ten
-SHARE = 0.05  # shares are multiples of it
+LEVELS = (0.25, 0.5, 0.75)  # quantiles of people's changes of a number, from which actions take their values
+MOST_PATTERNS = 60  # the most common combinations of features, from which actions are made
+ROUND = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)  # round amounts, times a power of ten
+SHARE = 0.05  # shares are multiples of this
 LOWEST_SHARE = -0.95
 
 
@@ -27,13 +27,13 @@ LOWEST_SHARE = -0.95
 class Step:
     """What an action asks for in one feature."""
 
-    column: int  # the position of the feature
-    how: How  # set: a category or a mark; at most, at least: a number up to here; by: a difference; times: a share more
-    value: float  # raw
+    column: int  # position of the feature
+    how: How  # set: to a category or a mark; at most, at least: a limit; by: a difference; times: a relative change
+    value: float  # raw value, difference or share
 
     def values(self, own: Floats, column: Column) -> Floats:
-        """(n,) what it makes of the rows' own values, on the grid; NaN where it makes no sense: a number that is not
-        known, or that stands for a state."""
+        """(n,) the rows' values after this step, on the grid; NaN where it is not defined: the number is missing or a
+        mark."""
         if self.how == "set" or not isinstance(column, Numeric):
             return np.full(len(own), self.value)
         number = np.where(np.isin(own, column.marks), np.nan, own)
@@ -46,18 +46,18 @@ class Step:
 
 
 Action = tuple[Step, ...]
-"""Steps in different features, in the order of the columns."""
+"""Steps in different features, ordered by column."""
 
 
 def propose_actions(
     own: Floats, raw: Floats, columns: Sequence[Column], followers: Sequence[int], most: int
 ) -> list[Action]:
-    """Actions of at most so many steps, from rows (lines, features) and their counterfactuals: those that several
-    people need first.
+    """Actions of at most `most` steps, from rows (lines, features) and their counterfactuals; those from the most
+    common patterns come first.
 
-    The features that an answer changes, with the new category or the direction of a number, are a pattern. An action is
-    a pattern in which every number goes as far as a quantile of the people who move it that way: to the same value, by
-    the same amount, or by the same share; and so is each of its features alone.
+    A pattern is the set of features that an answer changes, with the new category or the direction of each number. It
+    gives actions in which every number goes as far as a quantile of the people who move it that way: to the same value,
+    by the same amount, or by the same share. Each feature alone is a pattern, too.
     """
     changed = ~same(raw, own)
     changed[:, list(followers)] = False
@@ -70,7 +70,7 @@ def propose_actions(
             pattern.append(move)
         patterns[tuple(pattern)] += 1
     for move in moves:
-        patterns[move,] += 0  # by itself, too, even if it suffices for nobody who was asked
+        patterns[move,] += 0  # a pattern of its own, even if no answer makes this change alone
     common = sorted((p for p in patterns if len(p) <= most), key=lambda p: (-patterns[p], len(p), p))[:MOST_PATTERNS]
     steps = {move: _steps(move, columns[move.column], np.array(pairs)) for move, pairs in moves.items()}
     every = (
@@ -84,7 +84,7 @@ def propose_actions(
 
 
 def join_actions(actions: Sequence[Action], most: int) -> list[Action]:
-    """Each two of some actions together, if they are about different features and not too many."""
+    """The union of every two actions that change different features, if it has at most `most` steps."""
     joined = []
     for one, other in combinations(actions, 2):
         both = tuple(sorted((*one, *other), key=lambda step: step.column))
@@ -94,8 +94,8 @@ def join_actions(actions: Sequence[Action], most: int) -> list[Action]:
 
 
 def apply_action(action: Action, feasible: FeasibleSet) -> tuple[Floats, Flags]:
-    """(n, features) the rows after an action, with what follows from it, and (n,) whether it is possible: every step
-    may be proposed to the row, no law or rule takes one back, and something changes."""
+    """(n, features) the rows after an action, followers included, and (n,) whether it is possible: every step may be
+    proposed to the row, no law or rule reverts one, and something changes."""
     own, raw = feasible.own, feasible.own.copy()
     possible = np.ones(len(own), dtype=bool)
     for step in action:
@@ -113,10 +113,10 @@ def apply_action(action: Action, feasible: FeasibleSet) -> tuple[Floats, Flags]:
 
 @dataclass(frozen=True, order=True)
 class _Move:
-    """A change of one feature, as many people could make it: to a category, or up or down."""
+    """A change of one feature in a form that people share: to a category or a mark, or up or down."""
 
     column: int
-    direction: int  # -1 or 1; 0: to a value
+    direction: int  # -1 or 1; 0: to `value`
     value: float = 0.0
 
     @classmethod
@@ -128,7 +128,7 @@ class _Move:
 
 
 def _steps(move: _Move, column: Column, pairs: Floats) -> dict[tuple[str, float], Step]:
-    """The steps of each form and level that stand for a move, which these people (n, 2) make; no two alike."""
+    """The steps for a move, by form and level; `pairs` (n, 2) are the values before and after of those who make it."""
     if move.direction == 0 or not isinstance(column, Numeric):
         return {(form, level): Step(move.column, "set", move.value) for form in FORMS for level in LEVELS}
     own, new = pairs.T
@@ -148,7 +148,7 @@ def _steps(move: _Move, column: Column, pairs: Floats) -> dict[tuple[str, float]
 
 
 def _limit(column: Numeric, end: float, direction: int) -> float | None:
-    """The nearest number that people say, at or beyond an end, on the column's grid and in its range."""
+    """The nearest round number at or beyond an end, on the column's grid and in its range."""
     if end == 0:
         return 0.0
     scale = 10.0 ** (floor(log10(abs(end))) - 1)  # two digits
@@ -163,6 +163,6 @@ def _limit(column: Numeric, end: float, direction: int) -> float | None:
 
 
 def _round_up(amount: float) -> float:
-    """The next amount that people say."""
+    """The next round amount."""
     scale = 10.0 ** floor(log10(amount))
     return next(step * scale for step in ROUND if step * scale >= amount * (1 - 1e-9))

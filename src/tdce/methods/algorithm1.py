@@ -1,7 +1,7 @@
 """Algorithm 1 of "Tabular Diffusion Counterfactual Explanations", line by line (alg:tabular_diff_ce).
 
 Where the paper is ambiguous, the reading is a setting of `Guided`; docs/paper.md lists the readings as PAPER[n]. Two
-sets of settings have names: `GUIDED` was chosen on validation rows for the paper's results (benchmarks/
+sets of settings have names: `GUIDED` was chosen on validation rows to reproduce the paper's results (benchmarks/
 guided_settings.py), `GUIDED_LITERAL` follows the printed loop to the letter.
 """
 
@@ -20,10 +20,11 @@ from tdce.methods.protocol import Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
 from tdce.models import Goals
 
-INDEPENDENT, SHARED = 1e-3, 1e6  # lengths of the noise at which no two rows share it, and at which all do
+INDEPENDENT, SHARED = 1e-3, 1e6  # noise lengths at which no two rows share noise, and at which all do
 
 Walk = Generator[tuple[int, Tensor, Tensor], None, Tensor]
-"""A reverse walk: yields (t, x_t, x_0) at every step, x_0 being the estimate of the clean rows, and returns its end."""
+"""A reverse walk: yields (t, x_t, x_0) at every step, with x_0 the estimate of the clean rows, and returns the last x.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,25 +37,25 @@ class Guided:
     start: float = 0.6  # share of T at which the walk begins: 0 returns the row itself, 1 is pure noise  PAPER[7]
     steps: int | None = 50  # steps of the walk; None takes all T
     guidance: float = 1.15  # weight of the classifier's gradient  PAPER[6]
-    cat_guidance: float = 1.0  # lambda: how much more of it the categories get  PAPER[6]
+    cat_guidance: float = 1.0  # lambda: factor on this gradient for categories  PAPER[6]
     proximity: float = 1.0  # weight of the distance term: 1 as in the equation, 0 as in Algorithm 1  PAPER[3]
     tau: tuple[float, float] | None = (5.0, 5.0)  # temperature at t = T and at t = 0; None: as in training  PAPER[8]
     through_denoiser: bool = True  # back-propagate through f_dn, or take f_dn(x_t) as a constant plus x_t
     sigma: Literal["variance", "deviation"] = "deviation"  # what line 6 takes for Sigma  PAPER[6]
     cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm_pi"  # of g_cat: lambda, times the norm of mu_cat  PAPER[6]
     cat_gradient: Literal["through", "denoised", "noisy"] = "denoised"  # what g_cat is the gradient of  PAPER[5]
-    blend: Literal["noised", "exact", "x_t"] = "noised"  # what immutable features are on the way  PAPER[2]
+    blend: Literal["noised", "exact", "x_t"] = "noised"  # values of immutable features during the walk  PAPER[2]
     loop_noise: bool = True  # noise in every step but the last, or none after line 1  PAPER[4]
-    last_noise: bool = False  # noise in the last step, too  PAPER[4]
+    last_noise: bool = False  # also noise in the last step  PAPER[4]
     soft_posterior: bool = False  # Bayes' rule takes the relaxed vector itself, not its argmax  PAPER[17]
-    noise_length: float = 2.0  # how far apart rows still share their noise; SHARED: all rows do  PAPER[4]
+    noise_length: float = 2.0  # distance within which rows share noise; SHARED: all rows do  PAPER[4]
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.check()
 
     def check(self, **more: tuple[float, float]) -> None:
-        """Every setting against its range."""
+        """Check every setting against its range."""
         check_settings(
             self, start=(0, 1), steps=(1, 10_000), guidance=(0, 1e3), cat_guidance=(0, 1e3), proximity=(0, 1e3),
             tau=TAU_RANGE, noise_length=(INDEPENDENT, SHARED), **more,
@@ -98,7 +99,7 @@ class Guided:
         return torch.where(mutable, space.join(num, space.one_hot(cat)), x)
 
     def original(self, x: Tensor, x_t: Tensor, s: int, noise: Noise) -> Tensor:
-        """(n, width) what line 8 blends in: the row with the noise of the time entered, as it is, or x_t.  PAPER[2]"""
+        """(n, width) what line 8 blends in: the row noised to time s, the row itself, or x_t.  PAPER[2]"""
         if self.blend == "noised":
             return task_of(self).diffusion.add_noise(x, s, noise, self.tau)
         return x if self.blend == "exact" else x_t
@@ -106,8 +107,8 @@ class Guided:
     def norm_cat(self, log_pi: Tensor) -> Tensor | float:
         """(n, 1) the norm of mu_cat, over all categories of a row.  PAPER[6]
 
-        The paper does not define mu_cat. Line 7 adds the gradient to mu_cat, the equation adds it to log pi; so mu_cat
-        is read as log pi, the posterior's log probabilities. "norm_pi" takes the probabilities instead.
+        The paper does not define mu_cat. Line 7 adds the gradient to mu_cat, the equation adds it to log pi; mu_cat is
+        therefore read as log pi, the posterior's log probabilities. "norm_pi" takes the probabilities instead.
         """
         if self.cat_scale == "lambda":
             return 1.0
@@ -158,17 +159,17 @@ class GuidedLiteral(Guided):
     sigma: Literal["variance", "deviation"] = "variance"  # what line 6 takes for Sigma: the covariance  PAPER[6]
     cat_scale: Literal["lambda", "norm", "norm_pi"] = "norm"  # of g_cat: the norm of mu_cat  PAPER[6]
     cat_gradient: Literal["through", "denoised", "noisy"] = "noisy"  # what g_cat is the gradient of: line 4  PAPER[5]
-    blend: Literal["noised", "exact", "x_t"] = "x_t"  # what immutable features are on the way  PAPER[2]
+    blend: Literal["noised", "exact", "x_t"] = "x_t"  # values of immutable features during the walk: line 8  PAPER[2]
     loop_noise: bool = False  # noise in every step but the last: lines 6 and 7 have none  PAPER[4]
     soft_posterior: bool = True  # Bayes' rule takes the relaxed vector itself  PAPER[17]
-    noise_length: float = INDEPENDENT  # how far apart rows still share the noise of line 1
+    noise_length: float = INDEPENDENT  # no two rows share the noise of line 1
 
 
 GUIDED, GUIDED_LITERAL = Guided(), GuidedLiteral()
 
 
 class Gradients(NamedTuple):
-    """What `Guided.gradients` returns."""
+    """The result of `Guided.gradients`."""
 
     x_0: Tensor  # (n, width) f_dn(x_t)
     num: Tensor  # (n, num)
@@ -176,7 +177,7 @@ class Gradients(NamedTuple):
 
 
 def last_of(walk: Walk) -> Tensor:
-    """The end of a walk."""
+    """Run a walk to its end and return the result."""
     while True:
         try:
             next(walk)

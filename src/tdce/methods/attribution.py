@@ -1,4 +1,4 @@
-"""What each change of an answer is worth: the margin that is lost when it alone is given back."""
+"""Attribution: what each change of an answer is worth, as the margin lost when it alone is reverted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tdce.models import Goals, Oracle, logit
 from tdce.schema import ConstraintSet
 
 MOST_REASONS = 4
-"""Principal reasons of one line, and points in a letter."""
+"""Maximum number of principal reasons of a line, and of points in a letter."""
 
 SURE = -logit(1e-6)  # the margin of a model that is certain, as far as six decimals show
 
@@ -24,14 +24,14 @@ def change_losses(
     own: Floats,  # (rows, features)
     raw: Floats,  # (rows, options, features)
     goals: Goals,
-    before: Floats,  # (rows,) margins of the rows as they are
+    before: Floats,  # (rows,) margins of the unchanged rows
     after: Floats,  # (rows, options)
 ) -> Floats:
-    """(rows, options, features): of each changed feature, the margin to the goal that is lost with the row's own value
-    in it and all other changes kept; NaN where nothing changed, where a feature follows others (then it is their loss),
-    or where the budget does not suffice to ask.
+    """(rows, options, features) for each changed feature, the margin lost when it alone is reverted; NaN where nothing
+    changed, for followers (their loss counts for the features that they follow), and where the query budget does not
+    suffice.
 
-    Where just one feature changed, the row without it is the row as it is. All others are one call of the model.
+    If just one feature changed, the reverted row is the row itself. All others take one call of the model.
     """
     lost, changed = np.full(raw.shape, np.nan), ~same(raw, own[:, None])
     changed[:, :, constraints.followers] = False
@@ -49,10 +49,10 @@ def change_losses(
 
 
 def shown_margin(score: Tensor, goals: Goals) -> Tensor:
-    """(n,) the margin of scores (n, columns), without another machine's last bits; never infinite."""
+    """(n,) the margin of scores (n, columns), rounded so that it is the same on every machine; never infinite."""
     return goals.shown_margin(score).nan_to_num(posinf=SURE, neginf=-SURE)
 
 
 def rank_reasons(reasons: list[tuple[Name, float]]) -> list[tuple[Name, float]]:
-    """The largest loss first; ties, and then those that were not asked about, stay in the order of the columns."""
+    """The reasons by loss, largest first, then those of unknown loss; ties stay in the order of the columns."""
     return sorted(reasons, key=lambda reason: inf if isnan(reason[1]) else -reason[1])

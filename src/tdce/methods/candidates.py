@@ -1,4 +1,4 @@
-"""Candidates that the model accepts: their cost and energy, and the choice of those to go on with and to return."""
+"""Candidates that the model accepts: their cost and energy, and the choice of those to refine and to return."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from tdce.methods.objective import SAFETY_WEIGHT, Objective, safety_shortfall
 from tdce.methods.protocol import Query, Reply, Task
 from tdce.schema import Space
 
-MIN_MARGIN = 0.02  # in log odds: an answer is not on the very boundary of a decision
-BAND_SHARE = 0.1  # of a band's width, which is the minimum margin in a narrow one
-MIN_WORTH = 0.001  # of the objective that each change must be worth
-STANDARD_POSITION = 0.75  # of the trade-off: its best candidate says how safe those of all positions must be
-OVERLAP_PENALTY = 1.0  # how much worse an option may be if it changes entirely other features than those before it
-SAME_FEATURES_PENALTY = 100.0  # the same features again only if there is nothing else
+MIN_MARGIN = 0.02  # in log odds, so that no answer lies right on the decision boundary
+BAND_SHARE = 0.1  # in a narrow band, the minimum margin is this share of its width
+MIN_WORTH = 0.001  # by which each change must improve the objective
+STANDARD_POSITION = 0.75  # of the trade-off; its best candidate sets how safe those of all positions must be
+OVERLAP_PENALTY = 1.0  # how much worse an option may be if it changes entirely different features
+SAME_FEATURES_PENALTY = 100.0  # so that the same features are changed again only as a last resort
 NUMBER_STEP = 2.0**-8  # of a standard deviation
 
 
 class Candidates:
-    """Accepted candidates of all rows of a query, as flat tensors; cost and energy are computed on demand, once.
+    """Accepted candidates of all rows of a query, as flat tensors; cost and energy are computed once, on demand.
 
-    Candidates that were made from one another form a line.
+    A line is the candidates that were made from one another.
     """
 
     def __init__(self, task: Task, query: Query, objective: Objective) -> None:
         self.task, self.query, self.objective = task, query, objective
         self.x, self.at = query.x[:0], torch.arange(0)  # (m, width), and (m,) the row of each
         self.line = torch.arange(0)  # (m,)
-        self.settled = torch.zeros(0, dtype=torch.bool)  # (m,) every change of it was reverted, one at a time
-        self.minimal = torch.zeros(0, dtype=torch.bool)  # (m,) and several together
-        self.shortfall = torch.zeros(0)  # (m,) by how much each is less safe than is wanted
+        self.settled = torch.zeros(0, dtype=torch.bool)  # (m,) reverting each change alone was tried
+        self.minimal = torch.zeros(0, dtype=torch.bool)  # (m,) so was reverting several together
+        self.shortfall = torch.zeros(0)  # (m,) wanted minus forecast safety, at least 0
         self._cost = self._energy = self._changes = torch.zeros(0)  # (m,) NaN: not computed yet
-        self.nearest_miss = query.x  # (n, width) the refused candidate of each row with the largest margin
+        self.nearest_miss = query.x  # (n, width) each row's refused candidate with the largest margin
         self.miss_margin = torch.full((len(query.x),), -torch.inf, dtype=torch.double)
-        self.any_margin = torch.zeros(len(query.x), dtype=torch.bool)  # (n,) for which rows the smallest is enough
+        self.any_margin = torch.zeros(len(query.x), dtype=torch.bool)  # (n,) rows that accept any margin
         self.lacking: Tensor | None = None  # (n,) see `fix_safety`
 
     @property
     def min_margin(self) -> Tensor:
-        """(n,) by which a candidate must be accepted: less in a narrow band."""
+        """(n,) the margin by which a candidate must be accepted; smaller in a narrow band."""
         return (BAND_SHARE * self.query.goals.width).clamp(max=MIN_MARGIN).masked_fill(self.any_margin, 0.0)
 
     @property
@@ -62,7 +62,7 @@ class Candidates:
 
     @property
     def changes(self) -> Tensor:
-        """(m,) how many features each changes, without those that follow others."""
+        """(m,) the number of features that each changes, followers not counted."""
         unknown = self._changes.isnan().nonzero().squeeze(1)
         if len(unknown):
             moved = self.objective.space.moved(self.x[unknown], self.query.x[self.at[unknown]])
@@ -70,15 +70,14 @@ class Candidates:
         return self._changes
 
     def total(self, closeness: float, safe: bool = True) -> Tensor:
-        """(m,) the objective at this position of the trade-off; unless `safe`, without the penalty for too little
-        safety."""
+        """(m,) the objective at this position of the trade-off; the penalty for too little safety only if `safe`."""
         penalty = self.shortfall if safe else torch.zeros_like(self.shortfall)
-        energy = self.energy if closeness < 1 else 0.0  # which is dear to compute
+        energy = self.energy if closeness < 1 else 0.0  # expensive to compute
         return self.objective.total(self.cost, energy, closeness, penalty) + MIN_WORTH * self.changes
 
     def add(self, x: Tensor, at: Tensor, margin: Tensor, line: Tensor | None = None) -> None:
-        """Add candidates (m, width) of the rows at `at` that the model accepts by this margin (m,): each as a line of
-        its own, or to the line `line` (m,)."""
+        """Add candidates (m, width) of the rows at `at`, accepted by this margin (m,), each to its line `line` (m,) or
+        as a line of its own."""
         new = torch.arange(len(at)) + (int(self.line.max()) + 1 if len(self.line) else 0)
         self.x, self.at = torch.cat([self.x, x]), torch.cat([self.at, at])
         self.line = torch.cat([self.line, new if line is None else line])
@@ -90,8 +89,8 @@ class Candidates:
         self.settled, self.minimal = torch.cat([self.settled, fresh]), torch.cat([self.minimal, fresh])
 
     def screen(self, reply: Reply, at: Tensor, lacking: Tensor | None = None) -> Tensor:
-        """(m,) which candidates of a reply the model accepts by the minimum margin and, if `lacking` (m,) is given,
-        without lacking more safety than that; keeps each row's nearest miss."""
+        """(m,) which candidates of a reply are accepted by the minimum margin and, if `lacking` (m,) is given, with a
+        safety shortfall of at most that; records each row's nearest miss."""
         x, margin = reply.x[:, 0], reply.margin[:, 0]
         first = _order_by_row(-margin, at)
         first = first[rank_within(at[first]) == 0]
@@ -104,12 +103,12 @@ class Candidates:
         return accepted & (safety_shortfall(self.task, self.query, x, margin, at) <= lacking)
 
     def unsolved(self) -> Tensor:
-        """(n,) which rows have no candidate."""
+        """(n,) rows without a candidate."""
         return torch.ones(len(self.query.x), dtype=torch.bool).index_fill(0, self.at, False)
 
     def with_misses(self) -> Candidates:
-        """The same; where a row has none, its nearest miss if the goal is met after all, by less than the minimum
-        margin. For such a row that is enough."""
+        """These candidates, and for rows without any, the nearest miss if it meets the goal, though by less than the
+        minimum margin; such rows then accept any margin."""
         at = (self.unsolved() & (self.miss_margin >= 0)).nonzero().squeeze(1)
         more = self.take(torch.arange(len(self.at)))
         more.add(self.nearest_miss[at], at, self.miss_margin[at])
@@ -117,20 +116,19 @@ class Candidates:
         return more
 
     def cheapest(self, count: int) -> Candidates:
-        """The distinct candidates of each row with the lowest cost and enough safety, up to `count`."""
+        """Up to `count` distinct candidates of each row with the lowest cost, too little safety penalised."""
         return self.top(self.cost + SAFETY_WEIGHT * self.shortfall, count)
 
     def distinct(self) -> Candidates:
-        """Each candidate of a row once."""
+        """These candidates without duplicates of the same row."""
         return self.top(self.cost, len(self.at))
 
     def likely(self, energy: Tensor, closeness: float) -> Tensor:
-        """(m,) the objective at this position, up to a constant of the row, if its changes have this effect (m,) on the
-        energy."""
+        """(m,) the objective at this position, up to a constant per row, if the changes add this energy (m,)."""
         return self.objective.total(self.cost, energy, closeness, self.shortfall)
 
     def top(self, key: Tensor, count: int) -> Candidates:
-        """The distinct candidates of each row with the lowest key (m,), up to `count`."""
+        """Up to `count` distinct candidates of each row with the lowest key (m,)."""
         order = _order_by_row(key, self.at)
         x, at = self.x[order], self.at[order]
         repeated = torch.zeros(len(at), dtype=torch.bool)
@@ -139,13 +137,13 @@ class Candidates:
         return self.take(order[rank_within(self.at[order]) < count])
 
     def leaders(self, closeness: float) -> Tensor:
-        """(k,) the best candidate of every line."""
+        """(k,) the leaders: the best candidate of each line."""
         lines = int(self.line.max()) + 1 if len(self.line) else 0
         best = lowest(self.total(closeness), self.line, lines)
         return best[best >= 0]
 
     def leading(self, closeness: float, count: int) -> Tensor:
-        """(k,) the leaders of the best lines of each row, up to `count`."""
+        """(k,) the leaders of up to `count` best lines of each row."""
         leaders = self.leaders(closeness)
         order = leaders[_order_by_row(self.total(closeness)[leaders], self.at[leaders])]
         return order[rank_within(self.at[order]) < count]
@@ -153,26 +151,26 @@ class Candidates:
     def best(self, closeness: float) -> Tensor:
         """(n,) the best candidate of each row at this position of the trade-off; -1 if there is none.
 
-        Of all positions the best are as safe as that of the standard one, so that along the trade-off only distance and
-        energy are exchanged: towards closeness 1 the distance of the best never rises."""
+        At all positions the best is at least as safe as at the standard one, so that the trade-off is between distance
+        and energy alone: as closeness rises, the distance of the best never increases."""
         lacking = self._lacking() if self.lacking is None else self.lacking
         key = self.total(closeness, safe=False).masked_fill(self.shortfall > lacking[self.at], torch.inf)
         return lowest(key, self.at, len(self.query.x))
 
     def fix_safety(self) -> None:
-        """Let candidates that are added later change nothing about how safe the best must be."""
+        """Fix how safe the best must be, whatever candidates are added later."""
         self.lacking = self._lacking()
 
     def _lacking(self) -> Tensor:
-        """(n,) what the best candidate of the standard position lacks of the wanted safety."""
+        """(n,) the safety shortfall of the best candidate at the standard position."""
         standard = lowest(self.total(STANDARD_POSITION), self.at, len(self.query.x))
-        return torch.cat([self.shortfall, torch.zeros(1)])[standard]  # the last one for rows without any
+        return torch.cat([self.shortfall, torch.zeros(1)])[standard]  # the last is for rows without any
 
     def answer(self, closeness: float, standard: Tensor | None = None) -> Tensor:
-        """(n, width) the best candidate of each row, or `standard` (n,), the best of the standard position, if at a
-        lower position the best is nearer, or at a higher one further; the nearest miss if there is none.
+        """(n, width) the best candidate of each row; the nearest miss if there is none. `standard` (n,), the best at
+        the standard position, takes its place if the best is nearer at a lower position or further at a higher one.
 
-        Whoever asks at the standard position alone gets `standard` itself, which has no needless change at the others
+        A question at the standard position alone gets `standard` itself. It has no needless change at other positions
         either: a part of it that is worse at the standard position has more energy."""
         best = self.best(closeness)
         if standard is not None:
@@ -182,8 +180,8 @@ class Candidates:
         return torch.where((best >= 0)[:, None], torch.cat([self.x, self.query.x[:1]])[best], self.nearest_miss)
 
     def answers(self, count: int, first: Tensor, closeness: float) -> Tensor:
-        """(n, count, width) the answer already chosen, then good ones that change other features; if there are too few,
-        the last one is repeated."""
+        """(n, count, width) the answer already chosen, then good ones that change other features; the last is repeated
+        if there are too few."""
         which, exists = self._greedy(count - 1, first, closeness)
         out, known = [first], torch.cat([self.x, first[:1]])  # never empty
         for candidate, there in zip(which.T, exists.T, strict=True):
@@ -196,7 +194,7 @@ class Candidates:
         first: Tensor,  # (n, width) the answers already chosen
         closeness: float,
     ) -> Tensor:
-        """(k,) good candidates of each row, up to `count`, that change other features than those before them."""
+        """(k,) up to `count` good candidates of each row, each changing other features than those before it."""
         which, exists = self._greedy(count, first, closeness)
         return which[exists]
 
@@ -215,7 +213,7 @@ class Candidates:
         return both
 
     def take(self, which: Tensor) -> Candidates:
-        """Those at these positions (k,)."""
+        """The candidates at these positions (k,)."""
         subset = Candidates(self.task, self.query, self.objective)
         for name in ("x", "at", "line", "settled", "minimal", "shortfall", "_cost", "_energy", "_changes"):
             setattr(subset, name, getattr(self, name)[which])
@@ -224,8 +222,8 @@ class Candidates:
         return subset
 
     def _greedy(self, count: int, first: Tensor, closeness: float) -> tuple[Tensor, Tensor]:
-        """(n, count) leaders of lines, chosen one after another by the objective and by the overlap of their changes
-        with those of earlier ones; and whether there was one left."""
+        """(n, count) leaders of lines, chosen one by one by the objective and by the overlap of their changes with
+        those of earlier ones; and whether there was one left."""
         n, space = len(self.query.x), self.objective.space
         leaders, objective = self.leaders(closeness), self.total(closeness)
         order = leaders[_order_by_row(objective[leaders], self.at[leaders])]
@@ -237,12 +235,12 @@ class Candidates:
         rows = torch.arange(n)[:, None].expand_as(table)
         changed = space.moved(x.flatten(0, 1), self.query.x[rows.flatten()]).view(*table.shape, -1)
         changed, last, overlap = changed & ~self.objective.follows, first, torch.zeros_like(total)
-        chosen, exists, last_total = [], [], torch.full((n,), -torch.inf)  # none is better than the first
+        chosen, exists, last_total = [], [], torch.full((n,), -torch.inf)  # the first answer is the best
         for _ in range(count):
             own = space.moved(last, self.query.x) & ~self.objective.follows
             same = ((x == last[:, None]) | ~own[:, None, space.owner]).all(dim=2)
             needless = same & (changed.sum(dim=2) > own.sum(dim=1, keepdim=True)) & (total >= last_total[:, None])
-            total = total.masked_fill(needless, torch.inf)  # it contains one that is as good
+            total = total.masked_fill(needless, torch.inf)  # it contains an answer that is as good
             overlap = torch.maximum(overlap, _overlap(changed, space.moved(last, self.query.x)[:, None]))
             total = total.masked_fill((x == last[:, None]).all(dim=2), torch.inf)  # never the same answer twice
             score, which = (total + OVERLAP_PENALTY * overlap + SAME_FEATURES_PENALTY * (overlap == 1)).min(
@@ -257,13 +255,13 @@ class Candidates:
 
 
 def round_numbers(space: Space, x: Tensor, x_cf: Tensor) -> Tensor:
-    """Candidates (..., width) with changed numbers rounded: finer values would depend on a machine's last bits."""
+    """Candidates (..., width) with changed numbers rounded, so that they are the same on every machine."""
     number = torch.arange(space.width) < space.num
     return torch.where(number & (x_cf != x), (x_cf / NUMBER_STEP).round() * NUMBER_STEP, x_cf)
 
 
 def lowest(key: Tensor, group: Tensor, groups: int) -> Tensor:
-    """(groups,) the position of the first of the lowest keys (m,) in each group (m,); -1 if all are infinite."""
+    """(groups,) the position of the lowest key (m,) in each group (m,), the first if tied; -1 if all are infinite."""
     least = torch.full((groups,), torch.inf).scatter_reduce(0, group, key, "amin")
     m = len(key)
     place = torch.where((key == least[group]) & key.isfinite(), torch.arange(m), m)

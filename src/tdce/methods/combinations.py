@@ -1,7 +1,7 @@
-"""The cheapest combinations of a few changes, for whoever asks for an answer nearer than the standard one.
+"""The cheapest combinations of a few changes, for answers nearer than those of the standard position.
 
-The model says what each single change does to the row's own margin. Of the combinations of two changes and more, those
-are tried that should suffice if these effects add up, so that none is left out because no similar row needed it.
+Each single change is tried for its effect on the row's margin. Then the combinations of two and more changes that
+should suffice if these effects add up are tried, so that none is missed because no similar row needed it.
 """
 
 from __future__ import annotations
@@ -25,16 +25,15 @@ from tdce.models import Goal
 from tdce.schema import Space
 
 PLACES = tuple(i / 240 for i in range(241))  # quantiles of a number whose average effects are compared
-APART = 10  # of these places one in ten is tried, and what helps most between two of them
-MOST_FEATURES = 24  # whose values are tried: in a wide table those of the largest effects
-CONTINUED = 128  # combinations that do not suffice to which a further change is added: those that help most
-TRIED = 128  # combinations that should suffice, the cheapest of them, and as many others, those that should help most
+APART = 10  # every tenth of these is tried, and the most helpful one between two of them
+MOST_FEATURES = 24  # features whose values are tried; in a wide table, those of the largest effects
+CONTINUED = 128  # most helpful insufficient combinations, to which a further change is added
+TRIED = 128  # cheapest combinations that should suffice, and as many others that should help most
 ROWS_AT_A_TIME = 32
 
 
 def combine(task: Task, query: Query, near: Candidates, most: int) -> Dialogue[Candidates]:
-    """The accepted combinations of up to `most` changes that cost less than the best candidate of their row at
-    position 1."""
+    """The accepted combinations of up to `most` changes that cost less than the row's best candidate at position 1."""
     original = _originals(query)
     own = (original[near.at] == near.at).nonzero().squeeze(1)
     found = near.take(own)
@@ -53,23 +52,23 @@ def combine(task: Task, query: Query, near: Candidates, most: int) -> Dialogue[C
 
 
 def _originals(query: Query) -> Tensor:
-    """(n,) the first row with the same values, bounds and goal as each, which gets what that one gets."""
+    """(n,) for each row, the first one with the same values, bounds and goal, whose results it shares."""
     bounds, which = query.bounds, query.goals.which[:, None].to(query.x.dtype)
     return first_copies(torch.cat([query.x, bounds.low, bounds.high, bounds.allowed.to(query.x.dtype), which], dim=1))
 
 
 @dataclass(frozen=True)
 class _Tried:
-    """Up to k combinations of each of some rows; the margin of those that go no further is minus infinity."""
+    """Up to k combinations for each of some rows; the margin is minus infinity for those not to be extended."""
 
     x: Tensor  # (n, k, width)
     margin: Tensor  # (n, k)
     cost: Tensor  # (n, k)
-    last: Tensor  # (n, k) the last of its changes
+    last: Tensor  # (n, k) the change that was added last
     changed: Tensor  # (n, k, features)
 
     def most_helpful(self, count: int) -> _Tried:
-        """These, up to `count` of each row."""
+        """Up to `count` of these for each row, by margin."""
         which = self.margin.argsort(dim=1, descending=True, stable=True)[:, :count]
         rows = torch.arange(len(which))[:, None]
         parts = (each[rows, which] for each in (self.x, self.margin, self.cost, self.last, self.changed))
@@ -78,8 +77,8 @@ class _Tried:
 
 @dataclass(frozen=True)
 class _Changes:
-    """Up to v single changes of each of some rows, those first that help most; if there are fewer, the others cost
-    infinitely much."""
+    """Up to v single changes for each of some rows, the most helpful first; if there are fewer, the rest have infinite
+    cost."""
 
     query: Query
     members: Tensor  # (features, width) the columns of each feature
@@ -87,18 +86,18 @@ class _Changes:
     needed: Tensor  # (n,) the margin that suffices
     x: Tensor  # (n, v, width) the row with this change alone
     feature: Tensor  # (n, v)
-    gain: Tensor  # (n, v) what it adds to the row's margin
+    gain: Tensor  # (n, v) the margin that it adds
     cost: Tensor  # (n, v)
 
     def insufficient(self) -> _Tried:
-        """Those that do not suffice alone."""
+        """The changes that do not suffice alone."""
         margin = self.query.decision.margin[self.at, None].float() + self.gain
         margin = margin.masked_fill(self.cost.isinf() | (margin >= self.needed[:, None]), -torch.inf)
         changed = one_hot(self.feature, len(self.members)).bool()
         return _Tried(self.x, margin, self.cost, torch.arange(self.x.shape[1]).expand_as(self.feature), changed)
 
     def extend(self, tried: _Tried, near: Candidates) -> Dialogue[_Tried]:
-        """Try combinations with one change more."""
+        """Try combinations with one more change."""
         tried, n = tried.most_helpful(CONTINUED), torch.arange(len(self.at))[:, None]
         pair, there = self._promising(tried, near.cost[near.best(1.0)[self.at]])  # (n, t)
         parent, change = pair // self.gain.shape[1], pair % self.gain.shape[1]
@@ -116,8 +115,8 @@ class _Changes:
         return more
 
     def _promising(self, tried: _Tried, bound: Tensor) -> tuple[Tensor, Tensor]:
-        """(n, t) pairs of a combination and a further change that cost less than the bound (n,), and which of them
-        exist: the cheapest of those that should suffice if their effects add up, then those that should help most."""
+        """(n, t) pairs of a combination and a further change that cost less than the bound (n,), and which exist: the
+        cheapest that should suffice if their effects add up, then those that should help most."""
         margin = tried.margin[:, :, None] + self.gain[:, None]  # (n, k, v)
         cost = tried.cost[:, :, None] + self.cost[:, None]
         other = ~tried.changed.gather(2, self.feature[:, None].expand(-1, margin.shape[1], -1))
@@ -159,7 +158,7 @@ def _try_alone(task: Task, query: Query, goal: Goal, near: Candidates, at: Tenso
 
 
 def _values(task: Task, goal: Goal) -> tuple[Tensor, Tensor]:
-    """(v,) free features, and (v, width) rows with a value in that feature's columns."""
+    """(v,) free features, and (v, width) rows with one of the feature's values in its columns."""
     size = ValueEffects.of(task, goal).spread(len(task.free)) if int(task.free.sum()) > MOST_FEATURES else task.free
     largest = size.float().masked_fill(~task.free, -1.0).argsort(descending=True, stable=True)[:MOST_FEATURES]
     features = tuple(sorted(i for i in largest.tolist() if task.free[i]))
@@ -169,7 +168,7 @@ def _values(task: Task, goal: Goal) -> tuple[Tensor, Tensor]:
 
 
 def _choose(space: Space, values: ValueEffects) -> Tensor:
-    """(k,) which of the values are tried: all categories and marks, and some places of each number."""
+    """(k,) the values that are tried: all categories and marks, and some quantiles of each number."""
     chosen, first = torch.ones(len(values.feature), dtype=torch.bool), 0
     for columns, (rows, effect) in zip(space.places.values(), values.by_feature(space), strict=True):
         if columns[0] < space.num:
@@ -180,8 +179,8 @@ def _choose(space: Space, values: ValueEffects) -> Tensor:
 
 
 def _best_places(effect: Tensor) -> Tensor:
-    """(n,) of the places of a number one in ten, and of those between two of these the one that helps most, if it helps
-    more than both: trees may have a narrow window anywhere."""
+    """(n,) every tenth quantile of a number, and between two of these the most helpful one, if it helps more than both:
+    tree models may accept a narrow range anywhere."""
     chosen, places = torch.zeros(len(effect), dtype=torch.bool), range(len(effect))
     ends = sorted({*places[::APART], *places[-1:]})
     chosen[ends] = True

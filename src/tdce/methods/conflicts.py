@@ -1,4 +1,4 @@
-"""Conflicting rules of rows without an answer: a smallest set of rules that leaves none."""
+"""Conflicting rules of rows without an answer: a minimal set of rules under which none exists."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tdce.schema import FeasibleSet
 MOST_RULES = 12  # with more, conflicting rules are not told apart
 
 HasAnswer = Callable[[Positions, Flags], Flags]
-"""(m,) whether rows at these positions (m,) have an answer under these rules alone (rules,)."""
+"""Whether the rows at these positions (m,) have an answer under these rules (rules,) alone, as flags (m,)."""
 
 
 def explain_conflicts(
@@ -32,9 +32,9 @@ def explain_conflicts(
     question: Question,
     explanation: Explanation,
 ) -> Explanation:
-    """The explanation, with conflicting rules in the notes of rows without an answer.
+    """Add conflicting rules to the notes of rows without an answer.
 
-    A row that its rules leave nothing to change is infeasible.
+    A row for which its rules allow no change is infeasible.
     """
     rules = (*feasible.encoder.schema.rules, *question.rules)
     failed = np.flatnonzero(np.isin(explanation.status[:, 0], [Status.BEST_EFFORT, Status.INFEASIBLE]))
@@ -65,19 +65,20 @@ def explain_conflicts(
 
 
 class Conflict(NamedTuple):
-    together: Flags  # (n, rules) these rules alone leave no answer; without any one of them there is one
-    single: Flags  # (n, rules) without just this rule there is an answer
+    together: Flags  # (n, rules) the rules of a minimal conflict: no answer under them, one without any of them
+    single: Flags  # (n, rules) rules without which alone there is an answer
 
 
 def find_conflicts(has_answer: HasAnswer, at: Positions, rules: int) -> Conflict:
-    """The conflicts of rows that have an answer without rules and none with all of them (a deletion filter).
+    """The conflicts of rows that have an answer without rules but none with all of them, by a deletion filter.
 
-    Each rule is left out in turn, for good if there is still no answer. Rows with the same rules left go together.
+    Each rule is left out in turn, for good if there is still no answer. Rows with the same rules left are tried
+    together.
     """
     together = np.ones((len(at), rules), dtype=bool)
     single = np.stack([_try(has_answer, at, ~without & together) for without in np.eye(rules, dtype=bool)], axis=1)
     for i in range(rules):
-        loose = np.flatnonzero(~single[:, i])  # in the other rows it is needed, whatever else is left out
+        loose = np.flatnonzero(~single[:, i])  # in all other rows the rule is in every conflict
         fewer = together[loose]
         fewer[:, i] = False
         unknown = fewer.sum(axis=1) < rules - 1
@@ -88,7 +89,7 @@ def find_conflicts(has_answer: HasAnswer, at: Positions, rules: int) -> Conflict
 
 
 def _try(has_answer: HasAnswer, at: Positions, kept: Flags) -> Flags:
-    """(n,) whether rows have an answer, each under rules of its own (n, rules); without any rule all have one."""
+    """(n,) whether rows have an answer, each under its own rules (n, rules); without rules, all have one."""
     answers = np.ones(len(at), dtype=bool)
     for rules in np.unique(kept[kept.any(axis=1)], axis=0):
         mine = (kept == rules).all(axis=1)
@@ -105,7 +106,7 @@ def _notes(rules: tuple[str, ...], conflict: Conflict) -> list[list[Note]]:
 
 def _row_notes(together: tuple[str, ...], single: tuple[str, ...]) -> list[Note]:
     if len(together) == 1:
-        return [Note("rule_without" if single else "rule_alone", rules=together)]  # alone: and so does another one
+        return [Note("rule_without" if single else "rule_alone", rules=together)]  # alone: another one conflicts, too
     notes = [Note("rules_together", rules=together)]
     if single:
         notes.append(Note("rules_without_any") if single == together else Note("rules_without", rules=single))

@@ -1,8 +1,8 @@
-"""A search along the features: for rows that no exemplar helps, and to find the smallest change of a single number.
+"""A search along the features, for rows that no exemplar helps and for the smallest change of a single number.
 
-No candidate escapes it because a table has few people like the row: every free number goes to its ends and is bisected
-back, every category is tried, then the best value of all features at once, then further changes to the best candidate
-so far, and where only some thousand rows are feasible, all of them.
+It does not depend on similar people in the table: every free number is moved to its ends and bisected back, every
+category is tried, then the best value of all features at once, then further changes to the best candidate so far; where
+only a few thousand rows are feasible, all of them.
 """
 
 from __future__ import annotations
@@ -19,29 +19,28 @@ from tdce.methods.objective import change_costs, feature_positions
 from tdce.methods.protocol import Dialogue, Query, Reply, Task
 from tdce.schema import Numeric
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from a number's lowest value to its highest that are tried
-ROUNDS = 4  # in which one feature of the best candidate so far is changed
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # places in a number's range that are tried
+ROUNDS = 4  # rounds that each change one feature of the best candidate so far
 BISECTIONS = 4
-AHEAD = 2  # steps of a bisection in one round of queries, for few rows; divides the numbers of steps
-FIRST_BISECTIONS = 2  # of candidates of which few are the best in the end
-EXCHANGES = 8  # of a change for a cheaper one that are tried, those that should help most first
-EXCHANGED_AT_A_TIME = 512  # changes that are compared with all values
-CHEAPEST_EXCHANGES = 4  # of those accepted whose energy is computed
+AHEAD = 2  # bisection steps per round of queries, for few rows; divides the numbers of steps
+FIRST_BISECTIONS = 2  # for candidates before the best are chosen
+EXCHANGES = 8  # most helpful exchanges of a change for a cheaper one that are tried
+EXCHANGED_AT_A_TIME = 512  # changes that are compared with all values at a time
+CHEAPEST_EXCHANGES = 4  # cheapest accepted exchanges, whose energy is computed
 BAND_BISECTIONS = 18
-BAND_PATHS = 8  # from below a band to above it that are bisected in each round
-BAND_PAIRS = 64  # of single changes that should lead into a band if their effects add up, tried in each round
-MOST_PAIRS = 50_000  # that these are chosen from
+BAND_PATHS = 8  # paths from below a band to above it that are bisected in each round
+BAND_PAIRS = 64  # pairs of changes that should lead into a band if their effects add up, tried in each round
+MOST_PAIRS = 50_000  # pairs that these are chosen from
 BAND_ROUNDS = 6
-MAX_POINTS = 4_096  # of a feasible set that is tried as a whole where nothing else was accepted
-FEW_POINTS = 512  # of one that is tried as a whole in any case
+MAX_POINTS = 4_096  # feasible rows that are all tried where nothing else was accepted
+FEW_POINTS = 512  # feasible rows that are all tried in any case
 POINTS_AT_A_TIME = 65_536
-ROWS_AT_A_TIME = 64  # whose features are changed one by one, at most
-NUMBERS_AT_A_TIME = 2**24  # in all trials of these
+ROWS_AT_A_TIME = 64  # maximum number of rows whose features are changed one by one
+NUMBERS_AT_A_TIME = 2**24  # maximum number of values in all of their trials
 
 
 def try_ends(task: Task, query: Query, candidates: Candidates, columns: Tensor) -> Dialogue[None]:
-    """Try the number in each of these columns (k,) at either end of its range, and bisect what is accepted back towards
-    the row."""
+    """Try both ends of the range of each of these numeric columns (k,), and bisect accepted ones back to the row."""
     n, k = len(query.x), len(columns)
     ends = torch.stack([query.bounds.low[:, columns], query.bounds.high[:, columns]], dim=2).flatten()  # (n * k * 2,)
     at, column = torch.arange(n).repeat_interleave(2 * k), columns.repeat_interleave(2).repeat(n)
@@ -60,13 +59,13 @@ def try_ends(task: Task, query: Query, candidates: Candidates, columns: Tensor) 
 def bisect(
     task: Task, query: Query, candidates: Candidates, which: Tensor, columns: Tensor, times: int = BISECTIONS
 ) -> Dialogue[None]:
-    """Add the candidates at `which` (m,) with their numbers in some columns (m, width) on the straight line to the row,
-    as near to it as the decision holds without lacking more safety."""
+    """Move the numbers in `columns` (m, width) of the candidates at `which` (m,) along the straight line to the row, as
+    near to it as they are still accepted without losing safety, and add the results."""
     x_cf, at, lacking = candidates.x[which], candidates.at[which], candidates.shortfall[which]
     own, best, margin = query.x[at], x_cf, torch.zeros(len(at), dtype=torch.double)
     low, high = torch.zeros(len(at), 1), torch.ones(len(at), 1)
     ahead = AHEAD if query.few and task.oracle.budget is None else 1
-    points = 2**ahead - 1  # of each candidate that are asked about in a round: all that the next steps may need
+    points = 2**ahead - 1  # queried per candidate in a round: all that the next steps may need
     first = torch.arange(len(at)) * points
     for _ in range(times // ahead if len(at) else 0):
         shares = low + (high - low) * torch.arange(1, points + 1) / (points + 1)  # exact: few binary digits
@@ -85,8 +84,8 @@ def bisect(
 
 
 def exchange(task: Task, query: Query, best: Candidates) -> Dialogue[Candidates]:
-    """Try each candidate with one change reverted and a cheaper one made instead, of the same feature or of another:
-    the cheapest of those that the model accepts."""
+    """Try to exchange each change of each candidate for a cheaper one, of the same feature or another; the cheapest
+    candidates that the model accepts."""
     cheaper = Candidates(task, query, best.objective)
     for goal, belongs in query.goals.groups():
         values, own = ValueEffects.of(task, goal), belongs[best.at].nonzero().squeeze(1)
@@ -105,8 +104,8 @@ def exchange(task: Task, query: Query, best: Candidates) -> Dialogue[Candidates]
         allowed = other & task.free[values.feature] & ~values.are_had(task.space, x_cf)
         trials, whose = [x_cf[:0]], [at[:0]]
         for some in torch.split(changed.nonzero(), EXCHANGED_AT_A_TIME):
-            i, reverted = some.T  # (m,) a candidate, and its feature whose change is reverted
-            again = values.feature == reverted[:, None]  # (m, v) the same feature gets another value
+            i, reverted = some.T  # (m,) candidates, and the feature that is reverted in each
+            again = values.feature == reverted[:, None]  # (m, v) values of the same feature
             saved = paid[i, reverted][:, None] + torch.where(again, 0.0, paid[i][:, values.feature])
             key = (-gain[i]).masked_fill((price[i] >= saved) | ~allowed[i], torch.inf)
             key, which = key.sort(dim=1, stable=True)
@@ -121,7 +120,7 @@ def exchange(task: Task, query: Query, best: Candidates) -> Dialogue[Candidates]
 
 
 def complete(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:
-    """For rows (m,) without a candidate: change one feature after another to the value that helps most."""
+    """Change one feature after another to the value that helps most, for rows (m,) without a candidate."""
     for part in torch.split(rows, _rows_at_a_time(task)):
         at, base, margin = part, query.x[part], query.decision.margin[part]
         for i in range(ROUNDS):
@@ -132,7 +131,7 @@ def complete(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> 
             each = at.repeat_interleave(v)
             reply = yield from _ask(task, query, candidates, trials.view(-1, width), each)
             x, gain = reply.x[:, 0].view(m, v, width), reply.margin[:, 0].view(m, v)
-            if i == 0:  # all features at once, each as it helps most by itself
+            if i == 0:  # all features at once, each with its most helpful value
                 improves = torch.where(gain > margin[:, None], gain, -torch.inf)
                 yield from _ask(task, query, candidates, _combine(task, base, x, improves, feature), at)
             best, which = gain.max(dim=1)
@@ -144,7 +143,7 @@ def complete(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> 
 
 
 def bracket(task: Task, query: Query, rows: Tensor, candidates: Candidates) -> Dialogue[None]:
-    """For rows (m,) whose goal is a band: try the pairs of single changes that should lead into it if their effects
+    """Search for rows (m,) whose goal is a band: try pairs of single changes that should lead into it if their effects
     add up, then bisect between a candidate below the band and one above it, on several paths that change the features
     in different orders."""
     features = len(task.space.members)
@@ -198,8 +197,8 @@ class _Sides:
         self.above_margin = margin.masked_fill(~over, -torch.inf)
 
     def add(self, reply: Reply, count: int) -> tuple[Tensor, Tensor]:
-        """Take note of a reply about `count` candidates of each row: (m, count, width) these, and (m, count) which of
-        them are above the band."""
+        """Record a reply about `count` candidates of each row; (m, count, width) these candidates, and (m, count) which
+        are above the band."""
         m = len(self.at)
         x, margin = reply.x[:, 0].view(m, count, -1), reply.margin[:, 0].view(m, count)
         goals = self.query.goals.take(self.at.repeat_interleave(count))
@@ -213,12 +212,12 @@ class _Sides:
         return torch.where((self.below_margin > self.above_margin)[:, None], self.below, self.above)
 
     def offset(self) -> Tensor:
-        """(m,) how far the nearest miss is from the middle of the band, less than 0 if it is below."""
+        """(m,) the nearest miss's offset from the middle of the band, negative if below."""
         margin = torch.maximum(self.below_margin, self.above_margin)
         return self.offset_of(margin[:, None], (self.below_margin <= self.above_margin)[:, None])[:, 0]
 
     def offset_of(self, margin: Tensor, over: Tensor) -> Tensor:
-        """(m, k) the same of candidates with these margins (m, k), of which some are above the band (m, k)."""
+        """(m, k) the same for candidates with these margins (m, k); `over` (m, k): those above the band."""
         half = self.query.goals.width[self.at, None] / 2
         return torch.where(over, half - margin, margin - half)
 
@@ -230,8 +229,8 @@ class _Sides:
 
 
 def _pairs(task: Task, x: Tensor, feature: Tensor, before: Tensor, after: Tensor) -> Tensor:
-    """(m, pairs, width) single changes x (m, v, width) of different features, two at a time: those first whose effects
-    lead to the middle of a band if they add up. The offsets from it are `before` (m,) and `after` (m, v)."""
+    """(m, pairs, width) pairs of single changes x (m, v, width) of different features, first those that come closest to
+    the middle of a band if their effects add up. The offsets from it are `before` (m,) and `after` (m, v)."""
     i, j = torch.triu_indices(len(feature), len(feature), 1)
     apart = (feature[i] != feature[j]).nonzero().squeeze(1)
     apart = apart[:: 1 + len(apart) // MOST_PAIRS]
@@ -252,7 +251,7 @@ def _nearer(x: Tensor, margin: Tensor, others: Tensor, other_margin: Tensor) -> 
 def enumerate_rows(
     task: Task, query: Query, rows: Tensor, candidates: Candidates, most: int = MAX_POINTS
 ) -> Dialogue[Tensor]:
-    """For rows (m,) of which at most this many others are feasible: try all of these. (k,) the rows that are tried."""
+    """Try all feasible rows of those rows (m,) that have at most `most`; (k,) the rows whose feasible set was tried."""
     rows, tried = rows[2.0 ** _choices(task, query)[rows].sum(dim=1) <= most], [torch.zeros(0, dtype=torch.long)]
     for part in torch.split(rows, max(1, POINTS_AT_A_TIME // most)):
         each = [(row, values) for row, values in zip(part.tolist(), _all_values(task, query, part, most), strict=True)
@@ -268,14 +267,15 @@ def enumerate_rows(
 
 
 def _choices(task: Task, query: Query) -> Tensor:
-    """(n, features) which features of each row may have more than one value."""
+    """(n, features) features that may have more than one value, for each row."""
     several = 2.0 * (query.bounds.high > query.bounds.low)
     values = task.space.sum_by_feature(task.space.join(several, query.bounds.allowed.float()))
     return (values > 1) & task.free
 
 
 def _all_values(task: Task, query: Query, rows: Tensor, most: int = MAX_POINTS) -> list[list[Floats] | None]:
-    """What each feature of some rows (m,) may be, itself included; None for rows with more than `most` combinations."""
+    """The feasible values of each feature of some rows (m,), its own included; None for rows with more than `most`
+    combinations."""
     x, num = query.x[rows], task.space.num
     ends = (torch.cat([each[rows], x[:, num:]], dim=1) for each in (query.bounds.low, query.bounds.high))
     own, low, high = (task.encoder.unembed(each) for each in (x, *ends))
@@ -315,8 +315,8 @@ def _row_values(
 
 
 def single_changes(task: Task, query: Query, base: Tensor, at: Tensor) -> tuple[Tensor, Tensor]:
-    """(m, v, width) base (m, width) with one free feature changed: a number to some places of its range, a category to
-    any other; and (v,) the number of that feature."""
+    """(m, v, width) base (m, width) with one free feature changed: a number to places in its range, a category to any
+    other; and (v,) the index of that feature."""
     space, free = task.space, task.free.tolist()
     trials = list[tuple[int, int, float, int]]()  # feature, column of its number, share, column of its weight; -1: none
     for i, columns in enumerate(space.places.values()):
@@ -337,13 +337,13 @@ def single_changes(task: Task, query: Query, base: Tensor, at: Tensor) -> tuple[
 
 
 def _rows_at_a_time(task: Task) -> int:
-    """Fewer in a wide table, whose rows have many trials of many columns."""
+    """The number of rows at a time; fewer in a wide table, whose rows have many trials of many columns."""
     space = task.space
     return max(1, min(ROWS_AT_A_TIME, NUMBERS_AT_A_TIME // ((len(SHARES) * space.num + space.cat + 1) * space.width)))
 
 
 def _combine(task: Task, base: Tensor, x: Tensor, key: Tensor, feature: Tensor) -> Tensor:
-    """(m, width) base with each feature as in that of its trials x (m, v, width) with the highest key (m, v)."""
+    """(m, width) base with each feature taken from the trial x (m, v, width) of it with the highest key (m, v)."""
     out, rows = base, torch.arange(len(base))
     for i in sorted(set(feature.tolist())):
         own = (feature == i).nonzero().squeeze(1)
@@ -354,7 +354,7 @@ def _combine(task: Task, base: Tensor, x: Tensor, key: Tensor, feature: Tensor) 
 
 
 def _ask(task: Task, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor) -> Dialogue[Reply]:
-    """The reply about candidates (m, width) of the rows at `at`; those accepted are added."""
+    """Request decisions on candidates (m, width) of the rows at `at`, and add those accepted."""
     reply = yield query.ask(round_numbers(task.space, query.x[at], x_cf), at)
     accepted = candidates.screen(reply, at)
     candidates.add(reply.x[accepted, 0], at[accepted], reply.margin[accepted, 0])

@@ -1,4 +1,4 @@
-"""Few actions for many people: lazy greedy maximisation of a submodular function, then swaps."""
+"""A few actions for many people: lazy greedy maximisation of a submodular function, then swaps."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from numpy.typing import NDArray
 from tdce._core import Positions
 
 Values = NDArray[np.int64]
-"""(actions, people) what each action is worth to each person, 0 if it does not help; whole numbers, so that sums are
-exact."""
+"""(actions, people) the worth of each action for each person, 0 if it does not help; integers, so that sums are exact.
+"""
 
 AT_A_TIME = 32  # actions that are valued together
-SWEEPS = 20  # over the chosen actions, at most
+SWEEPS = 20  # maximum number of sweeps over the chosen actions
 
 
 def choose_actions(
     bounds: Values,
-    value: Callable[[Positions], Values],  # of actions that were not valued before
+    value: Callable[[Positions], Values],  # computes the worth of actions not valued before
     most: int,
 ) -> list[int]:
-    """At most so many actions A with a large F(A), the sum over people of the best that A offers each of them: first
-    the one that is worth most, then the one that adds most to it, and so on.
+    """At most `most` actions A with a large F(A), the sum over people of the best that A offers each: first the action
+    that is worth most, then the one that adds most to it, and so on.
 
-    F is monotone and submodular: what an action adds never grows as others are chosen. So the greedy choice is worth at
-    least 1 - 1/e of the best one (Nemhauser, Wolsey and Fisher 1978), and an action whose bound is below what another
-    one adds need not be valued at all (Minoux 1978). Then each chosen action is swapped for a better one, as long as
-    there is one, and what adds nothing is left out. Of equals, the first is taken.
+    F is monotone and submodular: what an action adds never grows as others are chosen. The greedy choice is therefore
+    worth at least 1 - 1/e of the optimum (Nemhauser, Wolsey and Fisher 1978), and an action whose bound is below what
+    another one adds need not be valued (Minoux 1978). Then chosen actions are swapped for better ones while there are
+    any, and those that add nothing are dropped. Ties go to the first.
     """
     search = _Lazy(bounds.copy(), value)
     chosen: list[int] = []
@@ -50,13 +50,13 @@ def choose_actions(
 
 
 class _Lazy:
-    """Values that are asked for only where a bound says that they may matter."""
+    """Values that are computed only where a bound says that they may matter."""
 
     def __init__(self, bounds: Values, value: Callable[[Positions], Values]) -> None:
         self.values, self.known, self.value = bounds, np.zeros(len(bounds), dtype=bool), value
 
     def best(self, offered: Values) -> tuple[int, int]:
-        """The action that adds most to what people are offered (people,), and how much it adds."""
+        """The action that adds most to what is offered (people,), and how much it adds."""
         bound = self._gains(slice(None), offered)
         order = np.argsort(-bound, kind="stable")
         gains = np.full(len(bound), -1)
@@ -81,7 +81,7 @@ class _Lazy:
         return np.asarray(self.values[chosen].max(axis=0, initial=0))
 
     def ordered(self, chosen: list[int]) -> list[int]:
-        """The same actions, each followed by the one that then adds most; without those that add nothing."""
+        """The same actions in the order of what each adds to those before it, without those that add nothing."""
         left, order = sorted(set(chosen)), list[int]()
         while left:
             gains = self._gains(left, self.offered(order))

@@ -1,4 +1,4 @@
-"""Dialogues side by side: several at once, whose requests are put together."""
+"""Several dialogues side by side, with their requests merged."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tdce.methods.protocol import Dialogue, Reply, Request, Result
 
 
 class Dialogues(Generic[Result]):
-    """Several dialogues, each at its own place."""
+    """Several dialogues that advance independently."""
 
     def __init__(self, dialogues: Sequence[Dialogue[Result]]) -> None:
         self.dialogues = dialogues
-        self.requests: dict[int, Request] = {}  # of those that wait for a reply, by their number
-        self.results: dict[int, Result] = {}  # of those that have ended
+        self.requests: dict[int, Request] = {}  # of dialogues that wait for a reply, by number
+        self.results: dict[int, Result] = {}  # of dialogues that have ended
         for i in range(len(dialogues)):
             self.resume(i, None)
 
     def resume(self, i: int, reply: Reply | None) -> None:
-        """Go on with a dialogue until its next request, or its end."""
+        """Run a dialogue to its next request or its end."""
         try:
             self.requests[i] = self.dialogues[i].send(reply)  # type: ignore[arg-type]  # None starts it
         except StopIteration as end:
@@ -30,8 +30,8 @@ class Dialogues(Generic[Result]):
 
 
 def together(*dialogues: Dialogue[Any]) -> Dialogue[list[Any]]:
-    """One dialogue for several that do not depend on one another: the results of all. What they request in a round,
-    one candidate of a row at a time, is one request."""
+    """Merge independent dialogues into one, which returns all results. Their requests of a round, each with one
+    candidate per row, become one request."""
     several = Dialogues(dialogues)
     while several.requests:
         now = list(several.requests.items())

@@ -1,4 +1,4 @@
-"""The driver of every method: it seeds, snaps to the grid, keeps constraints and queries the model for decisions."""
+"""The driver of all methods: it seeds, snaps to the grid, enforces constraints and queries the model for decisions."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ from tdce.methods.selection import choose_options, count_distinct, draws_for
 from tdce.models import Decision, Goal, Goals, Oracle, progress_key, score_kind
 from tdce.schema import Constraint, FeasibleSet
 
-QUERY_ROWS = 1024  # in one query of a method
-QUERIES_AT_A_TIME = 4  # whose searches run side by side
-SNAPPED_AT_A_TIME = 16_384  # candidates
+QUERY_ROWS = 1024  # rows in one query of a method
+QUERIES_AT_A_TIME = 4  # queries whose searches run side by side
+SNAPPED_AT_A_TIME = 16_384  # candidates snapped at a time
 
 
 def explain(
@@ -49,10 +49,10 @@ def explain(
     attribute: bool = False,
     along: tuple[float, ...] = (),
 ) -> Explanation:
-    """Counterfactuals for every row: on the data's grid, within the feasible set, decided by the real model.
+    """Find counterfactuals for every row: on the data's grid, within the feasible set, decided by the real model.
 
     With `attribute`, the model is also queried for what each change is worth. With `along`, there is one counterfactual
-    for each of these positions of the trade-off, in place of options.
+    per position of the trade-off, in place of options.
     """
     task, own = task_of(method), feasible.own
     oracle, n = task.oracle, len(along) or question.n
@@ -103,7 +103,7 @@ def explain(
 
 
 def drive(searches: Sequence[Dialogue[Result]], blocks: Sequence[Block], oracle: Oracle) -> list[Result]:
-    """Run searches side by side: the requests that all of them make in a round are one call of the oracle."""
+    """Run searches side by side, with all their requests of a round in one call of the oracle."""
     several = Dialogues(searches)
     while several.requests:
         everything = [(i, *blocks[i].without_padding(request)) for i, request in several.requests.items()]
@@ -125,11 +125,11 @@ def drive(searches: Sequence[Dialogue[Result]], blocks: Sequence[Block], oracle:
 
 
 class Block(NamedTuple):
-    """The rows of one query, and what is feasible for them."""
+    """The rows of one query, with their feasible set and goals."""
 
     feasible: FeasibleSet
     goals: Goals
-    rows: int | None = None  # rows after these are padding, copies of the first; None: there is no padding
+    rows: int | None = None  # number of rows before the padding (copies of the first row); None: no padding
 
     @classmethod
     def of(cls, feasible: FeasibleSet, goals: Goals, at: Positions) -> Block:
@@ -138,7 +138,7 @@ class Block(NamedTuple):
         return cls(feasible.take(padded.numpy()), goals.take(padded), len(at))
 
     def without_padding(self, request: Request) -> tuple[Request, Tensor]:
-        """The request without the candidates of padding, and (m,) the place of each candidate in it."""
+        """The request without the candidates of padding rows, and (m,) the place of each candidate in it."""
         if self.rows is None or self.rows == len(self.goals):
             return request, torch.arange(len(request.at))
         rows = torch.arange(len(self.goals))
@@ -160,7 +160,7 @@ class Block(NamedTuple):
 
 
 class _Start(NamedTuple):
-    """The rows of a block as they are."""
+    """The rows of a block before any change."""
 
     own: Floats  # (rows, features)
     score: Floats  # (rows,) as shown
@@ -178,7 +178,7 @@ class _Options(NamedTuple):
 def _options(
     method: Method, block: Block, start: _Start, question: Question, along: tuple[float, ...]
 ) -> Dialogue[_Options]:
-    """The answers for one block of rows: all that the method has at once, or those chosen from several draws."""
+    """The answers for one block of rows: all options of a deterministic method, or a choice from several draws."""
     feasible, goals, own, n, draws = block.feasible, block.goals, start.own, len(along) or question.n, []
     costs = feature_costs(feasible.encoder, question.costs)
     wanted = DEFAULT_SAFETY if question.safety is None else question.safety
@@ -195,7 +195,7 @@ def _options(
                 round_scores(each)[: len(own)].numpy() for each in (goals.display_score(score), goals.chance(score))
             )
             raw, met = reply.raw[: len(own), i], goals.met(score)[: len(own)].numpy()
-            worse = ~met & (chance <= start.chance)  # than no change at all: not proposed
+            worse = ~met & (chance <= start.chance)  # than the unchanged row: not proposed
             margin = shown_margin(score, goals)[: len(own)].numpy()
             draws.append(_Options(np.where(worse[:, None], own, raw), np.where(worse, start.score, shown), met, margin))
     raw, shown, valid, margin = (np.stack(each, axis=1) for each in zip(*draws, strict=True))
@@ -211,7 +211,7 @@ def _options(
 
 
 def _plausibility(task: Task, raw: Floats, target_class: Tensor) -> Floats:
-    """(rows, options) in the class that is wanted for each row."""
+    """(rows, options) the plausibility in each row's target class."""
     rows, options, features = raw.shape
     if len(task.energy_quantiles) == 0:
         return np.full((rows, options), np.nan)
@@ -223,7 +223,7 @@ def _plausibility(task: Task, raw: Floats, target_class: Tensor) -> Floats:
 
 
 def _safety(task: Task, raw: Floats, margin: Floats, goals: Goals) -> Floats:
-    """(rows, options) how likely a model trained again accepts each answer, which this one accepts by this margin."""
+    """(rows, options) the forecast probability that a retrained model accepts each answer, given its margin."""
     rows, options, features = raw.shape
     if task.second_opinion is None:
         return np.full((rows, options), np.nan)
@@ -237,7 +237,7 @@ def _safety(task: Task, raw: Floats, margin: Floats, goals: Goals) -> Floats:
 
 
 def _distance(task: Task, feasible: FeasibleSet, raw: Floats, question: Question) -> Floats:
-    """(rows, options) the cost of all changes."""
+    """(rows, options) the total cost of the changes."""
     parts = _parts(np.arange(len(raw)), QUERY_ROWS)
     each = [measure_distance(task, feasible.take(at).x, raw[at], question.costs) for at in parts]
     return np.concatenate([np.zeros((0, raw.shape[1])), *each])
@@ -250,9 +250,9 @@ def _notes(
     status: NDArray[np.str_],
     before: Floats,
     after: Floats,
-    options: int,  # that were asked for
+    options: int,  # number asked for
 ) -> NDArray[np.object_]:
-    """(rows, options) why there is no counterfactual or too few, and which values of the row were never learned."""
+    """(rows, options) why there is no counterfactual or too few, and which values of the row were not learned."""
     distinct = count_distinct(raw)
     moved = np.asarray(~same(raw, feasible.own[:, None]).all(axis=2))
     notes = np.empty(status.shape, dtype=object)
@@ -273,12 +273,12 @@ def _notes(
 
 
 def _contradicted(law: Constraint, raw: Floats) -> Flags:
-    """(rows, options) which answers contradict a law, because the row itself does."""
+    """(rows, options) answers that contradict a law, because the row itself does."""
     return law.contradicted(raw.reshape(-1, raw.shape[2])).reshape(raw.shape[:2])
 
 
 def _shortfall(feasible: FeasibleSet, goal: Goal, before: float, after: float | None) -> list[Note]:
-    """What was reached (None: nothing) where the model still says no."""
+    """Notes on a row that is still refused: the score reached (`after`; None: no change helps), immutable columns."""
     if after is None:
         note = Note(f"nothing_{progress_key(goal)}", values={"before": float(before)})
     else:
@@ -293,7 +293,7 @@ def _ranks(request: Request) -> Positions:
 
 
 def _padded(decision: Decision, at: Positions) -> Decision:
-    """On the rows at these positions, padded like their block."""
+    """The decision on the rows at these positions, padded like their block."""
     padded = pad_rows(torch.from_numpy(at))
     return Decision(*(each[padded] for each in decision))
 

@@ -24,31 +24,31 @@ from tdce.methods.protocol import Task
 from tdce.models import Goal
 from tdce.schema import Space
 
-IMMUTABLE_WEIGHT = 30.0  # how much more a difference in an immutable column counts
+IMMUTABLE_WEIGHT = 30.0  # weight of a difference in an immutable column
 QUANTILES = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)  # of a number, whose effects are measured
 RANKED_BATCH_ROWS = 64  # rows that are compared with all exemplars at a time
-EFFECT_SAMPLE = 64  # refused synthetic rows by which the effect of a value is measured
-EFFECT_BUDGET_SHARE = 0.25  # of the query budget, at most, for these effects
-MAX_MARGIN = 10.0  # in log odds: a margin beyond this counts as this
-EFFECT_ROWS = 65_536  # for which the model is queried to measure all effects, about: with more values, a smaller sample
+EFFECT_SAMPLE = 64  # refused synthetic rows on which the effect of a value is measured
+EFFECT_BUDGET_SHARE = 0.25  # maximum share of the query budget for these effects
+MAX_MARGIN = 10.0  # in log odds; larger margins are clamped to it
+EFFECT_ROWS = 65_536  # rows queried to measure all effects, roughly; with more values, the sample is smaller
 MIN_EFFECT_SAMPLE = 8
-MEASURED_AT_A_TIME = 8_192  # of these rows
-COMPARED_FEATURES = 48  # of exemplars that may be combined: those of the largest effects
+MEASURED_AT_A_TIME = 8_192  # of these rows, queried at a time
+COMPARED_FEATURES = 48  # features of an exemplar that may be taken over: those of the largest effects
 
 
 @dataclass(frozen=True)
 class ExemplarPool:
-    """The synthetic rows that meet a goal."""
+    """The exemplars of a goal: the synthetic rows that meet it."""
 
     goal: Goal
     x: Tensor  # (p, width)
     position: Tensor  # (p, features, 2) `feature_positions` of their values
-    effect: Tensor  # (p, features) of their values
+    effect: Tensor  # (p, features) average effects of their values
     values: ValueEffects
 
     @classmethod
     def of(cls, task: Task, goal: Goal) -> ExemplarPool:
-        """Of a task and a goal, made once."""
+        """The pool of a goal, made once per task."""
 
         def make() -> ExemplarPool:
             x = task.synthetic[exemplars_meeting(task, goal)]
@@ -58,19 +58,19 @@ class ExemplarPool:
         return task.memoise(("exemplar pool", goal, len(values.rows), values.sample), make)
 
     def nearest(self, x: Tensor, mutable: Tensor, count: int) -> Tensor:
-        """(n, k) positions of the nearest exemplars, first those that agree on the immutable columns."""
+        """(n, k) positions of the nearest exemplars, those that agree on the immutable columns first."""
         weight = torch.where(mutable, 1.0, IMMUTABLE_WEIGHT)
         return find_nearest(x * weight, self.x * weight, min(count, len(self.x)))
 
     def best(self, task: Task, objective: Objective, at: Tensor, count: int, closeness: float) -> Tensor:
-        """(n, k) positions of the exemplars with the lowest objective for the rows at `at`, first those that agree on
-        the immutable features."""
+        """(n, k) positions of the exemplars with the lowest objective for the rows at `at`, those that agree on the
+        immutable features first."""
         best = []
         for some in torch.split(at, RANKED_BATCH_ROWS):
             cost, disagreement = torch.zeros(2, len(some), len(self.x))
             own = objective.position[some].transpose(0, 1)[:, :, None]
             features = zip(own, self.distinct_positions, objective.weights, task.free.tolist(), strict=True)
-            for here, (theirs, which), weight, may_change in features:  # one after another: no order of a sum
+            for here, (theirs, which), weight, may_change in features:  # one by one: a fixed order of the sum
                 price = weight * change_costs(here[..., 0] != theirs[..., 0], here, theirs)
                 (cost if may_change else disagreement).add_(price.index_select(1, which))
             energy = objective.weigh(self.errors(task, objective.y[some]), some)
@@ -80,17 +80,17 @@ class ExemplarPool:
 
     @cached_property
     def distinct_positions(self) -> list[tuple[Tensor, Tensor]]:
-        """For each feature, (v, 2) its distinct positions, and (p,) which of them each exemplar has."""
+        """For each feature, (v, 2) its distinct positions, and (p,) the index of each exemplar's."""
         return [each.unique(dim=0, return_inverse=True) for each in self.position.transpose(0, 1)]
 
     def errors(self, task: Task, y: Tensor) -> Tensor:
-        """(n, p) the denoising errors of all exemplars as members of each row's class, each with noise of its own."""
+        """(n, p) the denoising errors of all exemplars as members of each row's class, each with its own noise."""
         classes = sorted(set(y.tolist()))
         each = torch.stack([task.memoise(("errors", self.goal, k), partial(self._errors, task, k)) for k in classes])
         return each[torch.tensor([classes.index(k) for k in y.tolist()])]
 
     def _errors(self, task: Task, k: int) -> Tensor:
-        """(p,) as members of class k."""
+        """(p,) the denoising errors as members of class k."""
         x, energy = self.x[pad_rows(torch.arange(len(self.x)))], []
         noise = draw_noise(task.space, Noise(x, 0, length=NOISE_LENGTH))
         for some in torch.split(torch.arange(len(x)), DENOISE_BATCH_ROWS):
@@ -99,7 +99,7 @@ class ExemplarPool:
         return torch.cat(energy)[: len(self.x)]
 
     def compared(self, task: Task) -> Tensor:
-        """(f,) the features whose values are compared: all, or in a wide table the free ones of the largest effects."""
+        """(f,) the features whose values are compared: all; in a wide table, the free ones of the largest effects."""
         if len(task.free) <= COMPARED_FEATURES:
             return torch.arange(len(task.free))
         size = self.values.spread(len(task.free)).masked_fill(~task.free, -1.0)
@@ -110,10 +110,10 @@ class ExemplarPool:
         task: Task,
         x: Tensor,  # (n, width)
         which: Tensor,  # (n, k) positions of exemplars
-        features: Tensor,  # (f,) that are compared
+        features: Tensor,  # (f,) features to compare
     ) -> tuple[Tensor, Tensor]:
-        """(n, k, f) how much more each of their values helps than the row's own, on average, and its cost; the gain of
-        a value that cannot be taken over is minus infinity."""
+        """(n, k, f) the average gain of each of their values over the row's own, and its cost; the gain is minus
+        infinity where the feature is not free."""
         own = self.values.effects(task.space, x)[:, None, features]
         position = feature_positions(task.encoder, x)[:, None, features]
         gain = (self.effect[:, features][which] - own).masked_fill(~task.free[features], -torch.inf)
@@ -123,21 +123,21 @@ class ExemplarPool:
 
 @dataclass(frozen=True)
 class ValueEffects:
-    """The average effects of some values of each feature: quantiles of a number among exemplars, then its marks; every
-    category."""
+    """The average effects of values of each feature: of a number, its quantiles among exemplars, then its marks; of a
+    categorical feature, every category."""
 
-    feature: Tensor  # (v,) the number of the feature
-    rows: Tensor  # (v, width) with the value in the feature's columns
-    effect: Tensor  # (v,) the mean margin of refused rows with this value instead of their own
-    sample: int  # how many rows measured it
+    feature: Tensor  # (v,) index of the feature
+    rows: Tensor  # (v, width) rows with the value in the feature's columns
+    effect: Tensor  # (v,) mean margin of refused rows with this value instead of their own
+    sample: int  # number of rows it was measured on
 
     @classmethod
     def of(
         cls, task: Task, goal: Goal, shares: tuple[float, ...] = QUANTILES, features: tuple[int, ...] | None = None
     ) -> ValueEffects:
-        """Of these features, or all. Measured once; with a query budget, by a part of it."""
+        """The effects for these features, or all; measured once, at most by a part of the query budget."""
         family, oracle, which = goal.family, task.oracle, (shares, features)
-        accepted = exemplars_meeting(task, family)  # charged to every question
+        accepted = exemplars_meeting(task, family)  # every question is charged for it
         unmeasured = task.memoise(
             ("chosen", family, which), lambda: cls._of(task, task.synthetic[accepted], shares, features)
         )
@@ -154,7 +154,7 @@ class ValueEffects:
 
     @classmethod
     def _of(cls, task: Task, accepted: Tensor, shares: Sequence[float], features: Sequence[int] | None) -> ValueEffects:
-        """The values, their effects still 0."""
+        """The values, with effects of 0 to begin with."""
         feature, rows = feature_values(task, accepted, shares, features)
         return cls(feature, rows, torch.zeros(len(rows)), 0)
 
@@ -171,19 +171,19 @@ class ValueEffects:
         return replace(self, effect=torch.cat(margins).mean(dim=1).float(), sample=len(refused))
 
     def are_had(self, space: Space, x: Tensor) -> Tensor:
-        """(n, v) which of the values rows (n, width) have."""
+        """(n, v) whether rows (n, width) have each of the values."""
         each = zip(space.places.values(), self.by_feature(space), strict=True)
         had = [(x[:, None, list(columns)] == rows).all(dim=2) for columns, (rows, _) in each]
         return torch.cat(had, dim=1)
 
     def spread(self, features: int) -> Tensor:
-        """(features,) how much the effects of each feature's values differ."""
+        """(features,) the range of the effects of each feature's values."""
         ends = [torch.zeros(features).scatter_reduce(0, self.feature, self.effect, each, include_self=False)
                 for each in ("amax", "amin")]  # fmt: skip
         return ends[0] - ends[1]
 
     def effects(self, space: Space, x: Tensor) -> Tensor:
-        """(n, features) of the values of rows (n, width); numbers between two measured ones are interpolated."""
+        """(n, features) the effects of the values of rows (n, width), interpolated between measured numbers."""
         effects = torch.zeros(len(x), len(space.members))
         for i, (columns, (rows, effect)) in enumerate(zip(space.places.values(), self.by_feature(space), strict=True)):
             if len(self.feature) == 0:
@@ -199,7 +199,7 @@ class ValueEffects:
         return effects
 
     def by_feature(self, space: Space) -> list[tuple[Tensor, Tensor]]:
-        """For each feature, its columns of the rows with its values, and the effects of these."""
+        """For each feature, its values in its own columns, and their effects."""
         if "_by_feature" not in vars(self):
             counts = self.feature.bincount(minlength=len(space.places)).tolist()
             parts = zip(torch.split(self.rows, counts), torch.split(self.effect, counts), strict=True)
@@ -212,8 +212,8 @@ class ValueEffects:
 def feature_values(
     task: Task, x: Tensor, shares: Sequence[float], features: Sequence[int] | None
 ) -> tuple[Tensor, Tensor]:
-    """(v,) features, out of these or all, and (v, width) rows with a value in that feature's columns: quantiles of a
-    number among rows x (n, width), then its marks; every category. None if there are no such rows."""
+    """(v,) features, of these or all, and (v, width) rows with a value of that feature in its columns: of a number, its
+    quantiles among rows x (n, width), then its marks; else every category. Empty if x is."""
     space, feature, rows = task.space, list[int](), [torch.zeros(0, task.space.width)]
     marked = task.encoder.is_mark(x)
     for i, columns in enumerate(space.places.values() if len(x) else ()):
@@ -236,7 +236,7 @@ def feature_values(
 
 
 def exemplars_meeting(task: Task, goal: Goal) -> Tensor:
-    """(p,) which synthetic rows meet the goal."""
+    """(p,) whether each synthetic row meets the goal."""
     if len(task.synthetic) == 0:
         return torch.zeros(0, dtype=torch.bool)
     if task.synthetic_scores is not None:
@@ -249,7 +249,7 @@ def exemplars_meeting(task: Task, goal: Goal) -> Tensor:
 
 
 def _quantiles(values: Tensor, shares: Sequence[float]) -> Tensor:
-    """Quantiles of the values and of the distinct ones, for nearly all of them may be 0; 0 if there are none."""
+    """Quantiles of the values and of the distinct ones, as nearly all values may be 0; one 0 if there are no values."""
     if len(values) == 0:
         return torch.zeros(1)
     number = values.double().numpy()

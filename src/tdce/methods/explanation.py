@@ -1,4 +1,4 @@
-"""What a search found for each row and option: plain values, without a way back to the explainer."""
+"""The result of a search for each row and option, as plain values without a reference to the explainer."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from tdce._core import Flags, Floats, Name, Note, Positions
 from tdce.models import TargetPart
 
 LOW_SAFETY = 0.75
-"""Below this safety an answer is barely accepted, and a note says so."""
+"""Below this safety, a note says that an answer is barely accepted."""
 
 
 class Status(StrEnum):
-    """What became of a row's option."""
+    """The status of a row's option."""
 
-    VALID = "valid"  # the model says what is wanted
-    BEST_EFFORT = "best_effort"  # it does not, but this is the nearest that was found
-    ALREADY = "already"  # the model says it about the row as it is
+    VALID = "valid"  # the goal is met
+    BEST_EFFORT = "best_effort"  # the goal is not met; this comes nearest
+    ALREADY = "already"  # the row itself meets the goal
     INFEASIBLE = "infeasible"  # nothing may change
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What was found for each row and option; arrays are (rows, options), values (rows, options, features)."""
+    """The result for each row and option; arrays are (rows, options), values (rows, options, features)."""
 
-    own: Floats  # (rows, features) of the rows themselves
+    own: Floats  # (rows, features) the rows themselves
     raw: Floats
     status: NDArray[np.str_]  # values of `Status`
     score_before: Floats  # (rows,)
     score_after: Floats
-    plausibility: Floats  # share of real people of the target class who are less typical; NaN if that is not known
+    plausibility: Floats  # share of real rows of the target class that are less typical; NaN: not known
     notes: NDArray[np.object_]  # tuples of `Note`: the reason, and others
-    loss: Floats | None = None  # (rows, options, features) of what a changed one is worth; NaN: no change, or not asked
-    safety: Floats = None  # type: ignore[assignment]  # how likely a model trained again accepts it; NaN: not known
-    distance: Floats = None  # type: ignore[assignment]  # the cost of all changes, see `Objective`; NaN: not known
+    loss: Floats | None = None  # (rows, options, features) what each change is worth; NaN: no change, or not queried
+    safety: Floats = None  # type: ignore[assignment]  # probability that a retrained model accepts it; NaN: not known
+    distance: Floats = None  # type: ignore[assignment]  # total cost of the changes, see `Objective`; NaN: not known
 
     def __post_init__(self) -> None:
         for name in ("safety", "distance"):
@@ -55,7 +55,7 @@ class Explanation:
         )  # fmt: skip
 
     def option(self, i: int) -> Explanation:
-        """Each row with this option alone."""
+        """The part of one option."""
         parts = {each.name: getattr(self, each.name) for each in fields(self)}
         per_row = ("own", "score_before")
         return Explanation(
@@ -63,7 +63,7 @@ class Explanation:
         )
 
     def put(self, at: Positions, other: Explanation) -> Explanation:
-        """With another explanation in the place of these rows."""
+        """A copy with another explanation in place of these rows."""
         parts = {each.name: getattr(self, each.name) for each in fields(self)}
         for name, whole in parts.items():
             if whole is not None:
@@ -77,14 +77,14 @@ class Line(NamedTuple):
 
     status: str
     target: Any
-    before: float  # the model's probability of the target, or its number
+    before: float  # the model's probability of the target, or the number it predicts
     after: float
     plausibility: float  # NaN: not known
     changes: list[tuple[Name, Any, Any]]  # feature, value before, value after
     note: str  # for scripts, as in `Answer.to_frame`
     number: bool = False  # whether before and after are predicted numbers, not probabilities
-    reasons: Sequence[tuple[Name, float]] = ()  # changed features, the one that counts most first, with
-    # the margin that giving it back would cost (NaN: not asked); none that must not be named
-    notes: tuple[Note, ...] = ()  # what the note says
-    wanted: tuple[TargetPart, ...] = ()  # what the target says
-    safety: float = float("nan")  # how likely a model trained again accepts it
+    reasons: Sequence[tuple[Name, float]] = ()  # changed features that may be named, most important first, each with
+    # the margin that reverting it would cost (NaN: not queried)
+    notes: tuple[Note, ...] = ()  # the note in structured form
+    wanted: tuple[TargetPart, ...] = ()  # the target in structured form
+    safety: float = float("nan")  # probability that a retrained model accepts it

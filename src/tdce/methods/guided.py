@@ -1,4 +1,4 @@
-"""Algorithm 1 for users: the best of several walks by the objective of the default search, refined like its answers."""
+"""Algorithm 1 for users: the best of several walks by the default search's objective, refined like its answers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LARGEST_WALKS = 1_000
 
 @dataclass(frozen=True)
 class GuidedSearch(Guided):
-    """Several walks of `Guided` for each row; the best that the model accepts is refined. Unlike `Guided`, it heeds
-    costs and safety, and closeness means what it means to the search."""
+    """Several walks of `Guided` for each row; the best that the model accepts is refined. Unlike `Guided`, it takes
+    account of costs and safety, and closeness has the same meaning as for `search`."""
 
     edition: ClassVar[int] = 100 * Guided.edition + DiffusionSearch.edition  # of its walks and of its refinement
-    random: ClassVar[bool] = False  # its options come from one search
+    random: ClassVar[bool] = False  # one search gives all options
     walks: int = 4
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
-"""Candidates of wide tables: what limits the work where a candidate could change hundreds of features.
+"""Candidates of wide tables: limits to the work where a candidate could change hundreds of features.
 
-Of many changes, those that help least on average are reverted first, half of them at a time; of the best candidates,
-what is then left is reverted one by one. A table of at most `MANY_FEATURES` features is searched without any of this.
+Of many changes, those that help least on average are reverted first, half of them at a time; the remaining changes of
+the best candidates are then reverted one by one. A table of at most `MANY_FEATURES` features needs none of this.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tdce.methods.objective import DENOISE_BATCH_ROWS, Objective, change_costs, 
 from tdce.methods.protocol import Dialogue, Query, Task
 
 MANY_FEATURES = 24  # a table with more of them is wide
-HALVINGS = 6  # of the number that is reverted together, in one round
+HALVINGS = 6  # of the number of changes reverted together, in one round
 
 
 def narrow(
@@ -28,11 +28,11 @@ def narrow(
     near: Candidates,
     select: Callable[[Candidates], Tensor],
     closeness: float,
-    few: int = 1,  # changes that are left
+    few: int = 1,  # number of changes left
 ) -> Dialogue[None]:
-    """Try the selected candidates of a wide table with all changes but a few reverted together, with half of these, a
-    quarter, and so on: those first that help least by their average effects, or that would save most of the objective
-    at this position of the trade-off. Goes on until whatever is selected has been tried."""
+    """Try the selected candidates of a wide table with all changes but a few reverted together, then half of these, a
+    quarter, and so on: first those that help least by their average effects, or those whose reversal would save most of
+    the objective at this position of the trade-off. Ends when all selected candidates have been tried."""
     tried = torch.zeros(len(near.at), dtype=torch.bool)
     while is_wide(task):
         which = select(near)
@@ -47,7 +47,7 @@ def narrow(
         saving = savings(task, near.objective, x_cf, at, closeness).masked_fill(~changed, -torch.inf)
         rank = torch.stack([rank_features(gain), rank_features(-saving)], dim=1)  # (m, 2, features)
         several = torch.stack([-((few - count) // 2**i) for i in range(HALVINGS)], dim=1)  # (m, halvings) rounded up
-        new = several.diff(dim=1, prepend=torch.zeros_like(several[:, :1])) != 0  # of few, half of it may be the same
+        new = several.diff(dim=1, prepend=torch.zeros_like(several[:, :1])) != 0  # a few halves may be the same
         parent, order, i = new[:, None].expand(-1, 2, -1).nonzero(as_tuple=True)
         reverted = (rank[parent, order] < several[parent, i, None])[:, task.space.owner]
         reply = yield query.ask(torch.where(reverted, query.x[at[parent]], x_cf[parent]), at[parent])
@@ -63,7 +63,7 @@ def is_wide(task: Task) -> bool:
 
 
 def average_gains(task: Task, query: Query, x_cf: Tensor, at: Tensor) -> Tensor:
-    """(m, features) how much more each value of candidates (m, width) of the rows at `at` helps than the row's own."""
+    """(m, features) the average gain of each value of candidates (m, width) over the own value of the row at `at`."""
     gain = torch.zeros(len(at), len(task.free))
     for goal, belongs in query.goals.groups():
         values, own = ValueEffects.of(task, goal), belongs[at]
@@ -72,8 +72,8 @@ def average_gains(task: Task, query: Query, x_cf: Tensor, at: Tensor) -> Tensor:
 
 
 def savings(task: Task, objective: Objective, x_cf: Tensor, at: Tensor, closeness: float) -> Tensor:
-    """(m, features) what reverting each change of candidates (m, width) would save of the objective if the denoising
-    errors of the other features stayed as they are."""
+    """(m, features) how much reverting each change of candidates (m, width) would lower the objective if the denoising
+    errors of the other features stayed the same."""
     x, position = objective.x[at], objective.position[at]
     price = change_costs(task.space.moved(x_cf, x), position, feature_positions(task.encoder, x_cf)) * objective.weights
     errors = _errors_by_feature(objective, x_cf, at) - _errors_by_feature(objective, x, at)
@@ -81,7 +81,7 @@ def savings(task: Task, objective: Objective, x_cf: Tensor, at: Tensor, closenes
 
 
 def _errors_by_feature(objective: Objective, x: Tensor, at: Tensor) -> Tensor:
-    """(m, features) mean over the noise levels."""
+    """(m, features) denoising errors, mean over the noise levels."""
     diffusion, errors = objective.diffusion, [torch.zeros(0, len(objective.follows))]
     for part in torch.split(torch.arange(len(x)), DENOISE_BATCH_ROWS):
         some = pad_rows(part)
@@ -93,6 +93,6 @@ def _errors_by_feature(objective: Objective, x: Tensor, at: Tensor) -> Tensor:
 
 
 def rank_features(key: Tensor) -> Tensor:
-    """(m, features) the rank of each feature by its key, the lowest first; equal ones in the order of the features."""
+    """(m, features) the rank of each feature by its key, lowest first; ties in the order of the features."""
     order = key.argsort(dim=1, stable=True)
     return torch.empty_like(order).scatter_(1, order, torch.arange(key.shape[1]).expand_as(order).contiguous())

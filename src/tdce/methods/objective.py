@@ -17,19 +17,19 @@ from tdce.methods.protocol import Query, Task
 from tdce.models import safety_margin
 from tdce.schema import ConstraintSet, Encoder, Space
 
-FIXED_COST = 0.3  # of a change's cost, for making it at all; the rest is for how far it goes
-FAR = 2.0  # standard deviations of a number beyond which a change costs more
-FAR_COST = 0.25  # for each deviation beyond these
-ATYPICAL = 0.9  # of the people of the class have a lower energy: what is beyond theirs counts more
-ATYPICAL_WEIGHT = 3.0  # as many times more
-SAFETY_WEIGHT = 10.0  # the penalty for a safety that is 1 below what is wanted
-NOISE_LENGTH = 2.0  # encoded rows nearer to each other than this get similar noise, and so similar answers
+FIXED_COST = 0.3  # part of a change's cost for making it at all; the rest depends on its size
+FAR = 2.0  # standard deviations of a number, beyond which a change costs more
+FAR_COST = 0.25  # for each further standard deviation
+ATYPICAL = 0.9  # share of the class; energy beyond this quantile counts more
+ATYPICAL_WEIGHT = 3.0  # by this factor
+SAFETY_WEIGHT = 10.0  # penalty per unit of missing safety
+NOISE_LENGTH = 2.0  # encoded rows nearer than this get similar noise, and so similar answers
 SOFT_LAW_PENALTY = 0.5  # the cost of breaking a law that nearly all rows of the table keep
 DENOISE_BATCH_ROWS = 1024  # candidates that are denoised at a time
 
 
 class Priced(Protocol):
-    """Rows, and what changing each feature costs: a query has both."""
+    """Rows, and the cost of changing each feature; a query has both."""
 
     @property
     def x(self) -> Tensor: ...
@@ -43,14 +43,14 @@ class PricedRows(NamedTuple):
 
 
 class Objective:
-    """J = closeness * cost + (1 - closeness) * energy + a penalty for too little safety, to be minimised over what the
-    model accepts, at any position of the trade-off.
+    """J = closeness * cost + (1 - closeness) * energy + a penalty for too little safety, to be minimised over the
+    candidates that the model accepts, at any position of the trade-off.
 
-    The cost is d(x, x_cf) of eqn:cf_obj: the sum of `change_costs` of all features but those that follow others,
-    weighted by the user's costs, plus a penalty for every soft law broken. The energy is the denoising error of all
-    features, given the target class; what exceeds that of nearly all people of the class, and the row's own, counts
-    several times. The penalty is proportional to what the forecast safety lacks. All candidates of a row get the same
-    noise; only candidates of the same row are compared.
+    The cost is d(x, x_cf) of eqn:cf_obj: the sum of `change_costs` over all features but followers, weighted by the
+    user's costs, plus a penalty for every soft law broken. The energy is the denoising error of all features, given the
+    target class; the part above both the row's own energy and that of nearly all rows of the class counts several
+    times. The penalty is proportional to the missing safety. All candidates of a row get the same noise; only
+    candidates of the same row are compared.
     """
 
     def __init__(self, task: Task, query: Priced, noise: Noise, y: Tensor) -> None:
@@ -67,7 +67,7 @@ class Objective:
     def cost(self, x_cf: Tensor, at: Tensor) -> Tensor:
         """(m,) the cost of candidates (m, width) of the rows at `at`."""
         own, place = without_copies(x_cf, at, self.first_copy)
-        full = own[pad_rows(torch.arange(len(own)))]  # so that few candidates are added up like many
+        full = own[pad_rows(torch.arange(len(own)))]  # so that the sum does not depend on the number of candidates
         moved = self.space.moved(self.x[at[full]], x_cf[full])
         each = change_costs(moved, self.position[at[full]], feature_positions(self.encoder, x_cf[full]))
         cost = (each * self.weights).sum(dim=1)[place]
@@ -89,24 +89,24 @@ class Objective:
         return torch.cat(energy)[place]
 
     def weigh(self, error: Tensor, at: Tensor) -> Tensor:
-        """(m, ...) the energy of rows with this denoising error (m, ...) as answers for the rows at `at` (m,)."""
+        """(m, ...) the energy of candidates with this denoising error (m, ...) for the rows at `at` (m,)."""
         beyond = error - self.tolerated[at].view(-1, *(1,) * (error.dim() - 1))
         return error + ATYPICAL_WEIGHT * beyond.clamp_min(0.0)
 
     @staticmethod
     def total(cost: Tensor, energy: Tensor | float, closeness: float, shortfall: Tensor | float = 0.0) -> Tensor:
-        """J"""
+        """The objective J."""
         return closeness * cost + (1 - closeness) * energy + SAFETY_WEIGHT * shortfall
 
     def _soft_laws_broken(self, x_cf: Tensor, at: Tensor) -> Tensor:
-        """(m,) how many soft laws each candidate breaks."""
+        """(m,) the number of soft laws that each candidate breaks."""
         own = self._own[at.numpy()]
         return torch.from_numpy(self.soft_laws.broken(self.encoder.unembed(x_cf), own).sum(axis=1)).float()
 
     @cached_property
     def tolerated(self) -> Tensor:
-        """(n,) the error beyond which more counts several times: that of nearly all people of the class or, if it is
-        larger, the row's own, since nobody must become more typical than they are."""
+        """(n,) the error above which the excess counts several times: that of nearly all rows of the class or, if
+        larger, the row's own, since nobody has to become more typical than they are."""
         typical = typical_energy(self.quantiles, self.y)
         return (
             torch.maximum(typical, self.errors(self.x, torch.arange(len(self.x)))) if len(self.quantiles) else typical
@@ -114,30 +114,30 @@ class Objective:
 
     @cached_property
     def noise(self) -> list[tuple[Tensor, Tensor]]:
-        """For each noise level, (n, num) and (n, cat): the same for all candidates of a row."""
+        """For each noise level, (n, num) and (n, cat) noise, the same for all candidates of a row."""
         return draw_noise(self.space, self._draws)
 
     @cached_property
     def _own(self) -> Floats:
-        """(n, features) the rows, raw."""
+        """(n, features) the raw rows."""
         return self.encoder.unembed(self.x)
 
 
 def typical_energy(quantiles: Tensor, y: Tensor) -> Tensor:
-    """(n,) the energy that `ATYPICAL` of the people of each class y (n,) stay below; infinite if none were measured."""
+    """(n,) the `ATYPICAL` quantile of the energies of each class y (n,); infinite if none were measured."""
     if quantiles.numel() == 0:
         return torch.full((len(y),), torch.inf)
     return quantiles[y, round(ATYPICAL * (quantiles.shape[1] - 1))].float()
 
 
 def feature_costs(encoder: Encoder, costs: Mapping[Name, float]) -> Tensor:
-    """(features,) what the user says that changing each costs, or 1."""
+    """(features,) the user's cost of changing each feature, by default 1."""
     return torch.tensor([costs.get(name, 1.0) for name in encoder.schema.names], dtype=torch.float)
 
 
 def measure_distance(task: Task, x: Tensor, raw: Floats, costs: Mapping[Name, float]) -> Floats:
-    """(n, options) the cost of the answers raw (n, options, features) to rows x (n, width): the one distance of
-    reports, pages and the trade-off; to six decimals."""
+    """(n, options) the cost of answers raw (n, options, features) to rows x (n, width), rounded to six decimals: the
+    distance in reports, on pages and in the trade-off."""
     n, options, _ = raw.shape
     rows = PricedRows(x, feature_costs(task.encoder, costs))
     objective = Objective(task, rows, Noise(x, 0), torch.zeros(n, dtype=torch.long))
@@ -146,7 +146,7 @@ def measure_distance(task: Task, x: Tensor, raw: Floats, costs: Mapping[Name, fl
 
 
 def added_energy(task: Task, x: Tensor, x_cf: Tensor, y: Tensor) -> Tensor:
-    """(n, k) how much more energy answers (n, k, width) to rows (n, width) have than these, for target classes (n,)."""
+    """(n, k) the energy of answers x_cf (n, k, width) minus that of rows x (n, width), for target classes y (n,)."""
     rows = torch.arange(len(x))
     objective = Objective(task, PricedRows(x, torch.ones(())), Noise(x, 0), y)
     own = objective.energy(x, rows)
@@ -154,7 +154,7 @@ def added_energy(task: Task, x: Tensor, x_cf: Tensor, y: Tensor) -> Tensor:
 
 
 def safety_shortfall(task: Task, query: Query, x_cf: Tensor, margin: Tensor, at: Tensor) -> Tensor:
-    """(m,) by how much the safety of candidates (m, width) of the rows at `at` is below what is wanted."""
+    """(m,) how far the safety of candidates (m, width) of the rows at `at` is below the wanted one, at least 0."""
     if task.second_opinion is None or query.safety == 0:
         return torch.zeros(len(at))
     outputs = task.oracle.model.outputs
@@ -163,7 +163,7 @@ def safety_shortfall(task: Task, query: Query, x_cf: Tensor, margin: Tensor, at:
 
 
 def needed_margin(task: Task, query: Query) -> Tensor:
-    """(n,) the margin by which each row's candidates should be accepted to be as safe as is wanted."""
+    """(n,) the margin by which each row's candidates should be accepted for the wanted safety."""
     if task.second_opinion is None or query.safety == 0:
         return torch.zeros(len(query.x))
     units = [task.second_opinion.unit(goal, task.oracle.model.outputs) for goal in query.goals.kinds]
@@ -172,11 +172,11 @@ def needed_margin(task: Task, query: Query) -> Tensor:
 
 
 def feature_positions(encoder: Encoder, x: Tensor) -> Tensor:
-    """(n, width) -> (n, features, 2): where each value lies among all values of its feature.
+    """(n, width) -> (n, features, 2): the position of each value among all values of its feature.
 
-    First, for a number, the mean of its quantile and of its place in the table's range, so that neither a long tail nor
-    a dense region distorts it (encoded numbers are normal scores); for a category, its rank. Two values that differ by
-    1 or more are as far apart as can be. Second, a number in standard deviations of the table.
+    The first entry is, for a number, the mean of its quantile and of its place in the table's range, so that neither a
+    long tail nor a dense region distorts it (encoded numbers are normal scores); for a category, its rank. Values that
+    differ by 1 or more are maximally far apart. The second is a number in standard deviations of the table.
     """
     space = encoder.space
     num, cat = space.split(x)
@@ -187,10 +187,10 @@ def feature_positions(encoder: Encoder, x: Tensor) -> Tensor:
 
 
 def change_costs(moved: Tensor, position: Tensor, position_cf: Tensor) -> Tensor:
-    """(..., features) the cost of each change: a fixed part, a part for how far it goes among the table's values, and
-    a part for going further than nearly all of them are apart."""
+    """(..., features) the cost of each change: a fixed part, a part for its size among the table's values, and a part
+    for going further than nearly all of them are apart."""
     near, far = (position - position_cf).abs().unbind(dim=-1)
-    beyond = torch.where(near < 1, (far - FAR).clamp_min(0.0), 0.0)  # to a mark or from one, no number lies between
+    beyond = torch.where(near < 1, (far - FAR).clamp_min(0.0), 0.0)  # to or from a mark, there are no numbers between
     return torch.where(moved, FIXED_COST + (1 - FIXED_COST) * near.clamp(max=1.0) + FAR_COST * beyond, 0.0)
 
 
@@ -199,7 +199,7 @@ def denoising_energy(
     x: Tensor,  # (n, width)
     y: Tensor,  # (n,) their classes
     noise: list[tuple[Tensor, Tensor]],  # for each level, (n, num) and (n, cat)
-    rows: int,  # the rows after these are padding, copies of the first
+    rows: int,  # number of rows before the padding (copies of the first row)
 ) -> Tensor:
     """(n,) the denoising error, summed over the features, mean over the noise levels."""
     total, times = torch.zeros(len(x)), [max(1, round(level * diffusion.schedule.times)) for level in NOISE_LEVELS]

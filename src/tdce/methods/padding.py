@@ -1,4 +1,4 @@
-"""Padding: rows that fill up a block are copies of its first row, so nothing is asked about them twice."""
+"""Padding: blocks are filled up with copies of their first row, for which the model is not queried again."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tdce._core import rank_within, unique_rows
 
 
 def first_copies(x: Tensor) -> Tensor:
-    """(n,) the position of the first row that is identical to each."""
+    """(n,) for each row, the position of the first identical one."""
     first, place = unique_rows(x.numpy())
     return torch.from_numpy(first[place])
 
 
 def without_copies(x: Tensor, at: Tensor, original: Tensor) -> tuple[Tensor, Tensor]:
-    """The positions of the candidates of rows that are not copies, and (m,) where each candidate is found among them.
+    """The positions of the candidates of rows that are not copies, and (m,) the place of each candidate among them.
 
     x: (m, ...) candidates; at: (m,) the row of each; original: (n,) the row that each row copies, or itself. A search
-    proposes the same for a copy as for its original, in the same order; if not, all candidates are kept.
+    should propose the same candidates for a copy as for its original, in the same order; if not, all are kept.
     """
     everything = torch.arange(len(at))
     own = everything[original[at] == at]

@@ -1,6 +1,6 @@
-"""Precedents: answers of the search to synthetic rows, which it tries for similar rows as well.
+"""Precedents: answers of the search to synthetic rows, whose changes it tries for similar rows.
 
-Similar people then get similar advice: what was changed for one is what is tried first for the next.
+Similar people then get similar advice: changes that helped one are tried first for the next.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Precedents(NamedTuple):
     goal: Goal
     x: Tensor  # (p, width)
     x_cf: Tensor  # (p, positions, width)
-    energy: Tensor  # (p, positions) how much more energy an answer has than its row
+    energy: Tensor  # (p, positions) the energy of an answer minus that of its row
 
     def apply(
         self,
         space: Space,
         x: Tensor,  # (n, width)
-        free: Tensor,  # (features,) what may be changed
-        counts: Sequence[int],  # how many of the nearest, for each position
+        free: Tensor,  # (features,) which may be changed
+        counts: Sequence[int],  # number of nearest precedents, for each position
     ) -> tuple[Tensor, Tensor]:
-        """(n, k, width) rows with what was changed for the nearest precedents, and (n, k) the energy that it added."""
+        """(n, k, width) rows with the changes of their nearest precedents, and (n, k) the energy these added there."""
         near = find_nearest(x, self.x, min(max(counts), len(self.x)))  # (n, nearest)
         which = torch.cat([near[:, :count] for count in counts], dim=1)  # (n, k)
         position = torch.cat([torch.full((near[:, :count].shape[1],), i) for i, count in enumerate(counts)])

@@ -1,8 +1,8 @@
 """Principal reasons by the two methods that Regulation B's official commentary names (12 CFR 1002.9(b)(2), comment 5).
 
-A factor counts against an applicant if the model's score rises when this factor alone takes the average, or the most
-common value, of a group: of those at or slightly above the passing score (`passing`), or of all applicants
-(`applicants`). Factors that cannot change are among them, because the model considered them as well.
+A factor counts against an applicant if the model's score rises when this factor alone takes the average or most common
+value of a group: of those at or slightly above the passing score (`passing`), or of all applicants (`applicants`).
+Factors that cannot change are included, because the model considered them, too.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from tdce.models import Goal, Goals, Oracle
 from tdce.schema import Categorical, Encoder, Numeric
 
 ReasonMethod = Literal["way", "passing", "applicants"]
-"""From one way to the target; from the averages of those who just pass; from those of all applicants."""
+"""By one way to the target, by comparison with those who just pass, or by comparison with all applicants."""
 
 GROUPS: tuple[ReasonMethod, ...] = ("passing", "applicants")
 """The methods that compare an applicant with a group."""
 
-SLIGHTLY_ABOVE = 0.1  # of those who pass, the share nearest to the passing score
-FEWEST_PASSING = 20  # but at least so many of them, or all if there are fewer
-QUERIED_AT_A_TIME = 65_536  # rows
+SLIGHTLY_ABOVE = 0.1  # share of those who pass that is nearest to the passing score
+FEWEST_PASSING = 20  # minimum number of them, or all if there are fewer
+QUERIED_AT_A_TIME = 65_536  # rows queried at a time
 
 Reasons = list[tuple[Name, float]]
-"""Features, the one that counts most first, each with the margin that it costs."""
+"""Features with the margin that each costs, the most important first."""
 
 
 def group_shortfalls(
@@ -44,8 +44,8 @@ def group_shortfalls(
     people: Floats,  # (m, features) the applicants to compare with
     scores: Tensor,  # (m, columns) the model's scores of them
 ) -> Floats | None:
-    """(2, rows, features): the margin that each feature costs beside the value of the group, by the methods `GROUPS`;
-    NaN for rows that meet the goal, and where no applicant passes. None if the budget does not suffice to ask."""
+    """(2, rows, features) the margin that each feature costs compared with the group's value, by the methods `GROUPS`;
+    NaN for rows that meet the goal, and where no applicant passes. None if the query budget does not suffice."""
     values, known = np.full((len(GROUPS), *own.shape), np.nan), np.tile(refused, (len(GROUPS), 1))
     values[1] = typical_values(encoder, people)
     for goal, has_goal in goals.groups():
@@ -66,7 +66,7 @@ def group_shortfalls(
 
 
 def _margins(oracle: Oracle, raw: Floats, goals: Goals, row: Positions) -> Floats:
-    """(m,) of raw rows (m, features) by the goals of the rows that they belong to."""
+    """(m,) the margins of raw rows (m, features), by the goals of the rows that they belong to."""
     parts = [np.zeros(0)]
     for start in range(0, len(raw), QUERIED_AT_A_TIME):
         some = slice(start, start + QUERIED_AT_A_TIME)
@@ -75,7 +75,7 @@ def _margins(oracle: Oracle, raw: Floats, goals: Goals, row: Positions) -> Float
 
 
 def just_passing(goal: Goal, scores: Tensor) -> Positions:
-    """Those who meet the goal with the smallest margins: at or slightly above the passing score."""
+    """The people who meet the goal with the smallest margins: at or slightly above the passing score."""
     met = np.flatnonzero(goal.met(scores).numpy())
     margin = goal.shown_margin(scores[met]).numpy()
     nearest = met[np.argsort(margin, kind="stable")]
@@ -84,7 +84,7 @@ def just_passing(goal: Goal, scores: Tensor) -> Positions:
 
 def typical_values(encoder: Encoder, people: Floats) -> Floats:
     """(features,) the average of each number, on its grid, and the most common category of some people (m, features);
-    NaN if there is nobody. Of a number that most of them do not have, the most common state: missing, or a mark."""
+    NaN if there are none. For a number that most of them lack, the most common state: missing, or a mark."""
     typical = np.full(people.shape[1], np.nan)
     for i, (column, values) in enumerate(zip(encoder.schema, people.T, strict=True) if len(people) else ()):
         states = np.isnan(values) | np.isin(values, column.marks)
@@ -104,7 +104,7 @@ def rank_shortfalls(
     names: Sequence[Name],
     hidden: Collection[Name] = (),
 ) -> Reasons:
-    """What counted against a person, the largest shortfall first; never a feature that helped or made no difference."""
+    """The features that counted against a person, largest shortfall first; none that helped or made no difference."""
     against = [
         (name, float(lost))
         for name, lost in zip(names, shortfall.tolist(), strict=True)
@@ -119,19 +119,19 @@ class Agreement(NamedTuple):
     one: ReasonMethod
     other: ReasonMethod
     people: int  # for whom both give a reason
-    first: float  # share of them whose first reason is the same; NaN: there is nobody
-    contained: float  # share of them for whom all reasons of the shorter list are among those of the longer one
-    overlap: float  # mean share of the shorter list that is in the longer one
+    first: float  # share of them whose first reason is the same; NaN: there are none
+    contained: float  # share of them for whom the longer list has all reasons of the shorter
+    overlap: float  # mean share of the shorter list that is in the longer
 
 
 class ReasonsTally:
-    """Counts, person after person, how far methods agree."""
+    """Accumulates, person by person, how far methods agree."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[ReasonMethod, ReasonMethod], list[float]] = {}  # people, first, contained, overlap
 
     def add(self, reasons: Mapping[ReasonMethod, Sequence[Sequence[Any]]]) -> None:
-        """One person's reasons by each method: features with their losses, the most important one first."""
+        """Add one person's reasons by each method: features with their losses, the most important first."""
         features = {method: [feature for feature, _ in some[:MOST_REASONS]] for method, some in reasons.items()}
         for pair in combinations(features, 2):
             one, other = (features[method] for method in pair)
@@ -142,7 +142,7 @@ class ReasonsTally:
                     sums[i] += value
 
     def agreement(self) -> list[Agreement]:
-        """Of every two methods."""
+        """The agreement of every two methods."""
         return [
             Agreement(*pair, int(people), *(each / people if people else nan for each in sums))
             for pair, (people, *sums) in self._sums.items()
@@ -150,9 +150,9 @@ class ReasonsTally:
 
 
 def reasons_agreement(reasons: Mapping[ReasonMethod, Sequence[Reasons]]) -> list[Agreement]:
-    """Of every two methods, with the reasons of each person by each method in the order of the people."""
+    """The agreement of every two methods, from each method's reasons for the same people in the same order."""
     tally = ReasonsTally()
-    tally.add(dict.fromkeys(reasons, ()))  # nobody: every pair is there
+    tally.add(dict.fromkeys(reasons, ()))  # so that every pair is there, even without people
     for each in zip(*reasons.values(), strict=True):
         tally.add(dict(zip(reasons, each, strict=True)))
     return tally.agreement()

@@ -1,4 +1,4 @@
-"""The protocol of a method: it is fitted to a task, given a query, and requests decisions until it has answers."""
+"""The protocol of a method: it is fitted to a task, is given a query, and requests decisions until it has answers."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Task:
-    """What a method is fitted to: the table's encoding, the model, the data, its diffusion model, what may change."""
+    """What a method is fitted to: the table's encoding, the model, the data, the diffusion model, what may change."""
 
     encoder: Encoder
     oracle: Oracle  # of the model to explain
-    guide: Guide | None  # the same model with gradients, if it has any
+    guide: Guide | None  # the same model in differentiable form, if available
     diffusion: TabularDiffusion
     mutable: Tensor  # (width,) bool
-    x: Tensor  # (m, width) the training rows; m = 0 if the explainer was loaded without them
+    x: Tensor  # (m, width) training rows; m = 0 if the explainer was loaded without them
     y: Tensor  # (m,) their class numbers
-    seed: int = 0  # of whatever the method trains
+    seed: int = 0  # for what the method trains
     synthetic: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (p, width) synthetic rows
     energy_quantiles: Tensor = field(default_factory=lambda: torch.zeros(0, 0))  # (classes, knots) for `plausibility`
     memo: dict[Hashable, Any] = field(default_factory=dict)  # see `memoise`
@@ -49,18 +49,18 @@ class Task:
 
     @cached_property
     def free(self) -> Tensor:
-        """(features,) which features may be changed: neither immutable ones nor those that follow others."""
+        """(features,) which features may be changed: neither immutable ones nor followers."""
         return (self.space.sum_by_feature(self.mutable.float()[None])[0] > 0) & ~self.follows
 
     @cached_property
     def follows(self) -> Tensor:
-        """(features,) which features follow others: what happens to them is not a change of its own."""
+        """(features,) which features are followers; a change of theirs does not count by itself."""
         followers = self.encoder.schema.followers
         return torch.tensor([name in followers for name in self.encoder.schema.names], dtype=torch.bool)
 
     @property
     def has_rows(self) -> bool:
-        """False for an explainer that was loaded from a file without training rows."""
+        """Whether there are training rows; an artefact may leave them out."""
         return len(self.x) > 0
 
     def require_rows(self, who: str) -> None:
@@ -80,7 +80,7 @@ class Task:
     def memoise(self, key: Hashable, make: Callable[[], Result]) -> Result:
         """The result of `make`, computed once per key for the same rows and models."""
         inputs = (self.x, self.synthetic, self.diffusion, self.oracle.model, self.guide)
-        whole = (key, *map(id, inputs))  # stored with the inputs, so that no other object takes over an id
+        whole = (key, *map(id, inputs))  # stored with the inputs, so that no id is reused
         if whole not in self.memo:
             self.memo[whole] = inputs, make()
         result: Result = self.memo[whole][1]
@@ -91,72 +91,72 @@ class Request(NamedTuple):
     """Candidates on which a method requests decisions."""
 
     x: Tensor  # (m, k, width) k candidates for each of some rows of the query
-    at: Tensor  # (m,) which rows these are
-    on_grid_only: bool = False  # on the grid, but not within each row's bounds: for methods published without bounds
-    last: bool = False  # final answers: decided whatever is left of the query budget
+    at: Tensor  # (m,) positions of these rows
+    on_grid_only: bool = False  # snap to the grid, but not to each row's bounds, as some methods were published
+    last: bool = False  # final answers, decided even if the query budget is spent
 
 
 @dataclass(frozen=True)
 class Reply:
     """Candidates as they would be returned, and the decision on each."""
 
-    distinct: Floats  # (up to m, k, features) the candidates without those of padding
-    place: Tensor  # (m,) where each row's are among them
+    distinct: Floats  # (up to m, k, features) the candidates without those of padding rows
+    place: Tensor  # (m,) position of each row's candidates in `distinct`
     met: Tensor  # (m, k) whether the goal is met
-    margin: Tensor  # (m, k) how far beyond the decision boundary, at least 0 if and only if the goal is met
+    margin: Tensor  # (m, k) distance beyond the decision boundary, at least 0 if and only if the goal is met
     score: Tensor  # (m, k, columns)
-    at: Positions  # (up to m,) the row that each of the distinct ones belongs to
-    embed: Callable[[Floats, Positions], Tensor]  # raw values, and the row of each
+    at: Positions  # (up to m,) the row that each entry of `distinct` belongs to
+    embed: Callable[[Floats, Positions], Tensor]  # encodes raw values, given the row of each
 
     @property
     def raw(self) -> Floats:
-        """(m, k, features) the candidates."""
+        """(m, k, features) the raw candidates."""
         return np.take(self.distinct, self.place.numpy(), axis=0)
 
     @cached_property
     def x(self) -> Tensor:
-        """(m, k, width) the candidates, encoded."""
+        """(m, k, width) the encoded candidates."""
         m, k, features = self.distinct.shape
         return self.embed(self.distinct.reshape(m * k, features), self.at.repeat(k)).view(m, k, -1)[self.place]
 
     def take(self, which: Tensor) -> Reply:
-        """The part of it about these candidates (p,) of the first dimension."""
+        """The part at these positions (p,) of the first dimension."""
         distinct, place = torch.unique(self.place[which], return_inverse=True)
         part = self.met[which], self.margin[which], self.score[which]
         return Reply(self.distinct[distinct.numpy()], place, *part, self.at[distinct.numpy()], self.embed)
 
     def row(self, which: Tensor) -> Tensor:
-        """(m, width) one candidate of each row, given by `which` (m,), encoded."""
+        """(m, width) one encoded candidate of each row, given by `which` (m,)."""
         return self.embed(self.raw[range(len(which)), which.numpy()], self.at[self.place.numpy()])
 
 
 @dataclass(frozen=True)
 class Query:
-    """What a method is given: rows, their goals and their bounds."""
+    """The input of a method's search: rows, their goals and their bounds."""
 
     x: Tensor  # (n, width) rows, none of which meets its goal
-    decision: Decision  # on the rows as they are
+    decision: Decision  # on the unchanged rows
     goals: Goals  # one per row
     bounds: EncodedBounds  # of each row's values
     closeness: float | None  # the trade-off, from 0 (plausible) to 1 (close to the row); None: the method's default
-    options: int = 1  # how many answers per row
-    safety: float = 0.0  # the least safety that is wanted
-    costs: Tensor = field(default_factory=lambda: torch.ones(()))  # (features,) of changing each, or () of any
-    along: tuple[float, ...] = ()  # several positions of the trade-off: one answer for each, instead of options
+    options: int = 1  # number of answers per row
+    safety: float = 0.0  # minimum safety wanted
+    costs: Tensor = field(default_factory=lambda: torch.ones(()))  # (features,) of changing each, or () for all
+    along: tuple[float, ...] = ()  # positions of the trade-off, with one answer for each instead of options
 
     @cached_property
     def few(self) -> bool:
-        """Whether these are so few rows that each round of queries costs more than the candidates in it."""
+        """Whether the rows are so few that a round of queries costs more than the candidates in it."""
         return len(unique_rows(self.x.numpy())[0]) <= FEW_ROWS
 
     def ask(self, x: Tensor, at: Tensor | None = None, on_grid_only: bool = False) -> Request:
-        """The request for decisions on candidates (m, width) or (m, k, width) of all rows or of those at `at`."""
+        """A request for decisions on candidates (m, width) or (m, k, width) of all rows or of those at `at`."""
         x = x if x.dim() == 3 else x[:, None]
         return Request(x, torch.arange(len(self.x)) if at is None else at, on_grid_only)
 
 
 Dialogue = Generator[Request, Reply, Result]
-"""Yields requests, is sent replies, returns a result."""
+"""A generator that yields requests, is sent replies, and returns a result."""
 
 Search = Dialogue[Tensor]
 """A dialogue that returns encoded answers: (n, width), or (n, options, width) if it finds several at once."""
@@ -166,12 +166,12 @@ Search = Dialogue[Tensor]
 class Method(Protocol):
     """Hyper-parameters go to the constructor, data to `fit`, queries to `search`.
 
-    `task_` is what it was fitted to. Its oracle decides on the answers, so a method that explains a model of its own
-    puts an oracle of that model there.
+    `task_` is the task that it was fitted to. Its oracle decides on the answers, so a method that explains a model of
+    its own puts an oracle of that model there.
     """
 
     edition: ClassVar[int]  # raised when its answers change
-    random: ClassVar[bool]  # whether another draw may give another answer; if so, options are chosen from several
+    random: ClassVar[bool]  # whether answers differ between draws; if so, options are chosen from several draws
     has_tradeoff: ClassVar[bool]  # whether it uses the query's closeness
 
     @property
@@ -180,10 +180,10 @@ class Method(Protocol):
     def fit(self, task: Task) -> Self: ...
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """`noise` is the only source of randomness: a function of the row, the seed and the draw."""
+        """Search for answers. All randomness comes from `noise`, a function of the row, the seed and the draw."""
 
 
 def task_of(method: Method) -> Task:
-    """What the method was fitted to."""
+    """The task that the method was fitted to."""
     assert method.task_ is not None, "call fit first"
     return method.task_

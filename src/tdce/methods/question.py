@@ -1,4 +1,4 @@
-"""The question: what a user asks of every row, in one object, whoever asks (Python, command line, studio, evidence)."""
+"""The question that a user asks about rows: one object for all interfaces (Python, command line, studio, evidence)."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ from tdce.models import (
 from tdce.schema import Schema
 
 DEFAULT_SAFETY = 0.9
-"""What is wanted if nothing else is said: nine in ten models trained again should accept an answer."""
+"""The default: nine in ten retrained models should accept an answer."""
 
-MAX_SAFETY = 0.99  # no forecast is surer than that
+MAX_SAFETY = 0.99  # no forecast is more certain than this
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of each row. Plain values: a question can be pickled, compared and written as JSON.
+    """A question about rows, as plain values: it can be pickled, compared and written as JSON.
 
-    The constructor checks every value by itself, and `check` checks them against an explainer, once and before any
-    work. `None` leaves a setting to the explainer: the favourable target, the method's closeness, the most probable
-    class, the default safety, no budget, no ensemble.
+    The constructor checks each value alone; `check` checks them against an explainer, once and before any work. `None`
+    leaves a setting to its default: the favourable target, the method's closeness, the most probable class, a safety of
+    0.9, no budget, no ensemble.
     """
 
-    target: Any = None  # a class, a goal, one of these per output, or a tuple with one of all these per row
+    target: Any = None  # a class, a goal, one of these per output, or a tuple with one of these per row
     n: int = 1
     immutable: tuple[Name, ...] = ()
     rules: tuple[str, ...] = ()
@@ -60,9 +60,9 @@ class Question:
     seed: int = 0
     closeness: float | None = None
     threshold: float | None = None
-    safety: float | None = None  # how likely a model trained again should accept an answer
+    safety: float | None = None  # wanted probability that a retrained model accepts an answer
     max_model_rows: int | None = None
-    robust: Retraining | None = None  # how the ensemble came about that should accept the answers
+    robust: Retraining | None = None  # how the ensemble that should accept the answers was trained
 
     def __post_init__(self) -> None:
         plain = {
@@ -86,7 +86,7 @@ class Question:
             raise InputError("max_model_rows does not go with robust, which queries several models; leave one out")
 
     def check(self, schema: Schema, outputs: tuple[Output, ...], favourable: Any, method: Method) -> None:
-        """That it can be asked about rows of this schema, of a model with these outputs, by this method."""
+        """Raise an error unless the question is valid for this schema, a model with these outputs, and this method."""
         if self.closeness is not None and not method.has_tradeoff:
             raise InputError(f"{type(method).__name__} has no closeness to set; leave it out")
         if self.safety is not None and not method.has_tradeoff:
@@ -102,14 +102,14 @@ class Question:
             resolve_goals(self.target, self.threshold, favourable, outputs, 0, lambda: torch.zeros(0, columns))
 
     def check_budget(self, rows: int) -> None:
-        """That the query budget suffices for this many rows: each row as it is, and each answer."""
+        """Raise an error unless the query budget suffices for this many rows: each row itself, and each answer."""
         least = check_integer("rows", rows, 0, LAST_SEED) * (self.n + 2)
         if self.max_model_rows is not None and self.max_model_rows < least:
             raise InputError(f"max_model_rows is {self.max_model_rows:,}, but {rows:,} rows with n={self.n} need at "
                              f"least {least:,}: the model is queried for each row and for each answer")  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
-        """Values for JSON; `from_json` takes them back."""
+        """Return the question as values for JSON, which `from_json` reads."""
         robust = None if self.robust is None else asdict(self.robust)
         costs = [[name, cost] for name, cost in self.costs.items()]  # a name need not be text
         lists = {"immutable": list(self.immutable), "rules": list(self.rules), "costs": costs}
@@ -118,7 +118,7 @@ class Question:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Self:
-        """A question from what `to_json` returned; what is missing has its default."""
+        """Make a question from what `to_json` returned; missing entries get their defaults."""
         known = sorted(each.name for each in fields(cls))
         for name in check_mapping("the question", values, "names to values, as to_json returned it"):
             if name not in known:

@@ -1,4 +1,4 @@
-"""Answers of any method, refined like those of the default search: the same last resort, objective and steps."""
+"""Refinement of any method's answers like those of the default search: same last resort, objective and steps."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tdce.methods.search import DiffusionSearch
 
 @dataclass(frozen=True)
 class Refined:
-    """For fair comparisons: `wachter+` in the benchmark is `Refined(Wachter())`."""
+    """A method with its answers refined, for fair comparisons: the benchmark's `wachter+` is `Refined(Wachter())`."""
 
     edition: ClassVar[int] = DiffusionSearch.edition  # its refinement is that of the search
     random: ClassVar[bool] = False
@@ -42,8 +42,8 @@ def best_refined(
     noise: Noise,
     x_cf: Tensor,  # (n, k, width) k answers for each row
 ) -> Search:
-    """The best of each row's answers by the objective, refined; where the model accepts none, the last resort. With
-    several options, further ones that change other features; with several positions of the trade-off, one for each."""
+    """The best of each row's answers by the objective, refined; the last resort where the model accepts none. With
+    several options, also answers that change other features; with several positions of the trade-off, one for each."""
     default = DiffusionSearch().fit(task)
     closeness = default.closeness if query.closeness is None else query.closeness
     asked = query.along or (closeness,)

@@ -1,4 +1,4 @@
-"""The methods by name; a new one is one file and one line here."""
+"""The methods by name; a new method needs one file and one line here."""
 
 from collections.abc import Callable
 
@@ -28,5 +28,5 @@ METHODS: dict[str, Callable[..., Method]] = {
 
 
 def method_name(method: Method) -> str | None:
-    """The name under which a method is registered; None: it is not."""
+    """The name under which a method is registered; None if it is not."""
     return next((name for name, kind in METHODS.items() if type(method) is kind), None)

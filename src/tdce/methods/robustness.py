@@ -1,4 +1,4 @@
-"""Counterfactuals that should survive retraining: accepted by the model and by nearly all of an ensemble."""
+"""Counterfactuals that should survive retraining: accepted by the model and by nine in ten of an ensemble."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tdce.schema import FeasibleSet
 
 def explain_robustly(
     method: Method,  # whose oracle has the ensemble
-    alone: Method,  # the same method with the model alone
+    alone: Method,  # the same method without the ensemble
     ensemble: Ensemble,
     feasible: FeasibleSet,
     goals: Goals,
     question: Question,
     progress: Progress,
 ) -> Explanation:
-    """Counterfactuals that nearly all of the ensemble accept; where there are none, those of the model alone.
+    """Find counterfactuals that nine in ten of the ensemble accept; where there are none, those of the model alone.
 
     The notes say how many models of the ensemble accept each.
     """
@@ -47,15 +47,15 @@ def explain_robustly(
 
 
 def lower_bound(count: int, models: int) -> float:
-    """The share of all retrained models that accept an answer if `count` of `models` do: with 95 % confidence it is no
-    lower (Clopper and Pearson 1934). All of 29 prove 0.90."""
-    from scipy.special import betaincinv  # only here: other questions do not wait for it
+    """The 95 % lower confidence bound on the share of all retrained models that accept an answer if `count` of `models`
+    do (Clopper and Pearson 1934). All of 29 prove 0.90."""
+    from scipy.special import betaincinv  # imported here, to spare other questions the time
 
     return float(betaincinv(count, models - count + 1, 0.05)) if count else 0.0
 
 
 def count_accepting(ensemble: Ensemble, explanation: Explanation, goals: Goals) -> NDArray[np.int64]:
-    """(rows, options) how many models of the ensemble accept each line."""
+    """(rows, options) the number of models of the ensemble that accept each line."""
     rows, options, features = explanation.raw.shape
     each = goals.take(torch.arange(rows).repeat_interleave(options))
     return ensemble.votes(explanation.raw.reshape(-1, features), each).numpy().reshape(rows, options)

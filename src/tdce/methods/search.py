@@ -1,11 +1,11 @@
-"""The default method: the diffusion model proposes exemplars and says how plausible each candidate is.
+"""The default method: the diffusion model proposes exemplars and rates how plausible each candidate is.
 
-A row takes over what helped similar synthetic rows, its precedents, and all of an exemplar, a synthetic row that the
-model accepts; where there are no precedents, or too few help, also a part of an exemplar. The candidates that the model
-then accepts are refined: brought as near to the row as they can, with as few changes as suffice. The best is returned,
-by one function, `objective.Objective`, at the asked position of the trade-off. Nearly all candidates are the same
-whatever position is asked for, so that a person who asks at two gets answers that fit together; above the standard
-position, combinations of a few changes join them. docs/method.md has the reasons and the measurements.
+For each row, the search tries the changes that helped similar synthetic rows (its precedents) and whole exemplars
+(synthetic rows that the model accepts); where there are no precedents, or too few help, also parts of exemplars. The
+candidates that the model accepts are refined: brought as near to the row as possible, with as few changes as suffice.
+The best by `objective.Objective` at the wanted position of the trade-off is returned. Nearly all candidates are the
+same for all positions, so that answers at different positions are consistent; above the standard position, combinations
+of a few changes are added. docs/method.md has the reasons and the measurements.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ from tdce.methods.settings import check_settings
 from tdce.models import Goal
 
 UPPER, LOWER = (STANDARD_POSITION, 1.0), (0.0, 0.25, 0.5)  # positions of the trade-off that are searched together
-NEAREST_PRECEDENTS = (6, 24, 6)  # whose changes are tried, for each of `PRECEDENT_POSITIONS`
+NEAREST_PRECEDENTS = (6, 24, 6)  # number of precedents to try, for each of `PRECEDENT_POSITIONS`
 PLAUSIBLE_PRECEDENTS = (24, 0, 0)  # the same for the lower positions
-BEST_PRECEDENTS = ((STANDARD_POSITION, 4), (1.0, 2))  # of those accepted that are refined: the best at each position
-WHOLE_EXEMPLARS = 4  # that are tried beside precedents
-FEWEST_PRECEDENTS = 4  # that must help; a row with fewer tries as much as one without
-NEAREST_EXEMPLARS = 256  # among which those are chosen whose parts should suffice at the lowest cost
+BEST_PRECEDENTS = ((STANDARD_POSITION, 4), (1.0, 2))  # accepted precedents to refine: how many best at which position
+WHOLE_EXEMPLARS = 4  # exemplars tried in addition to precedents
+FEWEST_PRECEDENTS = 4  # that must help; a row with fewer is searched like one without
+NEAREST_EXEMPLARS = 256  # from which those are chosen whose parts should suffice at the lowest cost
 CHEAPEST_PARTS = 8  # accepted parts of exemplars that are refined
 LAST_RESORT_EXEMPLARS = 512  # tried as a whole for rows without a candidate
-OPTIONS_FACTOR = 4  # times as many candidates are tried for further options
-MAX_SWEPT_NUMBERS = 4  # whose ends are tried for every row
-MAX_CHANGES_COMBINED = 10  # of which every subset is reverted; of more, every pair and every three
-MAX_CHANGES_COMBINED_WIDE = 6  # the same in a wide table; of more, every pair
+OPTIONS_FACTOR = 4  # factor on the number of candidates tried for further options
+MAX_SWEPT_NUMBERS = 4  # numeric features whose ends are tried for every row
+MAX_CHANGES_COMBINED = 10  # changes of which every subset is reverted; with more, every pair and triple
+MAX_CHANGES_COMBINED_WIDE = 6  # the same in a wide table; with more, every pair
 PARTS_BATCH_ROWS = 128  # rows that are compared with exemplars at a time
-INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that should, whatever those cost
+INSUFFICIENT = 2_000.0  # sorts values that should not suffice behind all that should, at any cost
 
 
 @dataclass(frozen=True)
 class DiffusionSearch:
-    """Try what helped precedents, exemplars and parts of them, and refine the best that the model accepts."""
+    """Try the changes of precedents, exemplars and parts of them, and refine the best that the model accepts."""
 
     edition: ClassVar[int] = 11  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = True
-    combined: ClassVar[int] = 3  # changes of which all combinations are considered above the standard position, at most
+    combined: ClassVar[int] = 3  # maximum number of changes combined above the standard position
     closeness: float = STANDARD_POSITION  # the trade-off: 0 is most plausible by the diffusion model, 1 closest
-    exemplars: int = 8  # of which a row may take over a part, and which are tried as a whole
+    exemplars: int = 8  # exemplars tried per row, as a whole and in parts
     beam: int = 4  # lines of candidates that are refined
     task_: Task | None = field(default=None, repr=False)
 
@@ -96,10 +96,10 @@ class DiffusionSearch:
         return near.answers(query.options, answer, closeness)
 
     def propose(self, query: Query, objective: Objective) -> Dialogue[Candidates]:
-        """Accepted candidates: few for rows with precedents that help, many for all others."""
+        """Find accepted candidates: few for rows with precedents that help, many for all others."""
         task, rows = task_of(self), torch.arange(len(query.x))
         new = partial(Candidates, task, query, objective)
-        if task.oracle.budget is not None:  # what every question pays for comes first
+        if task.oracle.budget is not None:  # first what every question is charged for
             for goal, _ in query.goals.groups():
                 ExemplarPool.of(task, goal)
         precedents, whole, ends, points = new(), new(), new(), new()
@@ -113,7 +113,7 @@ class DiffusionSearch:
 
         at_ends = try_ends(task, query, ends, self.effective_numbers(query))
         (energy, wide), _ = yield from together(with_precedents(), at_ends)
-        left = torch.ones(len(rows), dtype=torch.bool)  # which rows have more feasible values than were tried
+        left = torch.ones(len(rows), dtype=torch.bool)  # rows whose feasible set was not tried as a whole
         if task.oracle.budget is None:
             left[(yield from enumerate_rows(task, query, rows, points, FEW_POINTS))] = False
         best = [precedents.top(precedents.likely(energy, position), k) for position, k in BEST_PRECEDENTS]
@@ -122,7 +122,7 @@ class DiffusionSearch:
         return near.distinct().with_misses()
 
     def propose_widely(self, query: Query, objective: Objective, rows: Tensor) -> Dialogue[Candidates]:
-        """The best single changes, parts of exemplars and whole exemplars for some rows (m,)."""
+        """Find the best single changes, parts of exemplars and whole exemplars for some rows (m,)."""
         new, ranks = partial(Candidates, task_of(self), query, objective), slice(self.exemplars)
         single, parts, whole = new(), new(), new()
         of_whole = self.whole_exemplars(query, whole, rows, ranks)
@@ -130,7 +130,7 @@ class DiffusionSearch:
         return whole.union(single.cheapest(self.beam), parts.cheapest(CHEAPEST_PARTS))
 
     def propose_plausible(self, query: Query, objective: Objective) -> Dialogue[Candidates]:
-        """More of them for the lower positions of the trade-off: precedents and whole exemplars."""
+        """Find more candidates for the lower positions of the trade-off: precedents and whole exemplars."""
         new, rows = partial(Candidates, task_of(self), query, objective), torch.arange(len(query.x))
         precedents, whole = new(), new()
         energy = yield from self.precedents(query, precedents, PLAUSIBLE_PRECEDENTS)
@@ -140,7 +140,7 @@ class DiffusionSearch:
         return whole.union(*best).distinct()
 
     def propose_others(self, query: Query, objective: Objective) -> Dialogue[Candidates]:
-        """More of them for all rows, from which further options are chosen."""
+        """Find more candidates for all rows, from which further options are chosen."""
         new, ranks = partial(Candidates, task_of(self), query, objective), slice(OPTIONS_FACTOR * self.exemplars)
         single, parts, whole, rows = new(), new(), new(), torch.arange(len(query.x))
         of_whole = self.whole_exemplars(query, whole, rows, ranks)
@@ -149,8 +149,7 @@ class DiffusionSearch:
         return whole.union(single.cheapest(count), parts.cheapest(count)).distinct()
 
     def precedents(self, query: Query, candidates: Candidates, counts: tuple[int, ...]) -> Dialogue[Tensor]:
-        """Try what the search changed for the most similar synthetic rows: (m,) the energy that this added there, for
-        each candidate."""
+        """Try the changes of the most similar synthetic rows; (m,) the energy that each added there."""
         task, rows, known, energy = task_of(self), torch.arange(len(query.x)), task_of(self).precedents, []
         for goal, belongs in query.goals.groups():
             if known is not None and len(known.x) and goal.of == known.goal.of:
@@ -161,8 +160,8 @@ class DiffusionSearch:
         return torch.cat([torch.zeros(0), *energy])
 
     def single(self, query: Query, candidates: Candidates, rows: Tensor, ranks: slice) -> Dialogue[None]:
-        """Try one changed feature of some rows (m,): of all categories and some quantiles of each number, first those
-        that should suffice by their average effects, by cost, then the others, by effect."""
+        """Try single changes of some rows (m,), to any category or to some quantiles of a number: by cost, those that
+        should suffice by their average effects; then the others, by effect."""
         task = task_of(self)
         space, free = task.space, task.free
         margin = query.decision.margin.float() - needed_margin(task, query)
@@ -185,8 +184,8 @@ class DiffusionSearch:
             yield from self.ask(query, candidates, changed, at[row])
 
     def parts(self, query: Query, candidates: Candidates, rows: Tensor, ranks: slice) -> Dialogue[None]:
-        """Try parts of exemplars near some rows (m,): of the features that help most, as many as should suffice by
-        their average effects, one fewer, one more, and the first alone."""
+        """Try parts of exemplars near some rows (m,): as many of the features that help most as should suffice by their
+        average effects, one fewer, one more, and the first alone."""
         task = task_of(self)
         margin = query.decision.margin.float() - needed_margin(task, query)
         for goal, own in goals_of(query, rows):
@@ -210,7 +209,7 @@ class DiffusionSearch:
         sorted_gain, order = gain.sort(dim=2, descending=True, stable=True)
         place = torch.empty_like(order).scatter_(2, order, torch.arange(len(features)).expand_as(order).contiguous())
         missing = sorted_gain.clamp_min(0.0).cumsum(dim=2) < -margin[at, None, None]
-        enough = missing.sum(dim=2, keepdim=True)  # the place of the last feature that is needed
+        enough = missing.sum(dim=2, keepdim=True)  # the rank of the last feature that is needed
         price = torch.where((place <= enough) & (gain > 0), cost, 0.0).sum(dim=2)
         cheapest = price.argsort(dim=1, stable=True)[:, ranks, None]
         exemplar, place, gain, enough = (
@@ -221,13 +220,13 @@ class DiffusionSearch:
         exemplar = exemplar.squeeze(2).repeat(1, len(last))
         row, part = taken.any(dim=2).nonzero(as_tuple=True)
         whole = torch.zeros(len(row), len(task.free), dtype=torch.bool).index_copy_(1, features, taken[row, part])
-        columns = whole[:, task.space.owner]  # (m, width) those taken over
+        columns = whole[:, task.space.owner]  # (m, width) the columns taken over
         return torch.where(columns, pool.x[exemplar[row, part]], query.x[at[row]]), at[row]
 
     def whole_exemplars(
         self, query: Query, candidates: Candidates, rows: Tensor, ranks: slice, closeness: float = STANDARD_POSITION
     ) -> Dialogue[None]:
-        """Try for some rows (m,) the best exemplars as a whole, with the row's own immutable features."""
+        """Try the best exemplars for some rows (m,) as a whole, with the row's own immutable features."""
         task = task_of(self)
         for goal, at in goals_of(query, rows):
             pool = ExemplarPool.of(task, goal)
@@ -238,13 +237,13 @@ class DiffusionSearch:
                 yield from self.ask(query, candidates, x_cf, each)
 
     def last_resort(self, query: Query, unsolved: Tensor, candidates: Candidates) -> Dialogue[None]:
-        """For rows without a candidate (n,), try exemplars further away, then search along the features."""
+        """Try more distant exemplars for rows without a candidate (n,), then search along the features."""
         task, rows = task_of(self), torch.arange(len(query.x))
         yield from self.whole_exemplars(query, candidates, rows[unsolved], slice(LAST_RESORT_EXEMPLARS))
         yield from complete(task, query, rows[unsolved & candidates.unsolved()], candidates)
 
     def effective_numbers(self, query: Query) -> Tensor:
-        """(k,) the columns of the free numbers whose values make the largest difference on average."""
+        """(k,) the columns of the free numbers with the largest average effects."""
         task = task_of(self)
         columns = [(i, at[0]) for i, at in enumerate(task.space.places.values()) if at and at[0] < task.space.num]
         free = [(i, column) for i, column in columns if task.free[i]]
@@ -257,8 +256,8 @@ class DiffusionSearch:
 
     def refine(self, query: Query, near: Candidates, positions: tuple[float, ...]) -> Dialogue[Candidates]:
         """Bring candidates nearer to the row: bisect their numbers, revert changes of the best lines at these positions
-        of the trade-off, exchange changes of the best for cheaper ones, bring each of its numbers nearer by itself, and
-        revert its changes once more, several together as well."""
+        of the trade-off, exchange changes of the best candidates for cheaper ones, bisect each of their numbers alone,
+        and revert their changes once more, also several together."""
 
         def lines(near: Candidates) -> Tensor:
             return distinct_positions([near.leading(each, self.beam) for each in positions])
@@ -266,7 +265,7 @@ class DiffusionSearch:
         best = partial(front, positions=positions)
         yield from self.bisect(query, near, torch.arange(len(near.at)))
         yield from narrow(task_of(self), query, near, lines, positions[0])
-        if not is_wide(task_of(self)):  # else these were narrowed
+        if not is_wide(task_of(self)):  # else they were narrowed
             yield from self.settle(query, near, lines, groups=False)
         yield from self.settle(query, near, best, groups=False)
         near = near.union((yield from exchange(task_of(self), query, near.take(best(near)))))
@@ -275,7 +274,7 @@ class DiffusionSearch:
         return near
 
     def approach(self, query: Query, near: Candidates) -> Dialogue[Candidates]:
-        """Look for candidates that are nearer still than the best: combinations of a few changes, refined."""
+        """Look for candidates even nearer than the best: combinations of a few changes, refined."""
         best = partial(front, positions=(1.0,))
         near = near.union((yield from combine(task_of(self), query, near, self.combined)))
         yield from self.bisect_each(query, near, best(near))
@@ -288,8 +287,8 @@ class DiffusionSearch:
     def settle(
         self, query: Query, near: Candidates, select: Callable[[Candidates], Tensor], groups: bool = True
     ) -> Dialogue[None]:
-        """Try the selected candidates with every change reverted, and with `groups` several together, until whatever is
-        selected has been tried; what is accepted stays beside the candidate that it was made from."""
+        """Try the selected candidates with each change reverted and, with `groups`, several together, until all that
+        are selected have been tried; accepted results are added to the line of their candidate."""
         space, free = task_of(self).space, task_of(self).free
         bound = [constraint.columns for constraint in task_of(self).encoder.laws.constraints]
         while True:
@@ -302,37 +301,38 @@ class DiffusionSearch:
             (near.minimal if several else near.settled)[todo] = True
             x_cf, at = near.x[todo], near.at[todo]
             changed = space.moved(x_cf, query.x[at]) & free
-            # (m,) a candidate, and (m, features) what is reverted in it
+            # (m,) candidates, and (m, features) what is reverted in each
             i, features = group_reverts(changed, bound) if several else single_reverts(changed)
             reverted = torch.where(features[:, space.owner], query.x[at[i]], x_cf[i])
-            if len(i):  # values of the row and of an answer are on the grid, none needs rounding
+            if len(i):  # values of rows and of answers are on the grid already
                 reply = yield query.ask(reverted, at[i])
                 accepted = near.screen(reply, at[i])
                 own = near.line[todo][i][accepted]
                 near.add(reply.x[accepted, 0], at[i][accepted], reply.margin[accepted, 0], own)
 
     def bisect(self, query: Query, near: Candidates, which: Tensor) -> Dialogue[None]:
-        """Add the candidates at `which` with numbers on the straight line to the row, as near to it as the decision
-        holds."""
+        """Move the numbers of the candidates at `which` together along the straight line to the row, as near to it as
+        they are still accepted, and add the results."""
         x_cf, at = near.x[which], near.at[which]
         number = self.free_numbers(query, x_cf, at)
         moved = ((x_cf != query.x[at]) & number).any(dim=1)
         yield from bisect(task_of(self), query, near, which[moved], number[moved], FIRST_BISECTIONS)
 
     def bisect_each(self, query: Query, near: Candidates, which: Tensor) -> Dialogue[None]:
-        """The same with one number at a time."""
+        """Do the same with one number at a time."""
         x_cf, at = near.x[which], near.at[which]
         i, column = ((x_cf != query.x[at]) & self.free_numbers(query, x_cf, at)).nonzero(as_tuple=True)
         yield from bisect(task_of(self), query, near, which[i], one_hot(column, task_of(self).space.width).bool())
 
     def free_numbers(self, query: Query, x_cf: Tensor, at: Tensor) -> Tensor:
-        """(m, width) the columns of numbers that may change, and between whose values there are others."""
+        """(m, width) the columns of free numbers that can be bisected: neither the row's value nor the candidate's is a
+        mark."""
         task = task_of(self)
         marked = task.encoder.is_mark(query.x)[at] | task.encoder.is_mark(x_cf)
         return (torch.arange(task.space.width) < task.space.num) & task.free[task.space.owner] & ~marked
 
     def ask(self, query: Query, candidates: Candidates, x_cf: Tensor, at: Tensor) -> Dialogue[Tensor]:
-        """(m,) which of x_cf (m, width), for the rows at `at`, the model accepts; these are added to the candidates."""
+        """(m,) which of x_cf (m, width), for the rows at `at`, the model accepts; adds these to the candidates."""
         if len(at) == 0:
             return torch.zeros(0, dtype=torch.bool)
         reply = yield query.ask(round_numbers(task_of(self).space, query.x[at], x_cf), at)
@@ -347,27 +347,27 @@ def front(near: Candidates, positions: Sequence[float]) -> Tensor:
 
 
 def distinct_positions(each: list[Tensor]) -> Tensor:
-    """(k,) all positions once, in their order; without -1, which is none."""
+    """(k,) all distinct positions, sorted, without -1 (none)."""
     found = torch.from_numpy(np.unique(torch.cat(each).numpy()))
     return found[found >= 0]
 
 
 def goals_of(query: Query, rows: Tensor) -> list[tuple[Goal, Tensor]]:
-    """Each goal of some rows (m,), and the rows that have it."""
+    """Each goal of some rows (m,), with the rows that have it."""
     each = [(goal, rows[belongs[rows]]) for goal, belongs in query.goals.groups()]
     return [(goal, at) for goal, at in each if len(at)]
 
 
 def single_reverts(changed: Tensor) -> tuple[Tensor, Tensor]:
-    """For each of several changes (n, features) of a candidate: (m,) the candidate, and (m, features) that change."""
+    """Each change alone of candidates with several (n, features): (m,) the candidate, and (m, features) the change."""
     i, feature = (changed & (changed.sum(dim=1, keepdim=True) > 1)).nonzero(as_tuple=True)
     return i, one_hot(feature, changed.shape[1]).bool()
 
 
 def group_reverts(changed: Tensor, bound: Sequence[Sequence[int]] = ()) -> tuple[Tensor, Tensor]:
-    """The same for every set of two or more of a candidate's changes, but not for all of them; with many changes, for
-    every pair and every three. In a wide table, with many changes for every pair, with very many for what a law ties
-    together (`bound`, its features)."""
+    """The same for every proper subset of two or more of a candidate's changes; with many changes, for every pair and
+    triple. In a wide table: with many changes, for every pair and for the features that each law binds (`bound`); with
+    very many, for the latter alone."""
     (features, count), wide = (changed.shape[1], changed.sum(dim=1)), changed.shape[1] > MANY_FEATURES
     all_sets, sizes = (MAX_CHANGES_COMBINED_WIDE, (2,)) if wide else (MAX_CHANGES_COMBINED, (2, 3))
     which, reverted = [torch.zeros(0, dtype=torch.long)], [torch.zeros(0, features, dtype=torch.bool)]

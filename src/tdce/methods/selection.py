@@ -1,4 +1,4 @@
-"""Several options for one row: which of the draws to return."""
+"""The choice of a row's options from several draws."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tdce.metrics import overlap
 from tdce.schema import Encoder
 
 MOST_OPTIONS = 100
-"""Nobody reads more options for one person, and the work grows with them."""
+"""Maximum number of options per row: nobody reads more, and the work grows with them."""
 
 
 def draws_for(options: int) -> int:
-    """More than are asked for, to choose among."""
+    """The number of draws to choose the options from."""
     return 1 if options == 1 else 2 * options + 1
 
 
@@ -24,10 +24,10 @@ def choose_options(
     valid: Flags,  # (rows, draws)
     options: int,
 ) -> Positions:
-    """(rows, options): the draws to return, the valid ones first, then by distance.
+    """(rows, options) the draws to return: valid ones first, then by distance.
 
-    The nearest valid one is always among them. Each further one is valid if any is left, is not identical to an earlier
-    one, and as far as possible changes other features (by the overlap of the sets of changed features).
+    The nearest valid draw is always among them. Each further one is valid if any is left, not identical to an earlier
+    one, and changes other features as far as possible (by the overlap of the sets of changed features).
     """
     distance, changed = _distance(encoder, own, raw), ~same(raw, own[:, None])
     used, again, alike = np.zeros(valid.shape, dtype=bool), np.zeros(valid.shape, dtype=bool), np.zeros(valid.shape)
@@ -43,14 +43,14 @@ def choose_options(
 
 
 def count_distinct(raw: Floats) -> Positions:
-    """(rows,) how many different options a row has."""
-    order = np.lexsort(np.moveaxis(raw, 2, 0), axis=1)  # the same ones side by side
+    """(rows,) the number of distinct options of each row."""
+    order = np.lexsort(np.moveaxis(raw, 2, 0), axis=1)  # identical ones side by side
     ordered = np.take_along_axis(raw, order[:, :, None], axis=1)
     return np.asarray(1 + (~same(ordered[:, 1:], ordered[:, :-1]).all(axis=2)).sum(axis=1))
 
 
 def _distance(encoder: Encoder, own: Floats, raw: Floats) -> Floats:
-    """(rows, draws) squared, between encoded rows."""
+    """(rows, draws) squared distances between encoded rows."""
     x = encoder.embed(own).numpy()
     draws = (encoder.embed(raw[:, j]).numpy() for j in range(raw.shape[1]))
     return np.stack([np.square(x_cf - x).sum(axis=1) for x_cf in draws], axis=1)

@@ -1,4 +1,4 @@
-"""The settings of a method, checked: each of the declared type, each number in its range."""
+"""Checks of a method's settings: each of the declared type, each number in its range."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Range = tuple[float, float]
 
 
 def check_settings(method: Any, **ranges: Range) -> None:
-    """Check every setting of a frozen dataclass against its type and range, and store it in plain form; an error names
-    the first that does not fit. Every number needs a range. Only for `__post_init__`."""
+    """Check every setting of a frozen dataclass against its type and range, and store it as a plain value; an error
+    names the first that does not fit. Every number needs a range. For use in `__post_init__` only."""
     for name, kind in setting_types(method.__class__).items():
         object.__setattr__(method, name, _check(name, getattr(method, name), *ranges.get(name, ()), kind=kind))
 
@@ -29,7 +29,7 @@ def setting_types(method: Any) -> dict[str, Any]:
 
 
 def _check(name: str, value: Any, *within: Any, kind: Any) -> Any:
-    """The value in plain form, if it is of this type."""
+    """The value in plain form; an error if it is not of this type."""
     parts = get_args(kind)
     if get_origin(kind) is Literal:
         return check_choice(name, value, parts)

@@ -1,4 +1,4 @@
-"""The trial of actions: what each would do for each person, and the choice of those that help most people."""
+"""The trial of actions: the effect of each on each person, and the choice of those that help most people."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from tdce.models import Goals
 from tdce.schema import FeasibleSet
 
 MICRO = 1_000_000  # distances have six decimals
-MOST_PER_FEATURE = 1_000  # of a distance
-JOINED = 20  # actions of each size of which pairs are tried
+MOST_PER_FEATURE = 1_000  # upper limit of a feature's part in a distance
+JOINED = 20  # best actions of each size, of which pairs are tried
 PRICED_AT_A_TIME = 32
 
 
 class Outcome(NamedTuple):
-    """What one action would do for people; arrays are (people,)."""
+    """The effect of one action on people; arrays are (people,)."""
 
-    raw: Floats  # (people, features) the rows after it, or as they are where it is not possible
+    raw: Floats  # (people, features) the rows after the action, unchanged where it is not possible
     possible: Flags
-    cost: Floats  # the distance of answers; NaN where it is not possible
+    cost: Floats  # as an answer's distance; NaN where it is not possible
     accepted: Flags  # by the model
     safety: Floats  # NaN where it is not accepted, or not known
     score: Floats  # as shown; NaN where it is not possible
@@ -38,20 +38,20 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """People who were refused, what is wanted for them, and what counts as help."""
+    """People who were refused, their goals, and the conditions under which an action helps."""
 
     task: Task
     feasible: FeasibleSet
     goals: Goals
     costs: Mapping[Name, float]
-    safety: float  # the least that counts
-    max_cost: float = inf  # the most that a person may be asked for
-    _priced: dict[Action, tuple[Flags, Floats]] = field(default_factory=dict)  # whom it may help, and its cost
+    safety: float  # minimum that counts as help
+    max_cost: float = inf  # maximum that counts as help
+    _priced: dict[Action, tuple[Flags, Floats]] = field(default_factory=dict)  # whom it may help, and at what cost
     _known: dict[Action, Flags] = field(default_factory=dict)  # whom it helps
 
     def choose(self, actions: Sequence[Action], most: int, changes: int) -> tuple[list[Action], int]:
-        """At most so many of these actions, and of pairs of them with at most so many changes, that help most people
-        and, of all such choices, cost them least; and among how many they were chosen."""
+        """At most `most` of these actions and of pairs of them with at most `changes` steps: those that help most
+        people and, among such choices, cost them least; and the number of actions they were chosen from."""
         tried = list(actions)
         self._choose(tried, 2 * most)
         people = {action: int(self._known[action].sum()) for action in tried if action in self._known}
@@ -66,9 +66,9 @@ class Trial:
         return [actions[i] for i in chosen]
 
     def bounds(self, actions: Sequence[Action]) -> Values:
-        """(actions, people) what each would be worth if the model accepted it, safely; exact where that is known.
+        """(actions, people) the worth of each action if the model accepted it safely; exact where that is known.
 
-        Help is worth more than it can cost everybody together: nobody is left out to spare others.
+        Helping one person is worth more than the greatest total cost, so that nobody is left out to spare others.
         """
         fresh = [action for action in actions if action not in self._priced]
         for action, (_, possible, cost) in zip(fresh, self._price(fresh), strict=True):
@@ -82,7 +82,7 @@ class Trial:
         return values
 
     def values(self, actions: Sequence[Action]) -> Values:
-        """(actions, people) what each is worth."""
+        """(actions, people) the worth of each action, after a decision by the model."""
         fresh = [action for action in actions if action not in self._known]
         self._known.update(zip(fresh, map(self.helps, self.decide(fresh)), strict=True))
         return self.bounds(actions)
@@ -93,7 +93,7 @@ class Trial:
         return np.asarray(outcome.accepted & safe & (outcome.cost <= self.max_cost))
 
     def decide(self, actions: Sequence[Action]) -> list[Outcome]:
-        """What each would do, decided by the model in one call."""
+        """The outcome of each action, decided by the model in one call."""
         priced = self._price(actions)
         if not priced:
             return []
@@ -113,7 +113,7 @@ class Trial:
         return [Outcome(rows, who, cost, yes == 1, safe, score) for (rows, who, cost), yes, safe, score in parts]
 
     def _price(self, actions: Sequence[Action]) -> list[tuple[Floats, Flags, Floats]]:
-        """The rows after each action, where it is possible, and its cost."""
+        """For each action, the rows after it, where it is possible, and its cost."""
         priced = []
         for start in range(0, len(actions), PRICED_AT_A_TIME):
             applied = [apply_action(action, self.feasible) for action in actions[start : start + PRICED_AT_A_TIME]]
@@ -128,7 +128,7 @@ class Trial:
 
 
 def _split(values: Floats, where: Sequence[Flags]) -> list[Floats]:
-    """Values one after the other -> for each of some flags (people,), those of the flagged people; NaN elsewhere."""
+    """Split concatenated values: for each array of flags (people,), the values of the flagged people, NaN elsewhere."""
     parts, start = [], 0
     for flags in where:
         part, stop = np.full(len(flags), np.nan), start + int(flags.sum())

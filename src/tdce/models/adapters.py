@@ -42,43 +42,43 @@ SingleModel = HasPredictProba | HasPredict | Callable[..., Any] | str | PathLike
 file, or the address of an endpoint."""
 
 ModelLike = SingleModel | Mapping[str, SingleModel]
-"""What can be explained: a model, or one for each output."""
+"""A model to explain, or one per output."""
 
 
 @dataclass(frozen=True, eq=False)
 class ModelAdapter:
-    """A user's model as a function of data frames, and what is known of it.
+    """A user's model as a function of data frames, and what is known about it.
 
-    `scores` gives probabilities (n, classes), a number or the probability of the second class for each row (n,), or
+    `scores` returns probabilities (n, classes), a number or the probability of the second class for each row (n,), or
     class labels (n,).
     """
 
     kind: str  # sklearn, xgboost, …, function, onnx, http
-    name: str  # of its class or its file, or its address without secrets
+    name: str  # of its class or file, or its address without secrets
     scores: Callable[[pd.DataFrame], Any]
     classes: tuple[Value, ...] = ()  # if it names them
     labels: Callable[[pd.DataFrame], Any] | None = None  # the predicted classes, if `scores` gives probabilities
-    columns: tuple[Name, ...] | None = None  # that it requires by name; None: all, in the table's order
-    width: int | None = None  # the number of columns that it was trained on
+    columns: tuple[Name, ...] | None = None  # columns that it requires by name; None: all, in the table's order
+    width: int | None = None  # number of columns that it was trained on
     number: bool | None = None  # whether it predicts a number; None: not known yet
     digest: str = ""  # of its file
     versions: Mapping[str, str] = field(default_factory=dict)
     model: Any = field(default=None, repr=False)  # the user's object
-    scores_now: Callable[[pd.DataFrame], Any] | None = None  # of the user's object, if `scores` are of a copy
-    any_frame: bool = False  # whether it is given frames as they are, and may want those of another library
-    library: str = "pandas"  # whose frames it gets
-    company: pd.DataFrame | None = None  # it is asked about one row at a time, after these; None: about many at once
+    scores_now: Callable[[pd.DataFrame], Any] | None = None  # `scores` of the user's object, if those are of a copy
+    any_frame: bool = False  # whether it takes frames as they are, perhaps of another library
+    library: str = "pandas"  # library whose frames it is given
+    company: pd.DataFrame | None = None  # rows before each row, which it gets one at a time; None: many rows at once
 
     def query_scores(self, frame: pd.DataFrame) -> Any:
-        """What `scores` gives for the columns that the model requires."""
+        """The result of `scores` for the columns that the model requires."""
         return self._query(self.scores, frame)
 
     def query_labels(self, frame: pd.DataFrame) -> Any:
-        """(n,) the classes that the model itself chooses; None if it only gives scores."""
+        """(n,) the classes that the model itself chooses; None if it returns only scores."""
         return None if self.labels is None else self._query(self.labels, frame)
 
     def as_it_is_now(self) -> ModelAdapter:
-        """The same model, where `scores` are of a copy that does not follow its changes."""
+        """The model in its present state, where `scores` are of a copy made earlier."""
         return self if self.scores_now is None else replace(self, scores=self.scores_now)
 
     def _query(self, ask: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Any:
@@ -103,7 +103,7 @@ class ModelAdapter:
 
 
 def adapt(model: Any) -> ModelAdapter:
-    """The adapter of a user's model."""
+    """Make the adapter for a user's model."""
     if isinstance(model, ModelAdapter):
         return model
     if isinstance(model, str | PathLike):
@@ -156,8 +156,8 @@ def _from_text(where: str) -> ModelAdapter:
 
 
 def _estimator(model: Any, package: str) -> ModelAdapter:
-    """A model with scikit-learn's methods. If it was trained on an array, it gets arrays; if it was trained on a frame,
-    it gets that frame's columns in their order."""
+    """The adapter for a model with scikit-learn's methods. A model trained on an array is given arrays; one trained on
+    a frame is given that frame's columns, in their order."""
     columns, width = _feature_names(model), _feature_count(model)
     proba, predict = getattr(model, "predict_proba", None), getattr(model, "predict", None)
     distance = getattr(model, "decision_function", None)
@@ -185,7 +185,7 @@ def _feature_names(model: Any) -> tuple[Name, ...] | None:
     for name in ("feature_names_in_", "feature_names_", "feature_name_"):
         try:
             known = getattr(model, name, None)
-        except Exception:  # libraries raise various errors here
+        except Exception:  # errors differ between libraries
             continue
         if known is not None and len(known):
             names = [plain(each) for each in known]
@@ -217,7 +217,7 @@ def array(frame: pd.DataFrame) -> Any:
 
 
 def _probabilities(distance: Any) -> Any:
-    """Probabilities in the order of the decision function's distances, and equal where it is 0."""
+    """Probabilities from a decision function's distances: in the same order, and equal at 0."""
     z = np.asarray(distance, dtype=np.float64)
     z = np.column_stack([-z / 2, z / 2]) if z.ndim == 1 else z
     p = np.exp(z - z.max(axis=1, keepdims=True))

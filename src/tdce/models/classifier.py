@@ -1,4 +1,4 @@
-"""The paper's classifier, of the same shape as the denoiser, which is explained when the user brings no model."""
+"""The paper's classifier, explained if the user brings no model; it has the same shape as the denoiser."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Classifier(nn.Module):
         seed: int,
         progress: Progress,
     ) -> TrainingHistory:
-        """Train on rows and class numbers, then calibrate by one temperature (Guo et al. 2017)."""
-        from scipy.optimize import minimize_scalar  # only here: explaining does not wait for it
+        """Train on rows and class numbers, then calibrate by temperature scaling (Guo et al. 2017)."""
+        from scipy.optimize import minimize_scalar  # imported here, since only training needs it
 
         history = train(
             self,

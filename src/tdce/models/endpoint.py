@@ -38,7 +38,7 @@ SECRET_NAME = re.compile(
 SECRET_VALUE = re.compile(
     r"(?=[A-Za-z+/=]*[0-9])[A-Za-z0-9+/=]{20,}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 )
-MAX_QUOTED = 2_000  # characters of a reply, in which credentials are looked for
+MAX_QUOTED = 2_000  # characters of a reply that are searched for credentials
 LONGEST_PAUSE = 10.0  # seconds, unless the endpoint asks for more
 
 
@@ -49,18 +49,18 @@ class Endpoint:
     Parameters
     ----------
     address : str
-        `https://HOST/PATH`. One with a user name, a password or a key in it is refused.
+        `https://HOST/PATH`. An address with a user name, a password or a key is refused.
     headers : mapping of str to str, optional
         Headers whose values come from the environment: `{"X-Api-Key": "env:SCORE_KEY"}`, `{"Authorization": "Basic
         env:SCORE_LOGIN"}`. If TDCE_ENDPOINT_TOKEN is set and there is no other Authorization, it is sent as `Bearer`.
     batch : int, default 2000
-        Number of rows in a request.
+        Maximum number of rows per request.
     timeout : float, default 60
-        Seconds that one attempt may take, from the connection to the last byte of the reply.
+        Maximum seconds per attempt, from the connection to the last byte of the reply.
     tries : int, default 4
-        Number of attempts. With their pauses, they take no more than `tries` times `timeout` seconds.
+        Maximum number of attempts. With the pauses between them, they take at most `tries` times `timeout` seconds.
     pause : float, default 0.2
-        Seconds before the second attempt, on average; they double with each further attempt.
+        Average seconds before the second attempt; the pause doubles with each further attempt.
     """
 
     address: str
@@ -81,7 +81,7 @@ class Endpoint:
 
     @property
     def name(self) -> str:
-        """The address without its query, as it is stored and printed."""
+        """The address without its query, for storing and printing."""
         return hide_secrets(self.address)
 
     def __repr__(self) -> str:
@@ -99,8 +99,8 @@ class Endpoint:
         return scores
 
     def _scores(self, body: bytes, credentials: Mapping[str, str]) -> list[Any]:
-        """The scores of a batch, after as many attempts as are needed and allowed."""
-        from tdce.models.http_client import PassingError, post  # here: asyncio and httpx take a while to import
+        """The scores of a batch, after as many attempts as needed and allowed."""
+        from tdce.models.http_client import PassingError, post  # here, since asyncio and httpx are slow to import
 
         end, attempt = time.monotonic() + self.tries * self.timeout, 0
         while True:
@@ -122,7 +122,7 @@ class Endpoint:
             time.sleep(pause)
 
     def _pause(self, attempt: int) -> float:
-        """Seconds before the next attempt, with jitter: many workers must not come back at the same moment."""
+        """Seconds before the next attempt, with jitter, so that many workers do not retry at the same moment."""
         return min(LONGEST_PAUSE, self.pause * 2.0 ** (attempt - 1)) * SystemRandom().uniform(0.5, 1.5)
 
     def _credentials(self) -> dict[str, str]:
@@ -155,7 +155,7 @@ class Endpoint:
 
 
 def hide_secrets(text: str) -> str:
-    """An address, or what was meant to be one, without user name, password, query and fragment."""
+    """An address, even a malformed one, without user name, password, query and fragment."""
     shown = re.split(r"[?#]", text.strip(), maxsplit=1)[0]
     try:
         parts = urlsplit(shown)
@@ -166,7 +166,7 @@ def hide_secrets(text: str) -> str:
 
 
 def redact(text: str, credentials: Mapping[str, str]) -> str:
-    """A text of the endpoint's, which may quote what it was sent, without the credentials."""
+    """A text from the endpoint, which may quote the request, without the credentials."""
     for value in credentials.values():
         for part in (value, value.partition(" ")[2]):
             text = text.replace(part, "…") if part else text
@@ -192,7 +192,7 @@ def _check_address(address: str) -> None:
 
 
 def _pairs(headers: Any) -> list[tuple[Any, Any]]:
-    """Names and values; an error shows neither, because it may be a secret."""
+    """Names and values; errors show neither, because they may be secret."""
     given = headers.items() if isinstance(headers, Mapping) else headers
     pairs: list[Any] = list(given) if isinstance(given, list | tuple | ItemsView) else [None]
     if not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs):

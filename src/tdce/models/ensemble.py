@@ -1,4 +1,4 @@
-"""Ensembles of retrained models, which tell whether an answer would survive a retraining."""
+"""Ensembles of retrained models, which show whether an answer would survive retraining."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from tdce.models.goals import Goals
 from tdce.models.model import AdaptedModel, Model, NetworkModel
 from tdce.schema import Encoder
 
-ACCEPTING_SHARE = 0.9  # of the models, which an answer has to convince
-MAX_VALIDATION_ROWS = 2_000  # of those outside a sample, for early stopping
+ACCEPTING_SHARE = 0.9  # share of the models that must accept an answer
+MAX_VALIDATION_ROWS = 2_000  # rows outside a bootstrap sample, for early stopping
 
 
 @dataclass(frozen=True)
 class Retraining:
-    """How the models of an ensemble were trained, so that they can be trained once more."""
+    """How the models of an ensemble were trained, so that the training can be repeated."""
 
     models: int
     seed: int | None = None  # None: the user trained them
-    table: str | None = None  # the digest of the table they were trained on
+    table: str | None = None  # digest of the table they were trained on
 
     def __post_init__(self) -> None:
         check_integer("models", self.models, 1)
@@ -50,7 +50,7 @@ class Retraining:
 
     @classmethod
     def from_json(cls, values: Any) -> Self:
-        """From the JSON of a question."""
+        """Read the JSON of a question."""
         known = [each.name for each in fields(cls)]
         if not isinstance(values, Mapping) or "models" not in values or set(values) - set(known):
             raise InputError(f"robust is {show(values)}; it must have models, and may have seed and table")
@@ -59,10 +59,10 @@ class Retraining:
 
 @dataclass(frozen=True, eq=False)
 class Ensemble:
-    """Retrained models, whose scores have the same columns as those of the explained model."""
+    """Retrained models, with the same columns of scores as the explained model."""
 
     models: tuple[Model, ...]
-    retraining: Retraining = None  # type: ignore[assignment]  # None: somebody trained them
+    retraining: Retraining = None  # type: ignore[assignment]  # how they were trained; None: by the user
 
     def __post_init__(self) -> None:
         if self.retraining is None:
@@ -72,22 +72,22 @@ class Ensemble:
         return len(self.models)
 
     def votes(self, raw: Floats, goals: Goals) -> Tensor:
-        """(n,) how many models accept raw rows (n, features)."""
+        """(n,) the number of models that accept each of the raw rows (n, features)."""
         return torch.stack([goals.met(torch.from_numpy(model.score(raw))) for model in self.models]).sum(dim=0)
 
     def margin(self, raw: Floats, goals: Goals) -> Tensor:
-        """(n,) the margin that the required number of models reach."""
+        """(n,) the largest margin that the required number of models reach."""
         each = torch.stack([goals.margin(torch.from_numpy(model.score(raw))) for model in self.models])
         return each.sort(dim=0, descending=True).values[self.required_votes - 1]
 
     @property
     def required_votes(self) -> int:
-        """How many models must accept a row."""
+        """Number of models that must accept a row."""
         return ceil(ACCEPTING_SHARE * len(self) - 1e-9)
 
 
 def ensemble_of_models(explained: Model, encoder: Encoder, models: Sequence[Any]) -> Ensemble:
-    """An ensemble of models that the user has retrained."""
+    """Make an ensemble of models that the user has retrained."""
     if not isinstance(explained, AdaptedModel) or len(explained.models) != 1:
         raise InputError("robust is a list of models, which needs an explained model of your own with one output; "
                          "otherwise pass the result of Explainer.retrain")  # fmt: skip
@@ -107,7 +107,7 @@ def retrain_ensemble(
     plan: TrainingPlan,  # of our own classifier
     progress: Progress,
 ) -> Ensemble:
-    """Models of the same kind, each trained from another seed on a bootstrap sample of the table."""
+    """Train models of the same kind, each with another seed, on bootstrap samples of the table."""
     if len(table) == 0:
         raise InputError("the table has no rows, and retraining needs those that were learned")
     samples = [_sample(len(table), seed + i) for i in range(count)]
@@ -134,7 +134,7 @@ def retrain_ensemble(
 
 
 def _sample(rows: int, seed: int) -> Tensor:
-    """(rows,) row positions, drawn with replacement."""
+    """(rows,) row positions of a bootstrap sample."""
     return torch.randint(rows, (rows,), generator=Generator().manual_seed(seed))
 
 
@@ -150,8 +150,8 @@ def _trainable(explained: AdaptedModel, label: Name | None) -> ModelAdapter:
 
 
 def _retrained(adapter: ModelAdapter, table: pd.DataFrame, label: Name, seed: int) -> ModelAdapter:
-    """A clone of the estimator, trained on these rows, from another seed if it has one."""
-    from sklearn.base import clone  # type: ignore[import-untyped]  # whoever brings an estimator has it
+    """A clone of the estimator, trained on these rows with another seed if it has one."""
+    from sklearn.base import clone  # type: ignore[import-untyped]  # installed if the user brings an estimator
 
     estimator, columns = clone(adapter.model), adapter.columns
     seeds = [name for name in estimator.get_params() if name.rpartition("__")[2] in ("random_state", "random_seed")]

@@ -1,4 +1,4 @@
-"""The data frames that a user's model gets: with the columns, order and dtypes of the table given to `fit`."""
+"""The data frames that a user's model is given, with the columns, order and dtypes of the table given to `fit`."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class FrameBuilder:
         return tuple(column.name for column in self.features)
 
     def __call__(self, raw: Floats) -> pd.DataFrame:
-        """A frame with the dtypes of the table; a column whose dtype cannot hold its values (a missing whole number)
-        is of floats, as in pandas."""
+        """A frame with the dtypes of the table; a column whose dtype cannot hold its values (e.g. a missing integer)
+        has floats, as in pandas."""
         cells = [self._series(i, values) for i, values in enumerate(raw.T)]
         return pd.DataFrame(dict(zip(self.names, cells, strict=True)), index=range(len(raw)))
 
@@ -41,7 +41,7 @@ class FrameBuilder:
         if not column.numbers:
             known, missing = self._categories[i], np.isnan(values)
             if isinstance(column, Categorical) and column.rare:
-                values = np.where(values == len(known), 0.0, values)  # a rare category without a name: one it knows
+                values = np.where(values == len(known), 0.0, values)  # for a rare category without a name, a known one
             at = np.where(missing, -1, values).astype(np.int64)
             if (at >= len(known)).any():  # rare categories
                 listed, at[~missing] = np.unique(values[~missing], return_inverse=True)
@@ -99,7 +99,7 @@ def _array(cells: list[Any], dtype: Any) -> Any:
 
 
 def _dtype_name(dtype: Any) -> str:
-    """Of text with its storage, which `str` leaves out, and which has another default in pandas 2 than in pandas 3."""
+    """The name of a dtype; for text with its storage, which `str` omits and whose default differs in pandas 2 and 3."""
     if isinstance(dtype, pd.StringDtype) and dtype.na_value is pd.NA:
         return f"string[{dtype.storage}]"
     return str(dtype)

@@ -1,4 +1,4 @@
-"""Goals in words: the short text of a goal, the parts that a report phrases, and the keys of messages about it."""
+"""Goals in words: the short text of a goal, its parts for reports, and the keys of messages about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tdce.models.output_goals import AllGoals, ModelDecides, Range
 
 
 class TargetPart(NamedTuple):
-    """What a target says about one output."""
+    """The part of a target that is about one output."""
 
     kind: str  # class, not, between, at_least, at_most or range
     of: Any = None  # the class, or the name of the predicted number
@@ -19,7 +19,7 @@ class TargetPart(NamedTuple):
 
 
 def describe_goal(goal: Goal, labels: Sequence[Any]) -> Any:
-    """A goal as people read it: the class itself, or a short English text. `labels` name the columns of the scores."""
+    """A goal for people: the class itself, or a short English text. `labels` are the names of the score columns."""
     match goal:
         case AllGoals():
             return " and ".join(str(describe_goal(each, labels[start:stop])) for each, start, stop in goal.parts)
@@ -37,7 +37,7 @@ def describe_goal(goal: Goal, labels: Sequence[Any]) -> Any:
 
 
 def target_parts(goal: Goal, labels: Sequence[Any]) -> tuple[TargetPart, ...]:
-    """The same as data, for a report in any language: one part for each output that the goal is about."""
+    """A goal as data, for a report in any language: one part for each output that it is about."""
     match goal:
         case AllGoals():
             return tuple(part for each, start, stop in goal.parts for part in target_parts(each, labels[start:stop]))
@@ -56,7 +56,7 @@ def target_parts(goal: Goal, labels: Sequence[Any]) -> tuple[TargetPart, ...]:
 
 
 def progress_key(goal: Goal) -> str:
-    """What a change in the right direction does, as a part of a message's key, e.g. `raises_probability`."""
+    """The effect of a change in the right direction, as part of a message's key, e.g. `raises_probability`."""
     match goal:
         case AllGoals():
             return "nears_all"
@@ -72,7 +72,7 @@ def progress_key(goal: Goal) -> str:
 
 
 def score_kind(goal: Goal) -> str:
-    """What the score that people read is: `probability` or `prediction`."""
+    """The kind of score shown to people: `probability` or `prediction`."""
     match goal:
         case AllGoals():
             return score_kind(goal.parts[0][0])

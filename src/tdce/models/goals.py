@@ -1,6 +1,6 @@
-"""Goals about classes: a class, a class with at least some probability, any other class, a band of probability.
+"""Goals about classes: a class, a class with a minimum probability, any other class, a band of probability.
 
-A goal is mathematics only; its words are in `goal_wording.py`.
+A goal is mathematics only; its wording is in `goal_wording.py`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch import Tensor
 from tdce._core import InputError, check_number, plain, round_scores
 
 STANDOFF = 1e-6
-"""A probability counts only this far beyond the border, so that another machine's last bits change no decision."""
+"""How far a probability must be beyond the border to count, so that decisions are the same on every machine."""
 
-INNER = 0.25  # share of a band, at either end, in which the loss still pulls inwards
+INNER = 0.25  # share of a band, at each end, within which the loss still pulls inwards
 
 
 class Goal(Protocol):
@@ -34,7 +34,7 @@ class Goal(Protocol):
 
     @property
     def family(self) -> Goal:
-        """A goal that many goals share and that the same changes lead to: goals of a family share their exemplars."""
+        """The goal that represents its family: goals that the same changes lead to, and that share their exemplars."""
 
     def with_class_number(self, number_of: Callable[[Any], int]) -> Goal:
         """The same goal with the number of its class in place of the user's value."""
@@ -43,12 +43,12 @@ class Goal(Protocol):
         """(n,) whether the goal is met."""
 
     def raw_margin(self, p: Tensor) -> Tensor:
-        """(n,) how far the scores are beyond the border: in log odds, or in standard deviations of a number. At the
-        border its sign may disagree with `met`; `Goals.margin` corrects that."""
+        """(n,) how far the scores are beyond the border, in log odds or in standard deviations of a number. At the
+        border, its sign may disagree with `met`; `Goals.margin` corrects that."""
 
     def shown_margin(self, p: Tensor) -> Tensor:
-        """(n,) the margin without the digits that depend on the machine: of probabilities to six decimals, or of a
-        number to six decimals of its standard deviation. At least 0 if and only if the goal is met by these."""
+        """(n,) the margin of rounded scores, the same on every machine: probabilities to six decimals, a number to six
+        decimals of its standard deviation. At least 0 if and only if these meet the goal."""
 
     def logit_margin(self, logits: Tensor) -> Tensor:
         """(n,) the raw margin from logits; differentiable."""
@@ -57,17 +57,17 @@ class Goal(Protocol):
         """(n,) -log of the chance, from logits; differentiable."""
 
     def chance(self, p: Tensor) -> Tensor:
-        """(n,) from 0 to 1, higher is nearer: usually the probability of the target."""
+        """(n,) from 0 to 1, the nearness to the goal: usually the probability of the target."""
 
     def display_score(self, p: Tensor) -> Tensor:
-        """(n,) the score that people read: the probability of the target, or the prediction."""
+        """(n,) the score shown to people: the probability of the target, or the prediction."""
 
     def target_class(self, p: Tensor) -> Tensor:
-        """(n,) the number of the class (of a number: of its group) whose rows are nearest to the goal."""
+        """(n,) the number of the class, or of the group of a predicted number, whose rows are nearest to the goal."""
 
     @property
     def width(self) -> float:
-        """Of a band, from end to end, in the units of the margin; infinite if the goal has no two ends."""
+        """Width of a band in units of the margin; infinite if the goal does not have two ends."""
 
     def overshot(self, p: Tensor) -> Tensor:
         """(n,) whether the scores are beyond the upper end of a band."""
@@ -80,7 +80,7 @@ class Class:
     of: Any
 
     def __repr__(self) -> str:
-        """As it is written, e.g. `AtLeast('good', 0.8)`."""
+        """The expression that makes it, e.g. `AtLeast('good', 0.8)`."""
         return f"{type(self).__name__}({', '.join(repr(plain(getattr(self, each.name))) for each in fields(self))})"
 
     @property
@@ -177,7 +177,7 @@ class Between(Class):
 
     def logit_margin(self, logits: Tensor) -> Tensor:
         odds = log_odds(logits, self.of)
-        unbounded = torch.full_like(odds, inf)  # an end at 0 or 1 is no border
+        unbounded = torch.full_like(odds, inf)  # an end at 0 or 1 is not a border
         above = odds - logit(self.low) if self.low > 0 else unbounded
         below = logit(self.high) - odds if self.high < 1 else unbounded
         return torch.minimum(above, below)
@@ -208,11 +208,11 @@ class Goals:
     """One goal per row."""
 
     kinds: tuple[Goal, ...]  # the distinct goals
-    which: Tensor  # (n,) for each row, the position of its goal among these
+    which: Tensor  # (n,) the position of each row's goal in `kinds`
 
     @classmethod
     def of(cls, each: Sequence[Goal]) -> Self:
-        """From one goal per row."""
+        """Make goals from one goal per row."""
         kinds = {goal: i for i, goal in enumerate(dict.fromkeys(each))}
         return cls(tuple(kinds), torch.tensor([kinds[goal] for goal in each], dtype=torch.long))
 
@@ -232,7 +232,7 @@ class Goals:
         return self.kinds[int(self.which[row])]
 
     def groups(self) -> list[tuple[Goal, Tensor]]:
-        """Each goal that any row has, and (n,) whether a row has it."""
+        """Each goal that some row has, and (n,) which rows have it."""
         each = [(goal, self.which == i) for i, goal in enumerate(self.kinds)]
         return [(goal, has_goal) for goal, has_goal in each if has_goal.any()]
 
@@ -266,11 +266,11 @@ class Goals:
 
     @property
     def width(self) -> Tensor:
-        """(n,) of each row's band; infinite if its goal is none."""
+        """(n,) the width of each row's band; infinite if its goal is not a band."""
         return torch.tensor([goal.width for goal in self.kinds], dtype=torch.double)[self.which]
 
     def _each(self, function: Callable[[Goal, Tensor], Tensor], scores: Tensor) -> Tensor:
-        """(n,) the function of each row's scores by the row's own goal."""
+        """(n,) the function of each row's scores, by the row's own goal."""
         if len(self.kinds) == 1:
             return function(self.kinds[0], scores)
         order = self.which.argsort(stable=True)

@@ -1,7 +1,7 @@
 """The HTTP client of this process: one attempt at a request, within a total time.
 
-httpx limits the time of a single read, so a server that drips would hold a request for ever. Here each attempt runs in
-an event loop, which can stop it at any point. The loop has a thread of its own and keeps the connections.
+httpx limits the time of a single read, so a server that sends byte by byte could hold a request forever. Here each
+attempt runs in an event loop, which can stop it at any point. The loop has its own thread and keeps the connections.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from tdce._core import InputError, show
 from tdce.models.endpoint import HEADERS_WAY_OUT, hide_secrets, redact
 
 THREAD_NAME = "tdce-endpoint"
-RETRY_STATUS = (408, 425, 429, 500, 502, 503, 504)  # after which a request is tried again
+RETRY_STATUS = (408, 425, 429, 500, 502, 503, 504)  # a request with such a status is retried
 REDIRECT_STATUS = (301, 302, 307, 308)
 MAX_REDIRECTS = 3
 MAX_REPLY_BYTES = 32 * 2**20
-QUOTED_BYTES = 2_000  # of a reply that is an error
+QUOTED_BYTES = 2_000  # of an error reply
 CLOSE_SECONDS = 2.0
 
 Result = TypeVar("Result")
 
 
 class PassingError(Exception):
-    """A failure that may pass: the request is worth another attempt."""
+    """A transient failure: the request is worth another attempt."""
 
     def __init__(self, what: str, wait: float | None = None) -> None:
         super().__init__(what)
@@ -49,11 +49,11 @@ class Reply(NamedTuple):
     """The body of a reply."""
 
     content: bytes
-    delimited: bool  # whether the server said how long it is; if not, a cut one looks whole
+    delimited: bool  # whether the server gave its length; if not, a truncated reply looks whole
 
 
 def post(address: str, body: bytes, headers: dict[str, str], seconds: float) -> Reply:
-    """One attempt, which takes no longer than this; a PassingError if it may succeed later, else an InputError."""
+    """Make one attempt of at most this many seconds; a PassingError if it may succeed later, else an InputError."""
     return _client(os.getpid()).run(_attempt(_client(os.getpid()).http, address, body, headers, seconds))
 
 
@@ -61,11 +61,11 @@ class _Client:
     """An HTTP client, and the event loop that its connections belong to."""
 
     def __init__(self) -> None:
-        refuse = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # the same question is the same request
-        trusted = ssl.create_default_context()  # the system's authorities, and those of SSL_CERT_FILE
+        refuse = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # no cookies: equal questions, equal requests
+        trusted = ssl.create_default_context()  # the system's certificate authorities, and those of SSL_CERT_FILE
         try:
             self.http = httpx.AsyncClient(timeout=None, verify=trusted, cookies=refuse, follow_redirects=False)
-        except (ImportError, ValueError) as error:  # whose text may have the proxy's password
+        except (ImportError, ValueError) as error:  # its text may have the proxy's password
             raise InputError("the proxy that the environment names (HTTPS_PROXY, ALL_PROXY, …) cannot be used "
                              f"({type(error).__name__}); correct it, or unset it") from None  # fmt: skip
         self.loop = asyncio.new_event_loop()
@@ -76,7 +76,7 @@ class _Client:
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
-        except BaseException:  # Ctrl-C, for one
+        except BaseException:  # e.g. Ctrl-C
             future.cancel()
             raise
 
@@ -99,7 +99,7 @@ def _client(process: int) -> _Client:
 
 @cache
 def _clients(process: int) -> _Client:
-    """By process: a forked one inherits neither the thread nor the use of the connections."""
+    """The client of a process: a forked process can use neither the thread nor the connections of its parent."""
     logging.getLogger("httpx").addFilter(_not_ours)  # it logs whole addresses
     client = _Client()
     atexit.register(lambda: client.close() if os.getpid() == process else None)
@@ -140,12 +140,12 @@ async def _attempt(
         if isinstance(error, httpx.ConnectError | httpx.ProxyError):
             raise PassingError(f"cannot be reached: {reason} (is it running?)") from None
         raise PassingError(f"breaks off: {reason}") from None
-    except Exception as error:  # a reply that claims a compression it does not have, a host name that is none
+    except Exception as error:  # a reply with a false compression header, an invalid host name
         raise InputError(f"cannot be asked: {type(error).__name__}: {_reason(error)}") from None
 
 
 async def _read(response: httpx.Response, sent: dict[str, str]) -> Reply:
-    """The body of a reply; an error if its status says so, or if it is too long."""
+    """The body of a reply; an error if its status is one, or if it is too long."""
     good, content = response.is_success, bytearray()
     async for chunk in response.aiter_bytes():
         content += chunk
@@ -164,7 +164,7 @@ async def _read(response: httpx.Response, sent: dict[str, str]) -> Reply:
 
 
 def _redirected(url: httpx.URL, location: str) -> httpx.URL:
-    """Where a redirect leads, if that is the same origin: rows and credentials go nowhere else."""
+    """The target of a redirect, if it is of the same origin: rows and credentials are sent nowhere else."""
     try:
         other = url.join(location)
     except Exception:  # httpx.InvalidURL, or a UnicodeError
@@ -182,7 +182,7 @@ def _port(url: httpx.URL) -> int | None:
 
 
 def _retry_after(text: str) -> float | None:
-    """The seconds that a server asks for, as a number or as a date."""
+    """The seconds that a server asks to wait, given as a number or as a date."""
     if re.fullmatch(r"[0-9]{1,9}", text.strip()):
         return float(text)
     with suppress(ValueError, TypeError, OverflowError):
@@ -192,7 +192,7 @@ def _retry_after(text: str) -> float | None:
 
 
 def _reason(error: BaseException) -> str:
-    """What the operating system says, or else the library."""
+    """The operating system's message, or else the library's."""
     found, cause = str(error) or type(error).__name__, error.__cause__ or error.__context__
     for _ in range(10):
         if isinstance(cause, BaseExceptionGroup):
@@ -201,7 +201,7 @@ def _reason(error: BaseException) -> str:
             break
         if isinstance(cause, OSError) and cause.strerror:
             found = cause.strerror
-            if isinstance(cause, ConnectionError) and cause.errno is not None:  # asyncio has words of its own
+            if isinstance(cause, ConnectionError) and cause.errno is not None:  # asyncio has its own message
                 found = os.strerror(cause.errno)
         cause = cause.__cause__ or cause.__context__
     return show(found, 200, str)

@@ -1,4 +1,4 @@
-"""Models of raw rows under one protocol: our own network, or models that the user brings."""
+"""Models of raw rows under one protocol: our own network, or models that the user brought."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from tdce.models.outputs import Output
 from tdce.models.readers import OutputReader
 
 NETWORK_BATCH_ROWS = 1024
-FRAME_BATCH_ROWS = 65_536  # rows of a data frame that a user's model gets at once
-REFERENCE_ROWS = 32  # synthetic rows on which a model is asked again whether it has changed
-CHANGE_TOLERANCE = 1e-4  # of a probability, or of a number's standard deviation: float32 on another processor
+FRAME_BATCH_ROWS = 65_536  # maximum number of rows of a data frame given to a user's model
+REFERENCE_ROWS = 32  # synthetic rows on which a model is checked for changes
+CHANGE_TOLERANCE = 1e-4  # of a probability, or of a number's standard deviation: float32 differs between processors
 
 Classify = Callable[[Tensor], Tensor]
 """Encoded rows (n, width) -> logits (n, classes), differentiable."""
 
 
 class Model(Protocol):
-    """Scores raw rows, as `Encoder.read` makes them from a frame."""
+    """A model that scores raw rows, as `Encoder.read` makes them from a frame."""
 
     @property
     def outputs(self) -> tuple[Output, ...]: ...
@@ -74,7 +74,7 @@ class NetworkModel:
 
 
 class Reference(NamedTuple):
-    """Synthetic rows, and what a model said of them in `fit`."""
+    """Synthetic rows, with a model's scores of them in `fit`."""
 
     raw: Floats  # (n, features)
     scores: Floats  # (n, columns)
@@ -82,12 +82,12 @@ class Reference(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class AdaptedModel:
-    """Models that the user brings, one for each output. They get data frames like those that they were trained on."""
+    """Models that the user brought, one per output. They are given data frames like those they were trained on."""
 
     models: tuple[ModelAdapter, ...]
     readers: tuple[OutputReader, ...]
     frames: FrameBuilder
-    reference: Reference | None = None  # what it said in `fit`
+    reference: Reference | None = None  # scores in `fit`
 
     @property
     def outputs(self) -> tuple[Output, ...]:
@@ -104,13 +104,13 @@ class AdaptedModel:
             return np.column_stack([read(model, frame) for model, read in zip(self.models, self.readers, strict=True)])
 
     def with_reference(self, synthetic: Floats, scores: Floats) -> AdaptedModel:
-        """The model with what it said of synthetic rows, from the lowest score to the highest."""
+        """A copy with a reference: some synthetic rows, from the lowest score to the highest, with their scores."""
         order = np.argsort(scores[:, 0], kind="stable")
         at = order[np.linspace(0, len(order) - 1, min(REFERENCE_ROWS, len(order))).astype(np.int64)]
         return replace(self, reference=Reference(synthetic[at], scores[at]))
 
     def check_unchanged(self) -> None:
-        """Raise an error if the model no longer says what it said in `fit`."""
+        """Raise an error if the model's scores are no longer those of `fit`."""
         if self.reference is None:
             return
         now = replace(self, models=tuple(each.as_it_is_now() for each in self.models)).score(self.reference.raw)
@@ -120,7 +120,7 @@ class AdaptedModel:
                              "the model as it is now, or give the model as it was then")  # fmt: skip
 
     def differs(self, then: Floats, now: Floats) -> str:
-        """`said [0.2, 0.8] then and says [0.6, 0.4] now`, of the row that differs most; empty if none does."""
+        """`said [0.2, 0.8] then and says [0.6, 0.4] now`, for the row that differs most; empty if none does."""
         spread = np.concatenate([np.full(output.columns, output.spread) for output in self.outputs])
         off = (np.abs(now - then) / spread).max(axis=1, initial=0.0)
         if len(off) == 0 or off.max() <= CHANGE_TOLERANCE:

@@ -1,5 +1,4 @@
-"""Models whose score of a row depends on the other rows of a call: each row is asked about alone, or in fixed
-company."""
+"""Models whose score of a row depends on the other rows of a call: each row is sent alone, or after the same rows."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ from tdce._core import AnyFrame, InputError, as_pandas
 
 @dataclass(frozen=True, eq=False)
 class OneByOne:
-    """A model that is asked about one row at a time, for those that look at the other rows of a call, as models that
-    learn in context do. A call a row takes long: give `explain` a query budget (`max_model_rows`).
+    """A model that is queried one row at a time, because its scores depend on the other rows of a call (as those of
+    in-context learners do). One call per row is slow: give `explain` a query budget (`max_model_rows`).
 
     Examples
     --------
@@ -27,8 +26,8 @@ class OneByOne:
     >>> model = tdce.OneByOne(rank, company=table.head(50))  # now it is the rank among these 50
     """
 
-    model: Any  # an estimator, a function, or whatever else `Explainer(model=...)` takes
-    company: AnyFrame | None = None  # rows that come along in every call, before the one that is asked about
+    model: Any  # an estimator, a function, or anything else that `Explainer(model=...)` takes
+    company: AnyFrame | None = None  # rows that precede the queried row in every call
 
     def __post_init__(self) -> None:
         if isinstance(self.model, OneByOne | dict):
@@ -40,10 +39,10 @@ class OneByOne:
 def ask_one_by_one(
     ask: Callable[[pd.DataFrame], Any],
     frame: pd.DataFrame,
-    company: pd.DataFrame,  # without rows: each is asked about alone
+    company: pd.DataFrame,  # rows that precede each row; may be empty
     name: str,  # of the model
 ) -> Any:
-    """(n,) or (n, k) what a model says of each row, which is always the last of a call."""
+    """(n,) or (n, k) a model's result for each row, which is always the last of its call."""
     whole = (
         pd.concat([company[frame.columns].astype(frame.dtypes), frame], ignore_index=True) if len(company) else frame
     )

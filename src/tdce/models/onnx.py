@@ -1,4 +1,4 @@
-"""A model in an ONNX file, run by onnxruntime: with one input for each column, or one array of all columns."""
+"""A model in an ONNX file, run by onnxruntime, with one input per column or one array of all columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INPUT_TYPES = {
 
 
 class OnnxModel:
-    """A function of data frames, on one thread."""
+    """An ONNX model as a function of data frames, on one thread."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -29,7 +29,7 @@ class OnnxModel:
         options.log_severity_level = 3
         try:
             self.session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # onnxruntime has a class of its own for each way to fail
+        except Exception as error:  # onnxruntime has a class for each kind of failure
             raise InputError(f"{path} cannot be read as an ONNX model: {error}") from None
         self.inputs = {each.name: each.type for each in self.session.get_inputs()}
         unknown = [f"{name} ({kind})" for name, kind in self.inputs.items() if kind not in INPUT_TYPES]
@@ -65,7 +65,7 @@ def _cells(series: pd.Series[Any], kind: str) -> Any:
 
 
 def _scores(outputs: list[Any]) -> Any:
-    """The last output: the probabilities if there are any, which in some files are a list of dictionaries."""
+    """The last output: the probabilities if there are any; in some files they are a list of dictionaries."""
     last = outputs[-1]
     if isinstance(last, list) and last and isinstance(last[0], dict):
         return np.array([list(each.values()) for each in last])

@@ -16,13 +16,13 @@ from tdce.models.ensemble import Ensemble
 from tdce.models.goals import Goals
 from tdce.models.model import AdaptedModel, Model
 
-CHECK_ROWS = 1_000_000  # queried rows after which a user's model is asked again whether it has changed
+CHECK_ROWS = 1_000_000  # queried rows after which a user's model is checked for changes again
 
 Measured = TypeVar("Measured")
 
 
 class Decision(NamedTuple):
-    """What the model says of rows, and what that means for their goals."""
+    """The model's scores of rows, and whether these meet the rows' goals."""
 
     score: Tensor  # (n, columns) probabilities or predicted numbers
     met: Tensor  # (n,) whether the goal is met
@@ -43,31 +43,31 @@ class Oracle:
     def __init__(self, model: Model, budget: int | None = None, ensemble: Ensemble | None = None) -> None:
         self.model = model
         self.usage = Usage()
-        self.ensemble = ensemble  # retrained models, most of which must agree
+        self.ensemble = ensemble  # retrained models, nine in ten of which must agree
         self.budget = budget  # the query budget, in rows; None: unlimited
-        self._reserved = 0  # of the budget, for decisions on what is returned
-        self.exhausted = False  # whether a row was not queried because the budget was used up
+        self._reserved = 0  # part of the budget kept for decisions on what is returned
+        self.exhausted = False  # whether a row was not queried because the budget was spent
         self._spent = 0
         self._unchecked: float = inf  # rows queried since the model was last checked
         self._paid: set[Hashable] = set()
 
     @property
     def remaining(self) -> float:
-        """How many more rows may be queried, besides those that the budget is reserved for."""
+        """Number of rows that may still be queried, without the reserved part of the budget."""
         return inf if self.budget is None else max(0, self.budget - self._spent - self._reserved)
 
     def reserve(self, rows: int) -> None:
-        """Keep this much of the budget for decisions on what is returned."""
+        """Reserve this many rows of the budget for decisions on what is returned."""
         self._reserved = rows
 
     def without_ensemble(self) -> Oracle:
-        """The same model alone; its queries are counted here, too."""
+        """An oracle of the model alone; its queries are counted here, too."""
         alone = Oracle(self.model, self.budget)
         alone.usage, alone._unchecked = self.usage, self._unchecked
         return alone
 
     def __call__(self, raw: Floats, goals: Goals, turn: Positions | None = None) -> Decision:
-        """Decide on raw rows (n, features), each by its own goal. With `turn` the rows may exceed the budget; those
+        """Decide on raw rows (n, features), each by its own goal. With `turn`, the rows may exceed the budget; those
         with the latest turns are then refused without a query."""
         if turn is not None and len(raw) > self.remaining:
             return self._decide_within_budget(raw, goals, turn)
@@ -95,7 +95,7 @@ class Oracle:
         return torch.from_numpy(self.model.score(raw[first]))[place]
 
     def _check_model(self, rows: int) -> None:
-        """Check before the first query, and every so many rows, that a user's model is still the one that was fitted.
+        """Check before the first query, and every `CHECK_ROWS` rows, that a user's model has not changed since `fit`.
         These queries are not counted: no answer may depend on them."""
         if isinstance(self.model, AdaptedModel) and rows and self._unchecked >= CHECK_ROWS:
             self.model.check_unchanged()
@@ -103,8 +103,8 @@ class Oracle:
         self._unchecked += rows
 
     def charge(self, what: Hashable, rows: int, measure: Callable[[], Measured]) -> Measured:
-        """Measure something that is remembered, and charge `rows` for it: every question pays the same price, whether
-        the result was known already or not."""
+        """Return a result that may be cached, and charge `rows` for it, so that every question pays the same price
+        whether or not it was known already."""
         before = self._spent
         result = measure()
         self._spent = before + (0 if what in self._paid else rows)
@@ -114,7 +114,7 @@ class Oracle:
     def _decide_within_budget(self, raw: Floats, goals: Goals, turn: Positions) -> Decision:
         first, place = unique_rows(raw)
         order = np.lexsort((first, turn[first]))
-        number = np.empty(len(first), dtype=np.int64)  # the place of each distinct row in that order
+        number = np.empty(len(first), dtype=np.int64)  # the rank of each distinct row in that order
         number[order] = np.arange(len(first))
         queried = number[place] < self.remaining
         self.exhausted |= not queried.all()

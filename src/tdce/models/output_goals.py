@@ -21,7 +21,7 @@ class Range:
 
     low: float | None = None
     high: float | None = None
-    output: Output = field(default=Output())  # the output that it is about; set when the target is resolved
+    output: Output = field(default=Output())  # the output it is about; set when the target is resolved
     up: bool = True  # whether the prediction has to rise; set when the row is known
 
     def __post_init__(self) -> None:
@@ -33,7 +33,7 @@ class Range:
             raise InputError(f"low is {self.low:g} and high {self.high:g}; low must be at most high")
 
     def __repr__(self) -> str:
-        """As it is written, e.g. `Range(620, 680)` or `Range(high=8)`."""
+        """The expression that makes it, e.g. `Range(620, 680)` or `Range(high=8)`."""
         low, high = plain(self.low), plain(self.high)
         if low is not None and high is not None:
             return f"Range({low!r}, {high!r})"
@@ -45,7 +45,7 @@ class Range:
 
     @property
     def family(self) -> Range:
-        """Beyond the last quartile on the way up, or the first on the way down: a quarter of all rows meet it."""
+        """The range above the third quartile, or below the first if on the way down: a quarter of all rows meet it."""
         low, high = self.output.edges[-1], self.output.edges[0]
         return replace(self, low=low if self.up else None, high=None if self.up else high)
 
@@ -93,8 +93,8 @@ class Range:
 
 @dataclass(frozen=True, repr=False)
 class Change:
-    """A prediction that differs from the row's own, upwards or (if negative) downwards: by at least an amount,
-    `Change(500)`, or by at least a share of it, `Change(share=-0.1)`."""
+    """A prediction above or (if negative) below the row's own: by at least an amount, `Change(500)`, or by at least a
+    share of it, `Change(share=-0.1)`."""
 
     by: float | None = None
     share: float | None = None
@@ -107,7 +107,7 @@ class Change:
                 raise InputError(f"{name} is 0; give how much the prediction should rise, or fall if negative")
 
     def __repr__(self) -> str:
-        """As it is written, e.g. `Change(500)` or `Change(share=-0.1)`."""
+        """The expression that makes it, e.g. `Change(500)` or `Change(share=-0.1)`."""
         return f"Change({plain(self.by)!r})" if self.share is None else f"Change(share={plain(self.share)!r})"
 
     def range(self, now: float) -> Range:
@@ -120,7 +120,7 @@ class Change:
 
 @dataclass(frozen=True)
 class ModelDecides:
-    """A class, or any other one, by the model's own decision, whatever its probabilities are."""
+    """A class, or any other one, by the model's own decision instead of its probabilities."""
 
     goal: Class  # or Not
     output: Output
@@ -141,7 +141,7 @@ class ModelDecides:
         return ~chosen if isinstance(self.goal, Not) else chosen
 
     def raw_margin(self, p: Tensor) -> Tensor:
-        """From the probability at which the model seems to change its decision."""
+        """The margin from the probability at which the model seems to change its decision."""
         margin = self.logit_margin(p[:, : len(self.output.classes)].log())
         return torch.where(self.met(p), margin.clamp_min(0.0), margin.clamp(max=-STANDOFF))
 
@@ -175,7 +175,7 @@ class ModelDecides:
 
 @dataclass(frozen=True)
 class AllGoals:
-    """Several goals at once, each about its own columns of the scores; people read the score of the first."""
+    """Several goals at once, each about its own columns of the scores; the score shown is that of the first."""
 
     parts: tuple[tuple[Goal, int, int], ...]  # a goal, its first column and the column after its last
     first: Output
@@ -222,7 +222,7 @@ class AllGoals:
         return min(goal.width for goal, _, _ in self.parts)
 
     def overshot(self, p: Tensor) -> Tensor:
-        """Beyond the upper end of the narrowest band."""
+        """(n,) whether the scores are beyond the upper end of the narrowest band."""
         narrowest = min(range(len(self.parts)), key=lambda i: self.parts[i][0].width)
         return self._each(lambda goal, p: goal.overshot(p), p)[narrowest]
 

@@ -1,4 +1,4 @@
-"""The explained model in files: its name, its digest and how it is read, never the model itself."""
+"""The explained model in artefacts: its name, its digest and how its results are read, never the model itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from tdce.models.readers import Form, OutputReader
 from tdce.schema import Encoder
 
 MAX_CLASSES = 50
-COMPARED_ROWS = 256  # synthetic rows on which a model is recognised by its scores
+COMPARED_ROWS = 256  # synthetic rows whose scores identify a model
 CLASSES_RULE = JsonRule(
     f"a list of 2 to {MAX_CLASSES} different words, numbers or true/false, or an empty one",
     lambda v: isinstance(v, list) and (not v or 2 <= len(v) <= MAX_CLASSES) and all(map(is_value, v)) and _differ(v),
@@ -71,7 +71,7 @@ FAVOURABLE_RULE = JsonRule(
 
 
 def outputs_to_json(outputs: tuple[Output, ...]) -> list[dict[str, Any]]:
-    """Outputs as JSON, which `outputs_from_json` reads."""
+    """Outputs as JSON, for `outputs_from_json`."""
     return [asdict(output) for output in outputs]
 
 
@@ -88,7 +88,7 @@ def outputs_from_json(entries: list[Any]) -> tuple[Output, ...]:
 
 
 def model_to_json(model: Model, scored: Tensor | None) -> dict[str, Any] | None:
-    """The description of a user's model as JSON; None for our own classifier, which the file holds."""
+    """The description of a user's model as JSON; None for our own classifier, which is in the file."""
     if isinstance(model, MissingModel):
         return dict(model.entry)
     if not isinstance(model, AdaptedModel) or scored is None:
@@ -107,7 +107,7 @@ def model_to_json(model: Model, scored: Tensor | None) -> dict[str, Any] | None:
 
 
 def missing_model_from_json(entry: Mapping[str, Any], outputs: tuple[Output, ...], encoder: Encoder) -> MissingModel:
-    """The model that a file describes, checked; the user must supply the model itself."""
+    """The model that a file describes, checked; the model itself must come from the user."""
     check_json(entry, MODEL_RULES, "model")
     for each in entry["models"]:
         check_json(
@@ -133,7 +133,7 @@ def missing_model_from_json(entry: Mapping[str, Any], outputs: tuple[Output, ...
 
 
 def _shown_name(model: Mapping[str, Any]) -> str:
-    """An address without its query: earlier versions stored all of it."""
+    """The name of a model, of an endpoint without the query, which earlier versions stored."""
     name: str = model["name"]
     return hide_secrets(name) if model["kind"] == "http" else name
 
@@ -141,7 +141,7 @@ def _shown_name(model: Mapping[str, Any]) -> str:
 def reattach(
     known: MissingModel, models: Mapping[str, ModelAdapter], encoder: Encoder, synthetic: Floats, scored: Tensor
 ) -> AdaptedModel:
-    """The model that the user supplies, if it is the one that the file describes."""
+    """The user's model, if it is the one that the file describes; else an error."""
     check_json_names(models, {output.name: None for output in known.outputs}, "model")
     for given, named in zip(models.values(), known.entry["models"], strict=True):
         if given.kind != named["kind"] or (given.digest and given.digest != named["digest"]):
@@ -161,7 +161,7 @@ def reattach(
 
 
 def favourable_to_json(wanted: Any) -> Any:
-    """The favourable value as JSON, which `favourable_from_json` reads."""
+    """The favourable value as JSON, for `favourable_from_json`."""
     if isinstance(wanted, Range):
         return {"range": [wanted.low, wanted.high]}
     return {name: favourable_to_json(each) for name, each in wanted.items()} if isinstance(wanted, dict) else wanted
@@ -190,5 +190,5 @@ def _increases(values: list[Any]) -> bool:
 
 
 def _differ(values: list[Any]) -> bool:
-    """1, "1" and True are three values."""
+    """Whether all values differ; 1, "1" and True are three values."""
     return len({(type(value), value) for value in values}) == len(values)

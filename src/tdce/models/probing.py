@@ -1,4 +1,4 @@
-"""Probing a user's model in `fit`, so that surprises come there and not in an answer."""
+"""Tests of a user's model in `fit`, so that problems show there and not in an answer."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tdce.models.model import AdaptedModel, NetworkModel
 from tdce.models.readers import AGAIN, OutputReader, detect_reader, find_impurity
 from tdce.schema import Encoder
 
-PROBE_ROWS = 256  # on which a model is tested
-SCORE_TOLERANCE = 1e-6  # scores that differ by less are the same; of a number: in standard deviations
+PROBE_ROWS = 256  # rows on which a model is tested
+SCORE_TOLERANCE = 1e-6  # scores that differ by less are equal; for a number, in standard deviations
 
 
 def adapt_models(model: Any) -> dict[str, ModelAdapter]:
-    """The adapters of models, by the names of their outputs; a single model has the name ''."""
+    """The adapters of models, by output name; the name of a single model is ''."""
     if not isinstance(model, Mapping):
         return {"": adapt(model)}
     if not model or not all(isinstance(name, str) and name for name in model):
@@ -43,9 +43,9 @@ def probe(
     encoder: Encoder,
     label: Name | None,
     classes: tuple[Value, ...],
-    library: str = "pandas",  # that the table came from
+    library: str = "pandas",  # the table's library
 ) -> tuple[AdaptedModel, Floats]:
-    """The models as one, and its scores (rows, columns) of the table."""
+    """Test the models and combine them into one; also its scores (rows, columns) of the table."""
     features, names = encoder.schema.features, encoder.schema.names
     adapters = {name: _on_encoded_rows(each, encoder) for name, each in models.items()}
     for each in adapters.values():
@@ -69,9 +69,9 @@ def rebuild(
     encoder: Encoder,
     readers: Sequence[OutputReader],
     dtypes: Sequence[Any],
-    libraries: Sequence[str],  # whose frames each gets
+    libraries: Sequence[str],  # libraries whose frames they are given
 ) -> AdaptedModel:
-    """The models of a saved explainer, as one."""
+    """Combine the models of a saved explainer into one."""
     named = zip(models.values(), libraries, strict=True)
     adapters = tuple(replace(_on_encoded_rows(each, encoder), library=library) for each, library in named)
     for each in adapters:
@@ -80,16 +80,16 @@ def rebuild(
 
 
 def score_tolerance(model: AdaptedModel) -> Floats:
-    """(columns,) the difference up to which two scores are the same."""
+    """(columns,) the difference up to which two scores are equal."""
     return np.concatenate([np.full(output.columns, SCORE_TOLERANCE * output.spread) for output in model.outputs])
 
 
 def _on_encoded_rows(model: ModelAdapter, encoder: Encoder) -> ModelAdapter:
-    """A torch module gets encoded rows; every other model stays as it is."""
+    """Give encoded rows to a torch module; any other model is unchanged."""
     if not isinstance(model.model, nn.Module):
         return model
     module = model.model.eval()
-    network = NetworkModel(module, encoder.embed, ())  # asks a copy of the module
+    network = NetworkModel(module, encoder.embed, ())  # of a copy of the module
 
     def scores(frame: pd.DataFrame, network: NetworkModel = network) -> Any:
         logits = network.logits(encoder.read(frame))
@@ -102,7 +102,7 @@ def _on_encoded_rows(model: ModelAdapter, encoder: Encoder) -> ModelAdapter:
 
 
 def _with_library(model: ModelAdapter, frame: pd.DataFrame, library: str) -> ModelAdapter:
-    """A model gets frames of the library that the table came from, or of pandas if it fails with those."""
+    """Give a model frames of the table's library, or of pandas if it fails with those."""
     if library == "pandas" or not model.any_frame:
         return model
     other = replace(model, library=_eager(library))
@@ -118,7 +118,7 @@ def _with_library(model: ModelAdapter, frame: pd.DataFrame, library: str) -> Mod
 
 
 def _eager(library: str) -> str:
-    """Lazy libraries have no frames of their own."""
+    """The library of the eager frames made for a library, which may be lazy itself."""
     return library if library == "polars" else "pyarrow"
 
 
@@ -136,7 +136,7 @@ def _check_pure(model: AdaptedModel, frame: pd.DataFrame, score: Floats) -> None
 
 
 def _seconds_alone(model: AdaptedModel, frame: pd.DataFrame) -> float | None:
-    """How long a model takes for a row alone; None if it fails, or says something else when it is asked again."""
+    """How long a model takes for a single row; None if it fails, or gives another result when repeated."""
     one, began = frame.head(1), time.perf_counter()
     try:
         first = model.score_frame(one)
@@ -147,7 +147,7 @@ def _seconds_alone(model: AdaptedModel, frame: pd.DataFrame) -> float | None:
 
 
 def _check_round_trip(model: AdaptedModel, frame: pd.DataFrame, raw: Floats, score: Floats) -> None:
-    """Check that a row has the same score after it is read and written again."""
+    """Check that a row keeps its score after it is read and written back."""
     rows = min(PROBE_ROWS, len(frame))
     other = model.score(raw[:rows])
     off = np.flatnonzero((np.abs(other - score[:rows]) > score_tolerance(model)).any(axis=1))

@@ -1,4 +1,4 @@
-"""Readers: whether a user's model returns probabilities, labels or numbers, as seen on the table, and its scores."""
+"""Readers: they detect whether a user's model returns probabilities, labels or numbers, and turn these into scores."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from tdce.models.outputs import NUMBER_GROUPS, Output
 from tdce.schema import pool_quantile
 
 Form = Literal["probabilities", "second", "labels", "number"]
-OTHER_CLASS_P = 1e-9  # the probability of every other class if a model gives only a label
+OTHER_CLASS_P = 1e-9  # probability of every other class if a model returns only labels
 AGAIN = "when it is queried again"
-SUM_TOLERANCE = 1e-3  # how far from 1 the sum of probabilities may be
+SUM_TOLERANCE = 1e-3  # by which the sum of probabilities may differ from 1
 
 
 @dataclass(frozen=True)
 class OutputReader:
-    """Turns what a model returns into the columns of an output's scores."""
+    """Turns a model's results into the columns of an output's scores."""
 
     output: Output
     form: Form  # second: the probability of the second of two classes
-    model_classes: tuple[Value, ...] = ()  # the classes as the model names them
+    model_classes: tuple[Value, ...] = ()  # classes as the model names them
 
     def __call__(self, model: ModelAdapter, frame: pd.DataFrame) -> Floats:
         """(n, columns) the scores of a frame's rows."""
@@ -71,7 +71,7 @@ def detect_reader(
     frame: pd.DataFrame,  # the table
     classes: tuple[Value, ...],  # of the label; empty if there is no label, or if it is a number
 ) -> tuple[OutputReader, Floats]:
-    """The reader for a model, and the model's scores of the table."""
+    """The reader for a model, and its scores of the table."""
     answer = model.query_scores(frame)
     form, model_classes = _detect_form(model, _array(model, answer, len(frame)), classes)
     reader = OutputReader(Output(name, _label_classes(model_classes, classes)), form, model_classes)
@@ -92,8 +92,8 @@ def detect_reader(
 
 def find_impurity(score: Callable[[pd.DataFrame], Floats], frame: pd.DataFrame, whole: Floats, alike: Floats) -> str:
     """Why a model is not a function of the row alone, if that shows when it is queried again, in another order, or on
-    fewer rows; else an empty text. `whole` are its scores of these rows among others; scores that differ by no more
-    than `alike` are the same."""
+    fewer rows; else an empty text. `whole` are its scores of these rows among others; scores that differ by at most
+    `alike` are equal."""
     everything = np.arange(len(frame))
     trials: dict[str, list[Positions]] = {
         AGAIN: [everything],
@@ -112,7 +112,7 @@ def find_impurity(score: Callable[[pd.DataFrame], Floats], frame: pd.DataFrame, 
 
 
 def _detect_form(model: ModelAdapter, values: Any, classes: tuple[Value, ...]) -> tuple[Form, tuple[Value, ...]]:
-    """What a model returns, and its classes."""
+    """The form of a model's results, and its classes."""
     if model.number:
         return "number", ()
     if values.ndim == 2 and values.shape[1] > 1:
@@ -155,7 +155,7 @@ def _number_output(model: ModelAdapter, name: str, values: Floats) -> Output:
 
 
 def _border(score: Floats, chosen: Floats) -> float:
-    """The probability of the second of two classes from which the model seems to choose it: half-way between the
+    """The probability of the second of two classes at which the model seems to begin to choose it: half-way between the
     highest at which it does not and the lowest at which it does."""
     p, second = score[:, 1], chosen[:, 1] > 0.5
     if score.shape[1] != 2 or second.all() or not second.any():
@@ -180,7 +180,7 @@ def _numbers(model: ModelAdapter, answer: Any, rows: int) -> Floats:
                          "numbers")  # fmt: skip
     try:
         numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):  # a whole number of 400 digits
+    except (TypeError, ValueError, OverflowError):  # e.g. an integer of 400 digits
         raise InputError(f"the model {model.name} returns a number that is too large: {show(answer)}") from None
     finite = np.isfinite(numbers)
     if not finite.all():
@@ -190,7 +190,7 @@ def _numbers(model: ModelAdapter, answer: Any, rows: int) -> Floats:
 
 
 def _single(model: ModelAdapter, values: NDArray[Any]) -> NDArray[Any]:
-    """(rows,) what may also be a single column."""
+    """(rows,) values that may come as a single column."""
     if values.size != len(values):
         raise InputError(f"the model {model.name} returns an array of shape {values.shape} for {len(values)} rows; it "
                          "must return one value for each row, as in fit")  # fmt: skip
@@ -198,7 +198,7 @@ def _single(model: ModelAdapter, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def _array(model: ModelAdapter, answer: Any, rows: int, dtype: Any = None) -> NDArray[Any]:
-    """(rows,) or (rows, k) what a model returned, with one entry or line for each row."""
+    """(rows,) or (rows, k) a model's result, with one entry or line per row."""
     if answer is None:
         raise InputError(f"the model {model.name} returns None; it must return a score for each of the {rows} rows")
     if isinstance(answer, Tensor):
@@ -224,7 +224,7 @@ def _plain(cell: Any) -> Any:
 
 
 def _ragged(answer: Any) -> str:
-    """How many values two rows have, if that differs."""
+    """The lengths of two rows that differ in length, in words; empty if none do."""
     if not isinstance(answer, list | tuple):
         return ""
     lists = (isinstance(each, list | tuple) or (isinstance(each, np.ndarray) and each.ndim > 0) for each in answer)

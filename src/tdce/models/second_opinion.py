@@ -1,8 +1,8 @@
-"""A second opinion on every answer, and the forecast whether a model trained again would accept it.
+"""A second opinion on every answer, and the forecast whether a retrained model would accept it.
 
 A decision that only the explained model would make is not safe: the next model is trained on other people. A simple
-additive model of the same table, which has hardly anything to be wrong about, forecasts the next one better than the
-explained model's own margin does (docs/safety.md).
+additive model of the same table, which can hardly overfit, forecasts the next model better than the explained model's
+own margin does (docs/safety.md).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from tdce.models.goals import Goals
 from tdce.models.output_goals import AllGoals, Range
 from tdce.models.outputs import Output
 
-KNOTS = (-1.5, -0.75, 0.0, 0.75, 1.5)  # of encoded numbers, at which the effect of a number may bend
-MAX_TERMS = 800  # with more, numbers have no bends
+KNOTS = (-1.5, -0.75, 0.0, 0.75, 1.5)  # of encoded numbers, where the slope of an effect may change
+MAX_TERMS = 800  # with more, numbers have no knots
 MAX_ROWS = 8_000
 RIDGE = 8.0
 ITERATIONS = 300
 FORECAST = (0.07, 0.69, 0.43, 0.55)
 """Log odds of being accepted again: a constant, and the weights of the model's margin, of the second opinion's, and of
-the smaller one of them. A logistic regression on the verdicts of models that no answer ever saw: five tables, each with
-the same weight, seeds 0 and 1 of benchmarks/safety.py."""
+the smaller of the two. From a logistic regression on decisions of models that no answer was made to convince: five
+tables with equal weights, seeds 0 and 1 of benchmarks/safety.py."""
 MAX_MARGIN = 4.0
-TYPICAL_DISAGREEMENT = 0.8  # of two opinions, in log odds; the unit for margins of predicted numbers
+TYPICAL_DISAGREEMENT = 0.8  # between two opinions, in log odds; the unit for margins of predicted numbers
 MIN_DISAGREEMENT = 0.02  # in standard deviations of a predicted number
 
 
@@ -37,13 +37,13 @@ MIN_DISAGREEMENT = 0.02  # in standard deviations of a predicted number
 class SecondOpinion:
     """An additive model of all outputs: encoded rows (n, width) -> (n, columns) scores like the explained model's."""
 
-    num: int  # the first columns of encoded rows are numbers
-    weights: Tensor  # (terms, columns) float64; of an output with classes, one column per class
-    units: Tensor  # (outputs,) what a margin counts as, in log odds: 1 for classes
+    num: int  # number of numeric columns, which come first in encoded rows
+    weights: Tensor  # (terms, columns) float64; one column per class of an output with classes
+    units: Tensor  # (outputs,) log odds per unit of margin: 1 for classes
 
     @classmethod
     def fit(cls, x: Tensor, num: int, targets: Floats, outputs: Sequence[Output]) -> SecondOpinion:
-        """Of encoded rows (n, width) and the scores (n, columns) that are learned: probabilities, or numbers."""
+        """Fit to encoded rows (n, width) and target scores (n, columns): probabilities, or numbers."""
         step = -(-len(x) // MAX_ROWS)
         terms, targets = make_terms(x[::step], num).numpy(), targets[::step]
         weights, units = [], []
@@ -71,8 +71,8 @@ class SecondOpinion:
         return torch.cat(parts, dim=1)
 
     def safety(self, margin: Tensor, x: Tensor, goals: Goals, outputs: Sequence[Output]) -> Tensor:
-        """(n,) how likely a model trained again accepts encoded rows (n, width), which the explained model accepts by
-        this margin (n,); to six decimals."""
+        """(n,) the probability, to six decimals, that a retrained model accepts encoded rows (n, width) that the
+        explained model accepts by this margin (n,)."""
         second = goals.margin(self.score(x, outputs))
         unit = torch.tensor([self.unit(goal, outputs) for goal in goals.kinds], dtype=torch.double)[goals.which]
         first, second = ((unit * each.double()).clamp(-MAX_MARGIN, MAX_MARGIN) for each in (margin, second))
@@ -82,7 +82,7 @@ class SecondOpinion:
         )
 
     def unit(self, goal: object, outputs: Sequence[Output]) -> float:
-        """What a margin of this goal counts as, in log odds."""
+        """Log odds per unit of margin of this goal."""
         if isinstance(goal, AllGoals):
             return min(self.unit(part, outputs) for part, _, _ in goal.parts)
         names = [output.name for output in outputs]
@@ -90,7 +90,7 @@ class SecondOpinion:
 
 
 def make_terms(x: Tensor, num: int) -> Tensor:
-    """(n, width) -> (n, terms) float64: numbers, how far each is beyond every knot, category weights, and 1."""
+    """(n, width) -> (n, terms) float64: numbers, their excess over each knot, category weights, and 1."""
     x = x.double()
     numbers, rest = x[:, :num], x[:, num:]
     bends = [(numbers - knot).clamp_min(0.0) for knot in KNOTS] if _bends(num) else []
@@ -98,7 +98,7 @@ def make_terms(x: Tensor, num: int) -> Tensor:
 
 
 def count_terms(num: int, cat: int) -> int:
-    """How many terms encoded rows with so many numbers and category weights have."""
+    """The number of terms of encoded rows with this many numbers and category weights."""
     return num * (1 + len(KNOTS) * _bends(num)) + cat + 1
 
 
@@ -107,7 +107,7 @@ def _bends(num: int) -> bool:
 
 
 def safety_margin(wanted: float) -> float:
-    """The margin by which both opinions must accept for this much safety, in log odds."""
+    """The margin, in log odds, by which both opinions must accept to reach this safety."""
     if wanted <= 0.5:
         return 0.0
     constant, *slopes = FORECAST
@@ -116,7 +116,7 @@ def safety_margin(wanted: float) -> float:
 
 def _fit_classes(terms: Floats, wanted: Floats) -> Floats:
     """(terms, classes) of a multinomial logistic regression on class probabilities (n, classes), with a ridge."""
-    from scipy.optimize import minimize  # only here: explaining does not wait for it
+    from scipy.optimize import minimize  # imported here, since only fitting needs it
     from scipy.special import log_softmax
 
     shape = terms.shape[1], wanted.shape[1]
@@ -132,7 +132,7 @@ def _fit_classes(terms: Floats, wanted: Floats) -> Floats:
 
 
 def _fit_number(terms: Floats, wanted: Floats) -> Floats:
-    """(terms, 1) of a ridge regression; the ridge is that of a target of standard deviation 1, its mean is free."""
+    """(terms, 1) of a ridge regression, with the penalty for a target of standard deviation 1 and a free mean."""
     middle = wanted.mean()
     gram = terms.T @ terms + RIDGE * np.eye(terms.shape[1])
     weights = np.linalg.solve(gram, terms.T @ (wanted - middle))
@@ -141,7 +141,7 @@ def _fit_number(terms: Floats, wanted: Floats) -> Floats:
 
 
 def _choices(p: Tensor, output: Output) -> Tensor:
-    """(n, classes) the class chosen by probabilities, as a one-hot vector: at the border where the model seems to."""
+    """(n, classes) the class chosen from probabilities, one-hot, with the border at which the model seems to choose."""
     if len(output.classes) == 2:
         second = (p[:, 1] >= output.border).to(p.dtype)
         return torch.stack([1 - second, second], dim=1)

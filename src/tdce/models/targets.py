@@ -1,4 +1,4 @@
-"""Targets, as users write them, and the goals that they mean: one goal per row."""
+"""Targets as users write them, and the goals that they stand for: one goal per row."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Favourable = Value | Range | Mapping[str, Value | Range]
 """The favourable class, a range of a predicted number, or one of these for each output."""
 
 RowTarget = Value | Class | Range | Change | Mapping[str, Value | Class | Range | Change]
-"""What may be wanted of a row: a class, a goal, text such as 'at least 620', or one of these for each output."""
+"""The target of a row: a class, a goal, text such as 'at least 620', or one of these for each output."""
 
 Target: TypeAlias = "RowTarget | Sequence[RowTarget] | NDArray[Any] | pd.Series[Any] | pd.Index[Any]"
-"""One target for all rows, or one for each row."""
+"""One target for all rows, or one per row."""
 
 NUMBER = r"([+-]?[0-9][0-9_]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?)"
 BAND_TEXT = re.compile(rf"(?:from\s+|between\s+)?{NUMBER}\s*(?:to|and|\.\.)\s*{NUMBER}")
@@ -45,9 +45,9 @@ def resolve_goals(
     favourable: Favourable | None,
     outputs: tuple[Output, ...],
     rows: int,
-    score: Callable[[], Tensor],  # (rows, columns) the model's scores of the rows as they are
+    score: Callable[[], Tensor],  # (rows, columns) the model's scores of the unchanged rows
 ) -> Goals:
-    """One goal per row: the target, or else the favourable class, or else the other of two classes."""
+    """One goal per row: the target, else the favourable class, else the other of two classes."""
     if is_per_row(target):
         if len(target) != rows:
             raise InputError(f"target has {len(target)} goals for {rows} rows; give one, or one per row")
@@ -90,7 +90,7 @@ def resolve_goal(
 
 
 def check_favourable(favourable: Favourable | None, outputs: tuple[Output, ...]) -> Any:
-    """The favourable value, checked and in plain form: a class, a range, or one of these for each output."""
+    """Check the favourable value and return it in plain form: a class, a range, or one of these for each output."""
     if favourable is None:
         return None
     wanted = _parse(favourable, outputs)
@@ -101,7 +101,7 @@ def check_favourable(favourable: Favourable | None, outputs: tuple[Output, ...])
 
 
 def target_to_json(target: Any) -> Any:
-    """A target as JSON, which `target_from_json` reads; one for each row becomes a list."""
+    """A target as JSON, for `target_from_json`; one target per row becomes a list."""
     if is_per_row(target):
         return [target_to_json(each) for each in target]
     if isinstance(target, Mapping):
@@ -113,7 +113,7 @@ def target_to_json(target: Any) -> Any:
 
 
 def target_from_json(entry: Any, of_output: bool = False) -> Any:
-    """The target of one row, or of one of its outputs."""
+    """Read the target of one row, or of one of its outputs, from JSON."""
     if isinstance(entry, list):
         raise InputError(f"target {show(entry)} is a list where one target is needed")
     if not isinstance(entry, dict):
@@ -134,8 +134,8 @@ def is_per_row(target: Any) -> TypeGuard[Sequence[Any]]:
 
 
 def class_number(value: Any, classes: tuple[Value, ...], what: str) -> int:
-    """The number of the class that the user means: a value of the same type first, then 1.0 for 1, then '1' for 1,
-    because a command line gives text."""
+    """The number of the class that the user means: first a value of the same type, then 1.0 for 1, then '1' for 1,
+    since a command line gives text."""
     value = plain(value)
     if isinstance(value, str | bool | int | float):
         for means in (
@@ -187,7 +187,7 @@ def _range_for_row(wanted: Any, output: Output, now: Tensor | None) -> Range:
 def _goals_for_all(
     wanted: Any, outputs: tuple[Output, ...], threshold: float | None, rows: int, score: Callable[[], Tensor]
 ) -> Goals:
-    """The goals of one target for all rows: the same one, unless it depends on the model's prediction for the row."""
+    """The goals of one target for all rows: the same goal, unless it depends on the model's prediction for the row."""
     if rows == 0 or not _depends_on_prediction(wanted):
         return Goals.all(resolve_goal(wanted, outputs, threshold), rows)
     parts = wanted if isinstance(wanted, Mapping) else {outputs[0].name: wanted}
@@ -206,13 +206,13 @@ def _goals_for_all(
 
 
 def _depends_on_prediction(wanted: Any) -> bool:
-    """Whether the goal depends on the model's prediction for the row as it is."""
+    """Whether the goal depends on the model's prediction for the unchanged row."""
     parts = wanted.values() if isinstance(wanted, Mapping) else [wanted]
     return any(isinstance(each, Range | Change) for each in parts)
 
 
 def _parse(wanted: Any, outputs: tuple[Output, ...]) -> Any:
-    """Text becomes a goal if it is about a number or several outputs, or begins with `not`; other targets stay."""
+    """Parse text into a goal if it is about a number or several outputs, or begins with `not`; keep other targets."""
     if isinstance(wanted, Mapping):
         if not wanted:
             raise InputError(f"target is an empty mapping; name a target, such as {_example(outputs)}")
@@ -258,6 +258,6 @@ def _example(outputs: tuple[Output, ...]) -> str:
 
 
 def _no_goals(outputs: tuple[Output, ...]) -> Goals:
-    """For no rows at all."""
+    """The goals of zero rows."""
     nothing = {o.name: o.classes[0] if o.classes else Range(low=0.0) for o in outputs}
     return Goals.all(resolve_goal(nothing if len(outputs) > 1 else nothing[outputs[0].name], outputs), 0)

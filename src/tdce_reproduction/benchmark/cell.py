@@ -1,4 +1,4 @@
-"""One data set with one seed: it is fitted once, and every method answers the same rows and is measured alike."""
+"""One data set with one seed: it is fitted once, and all methods answer the same rows and are measured alike."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ OF_POSITIONS = (
     "sparsity", "gower", "l2", "im1_median", "im2_median", "held_out_distance", "instability", "js", "coherence",
     "validity",
 )  # fmt: skip
-"""The metrics that are kept of each position of the trade-off."""
+"""The metrics that are kept for each position of the trade-off."""
 
 
 class Cell(NamedTuple):
@@ -53,7 +53,7 @@ class Cell(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """What was measured in a cell."""
+    """The measurements of a cell."""
 
     cell: Cell
     metrics: dict[str, float]
@@ -94,7 +94,7 @@ class Bench:
 
     @property
     def explainer(self) -> Explainer:
-        """An explainer to fit, with default settings. It keeps its rows, which some methods and all metrics need."""
+        """An unfitted explainer with default settings. It keeps its rows, which some methods and all metrics need."""
         return Explainer(seed=self.seed, keep_rows=True, progress="silent")
 
     @cached_property
@@ -103,7 +103,7 @@ class Bench:
 
     @cached_property
     def queries(self) -> pd.DataFrame:
-        """The rows that the classifier does not put in the favourable class."""
+        """The rows for which the classifier does not predict the favourable class."""
         frame = self.data.part(self.part)
         predicted = Oracle(self.fitted.model).predict(self.fitted.encoder.read(frame))
         refused: pd.DataFrame = frame[(predicted != self.target).numpy()]
@@ -183,8 +183,8 @@ class Bench:
         return self._measurement(cell, values, feasible, explanation)
 
     def measure_positions(self, cells: list[Cell]) -> Iterator[Measurement]:
-        """Measure positions of the trade-off with one mask and wanted safety: one search answers all `POSITIONS`, for
-        the queries as for their neighbours."""
+        """Measure positions of the trade-off with one mask and wanted safety; one search answers all `POSITIONS`, for
+        the queries and for their neighbours."""
         masked, safety = cells[0].masked, wanted_safety(cells[0].method)
         variants = SEARCH_VARIANTS if safety is None else ANY_YES_VARIANTS
         method = tuned_method(OURS, self.name).fit(self.task(masked))
@@ -206,12 +206,12 @@ class Bench:
         return Measurement(cell, values, valid, moved.square().sum(dim=1).numpy())
 
     def contradictions(self, feasible: FeasibleSet, explanation: Explanation) -> float:
-        """The share of counterfactuals that break a law of the table; no method knows the laws here."""
+        """The share of counterfactuals that break a law of the table; the methods do not know the laws here."""
         laws = ConstraintSet.hard(self.data.schema.laws, self.data.schema.features)
         return float(laws.broken(explanation.raw[:, 0], feasible.own).any(axis=1).mean())
 
     def seconds(self, method: Method, rows: int, repeats: int = 3) -> float:
-        """The shortest time of several runs after a warm-up, for this many queries, on the process's threads."""
+        """Seconds of the fastest of several runs after a warm-up, for this many queries, with the process's threads."""
         fitted_method = method.fit(self.task("no"))
         frame = pd.concat([self.queries] * (-(-rows // len(self.queries)))).head(rows)
         self.explanation(fitted_method, "no", frame)
@@ -229,7 +229,7 @@ def measure_cells(data: str, seed: int, rows: int, cells: list[Cell], cache: Pat
     bench = Bench(data, seed, rows, cache)
 
     def searched_together(cell: Cell) -> tuple[str, float | None] | None:
-        """What is the same for the positions that one search answers; None: the cell is no position."""
+        """A key shared by the positions that one search answers; None: the cell is not a position."""
         is_position = cell.method in SEARCH_VARIANTS + ANY_YES_VARIANTS
         return (cell.masked, wanted_safety(cell.method)) if is_position else None
 

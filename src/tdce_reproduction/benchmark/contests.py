@@ -1,4 +1,4 @@
-"""The figures of methods on one data set, side by side: means and deviations over seeds, ranks and losses."""
+"""The figures of methods on one data set, side by side: means and standard deviations over seeds, ranks and losses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tdce_reproduction.benchmark.settings import BASELINES, OURS
 HIGHER_IS_BETTER = {"diversity", "validity"}
 BEST_AT_HALF = {"two_sample"}
 RANKED_IF_VALID = {"l2", "sparsity", "gower", "instability"}  # small for methods that give up on hard rows
-MIN_VALIDITY = 0.95  # for a rank in these
+MIN_VALIDITY = 0.95  # needed for a rank in these
 TITLES = {
     "lcd": "LCD",
     "gmc": "GMC",
@@ -24,9 +24,9 @@ TITLES = {
     "german": "German",
 }
 ORDER = ("unchanged", *BASELINES, "nice", "guided_literal", "guided_tuned", "guided", OURS, "matrix_products")
-UNRANKED = "unchanged"  # no method, but shown beside them
+UNRANKED = "unchanged"  # not a method, but shown beside them
 PAPER_COLUMNS = ("l2", "l2_per_feature", *PAPER[1:])
-"""Of the paper's tables, with both readings of its L2."""
+"""The columns of the paper's tables, with both readings of its L2."""
 
 
 class Figure(NamedTuple):
@@ -50,7 +50,7 @@ class Contest(NamedTuple):
         return sorted(self.figures, key=lambda method: (method in self.unranked, self.cost(method)))
 
     def cost(self, method: str) -> float:
-        """Lower is better."""
+        """The figure as a cost: lower is better."""
         mean = self.figures[method].mean
         return -mean if self.metric in HIGHER_IS_BETTER else abs(mean - 0.5) if self.metric in BEST_AT_HALF else mean
 
@@ -75,7 +75,7 @@ class Contest(NamedTuple):
 
 
 def contests(rows: pd.DataFrame, data: str, masked: str, metrics: Iterable[str]) -> list[Contest]:
-    """Mean and deviation over seeds; the deviation is that of a sample, 0 with one seed."""
+    """Mean and sample standard deviation over seeds; the latter is 0 with one seed."""
     part = rows[(rows["data"] == data) & (rows["masked"] == masked)]
     validity = part[part["metric"] == "validity"].groupby("method")["value"].mean()
     unranked = frozenset(map(str, validity.index[validity < MIN_VALIDITY]))

@@ -1,4 +1,4 @@
-"""Fingerprints of all that a measurement depends on: when one changes, the earlier measurement is stale."""
+"""Fingerprints of everything that a measurement depends on; when one changes, earlier measurements are stale."""
 
 from __future__ import annotations
 

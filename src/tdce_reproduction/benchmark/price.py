@@ -1,4 +1,4 @@
-"""Price for price: is there a position of the trade-off at which `search` is no worse than another method?"""
+"""Price for price: whether `search` is no worse than another method at some position of the trade-off."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from tdce_reproduction.benchmark.contests import TITLES, UNRANKED, contests, ord
 from tdce_reproduction.benchmark.settings import ANY_YES_VARIANTS, BASELINES, OURS, POSITIONS, SEARCH_VARIANTS
 
 PRICE = ("sparsity", "gower", "held_out_distance", "validity")
-"""What is compared: features changed, Gower distance, distance to held-out rows, validity."""
+"""The metrics compared: features changed, Gower distance, distance to held-out rows, validity."""
 
 
 class Verdict(NamedTuple):
-    """`search` along the trade-off beside one other method, on one data set, masked or not."""
+    """`search` along the trade-off compared with one other method, on one data set, masked or not."""
 
     method: str
     data: str
     masked: str
-    positions: tuple[str, ...]  # those with the fewest losses, those with the wanted safety first, then by closeness
-    losses: tuple[str, ...]  # the metrics lost at the first of them: none if `search` is no worse there
+    positions: tuple[str, ...]  # those with the fewest losses: first those with a wanted safety, then by closeness
+    losses: tuple[str, ...]  # metrics lost at the first of them; empty if `search` is no worse there
 
 
 def verdicts(rows: pd.DataFrame) -> list[Verdict]:
-    """A loss is a metric in which `search` is worse by more than the other's deviation over seeds.
+    """Compare `search` with every other method. A loss is a metric in which `search` is worse by more than the other's
+    standard deviation over seeds.
 
-    Refined answers want the same safety as ours, so that only positions with the default stand beside them; other
-    methods take any yes, and positions without a wanted safety stand beside them as well.
+    Refined methods want the same safety as `search`, so only positions with the default safety are compared with them.
+    Other methods accept any favourable decision, so positions without a wanted safety are compared with them, too.
     """
     found = []
     for data, masked in rows[["data", "masked"]].drop_duplicates().itertuples(index=False):
@@ -48,7 +49,7 @@ def verdicts(rows: pd.DataFrame) -> list[Verdict]:
 
 
 def price_section(rows: pd.DataFrame, stale: frozenset[tuple[str, str, str]] = frozenset()) -> str:
-    """How often there is such a position, and what is lost where there is none; `°` after what is stale."""
+    """How often there is such a position, and what is lost where there is none; `°` marks stale figures."""
     compared = verdicts(rows)
     if not compared:
         return ""
@@ -84,7 +85,7 @@ def _count(members: list[Verdict], stale: frozenset[tuple[str, str, str]]) -> st
 
 
 def _is_stale(verdict: Verdict, stale: frozenset[tuple[str, str, str]]) -> bool:
-    """Whether the method or the positions beside it are."""
+    """Whether the method or the positions compared with it are stale."""
     return any((verdict.data, verdict.masked, name) in stale for name in (verdict.method, SEARCH_VARIANTS[0]))
 
 

@@ -1,4 +1,4 @@
-"""Measure the cells in parallel processes, save each one as it is finished, and write `results/`."""
+"""The benchmark run: measure the cells in parallel processes, save each when it is finished, and write `results/`."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ REMEDY = "it was not touched: correct it, move it away, or name another folder"
 @dataclass(frozen=True)
 class BenchmarkSettings:
     """What to run. The default is the paper's experiment with one more data set, `search` at several values of
-    closeness with and without a wanted safety, Algorithm 1 and the baselines a second time with refinement, and the
-    rows as they are."""
+    closeness with and without a wanted safety, Algorithm 1 and the baselines with refinement as well, and the unchanged
+    rows."""
 
     data: tuple[str, ...] = DATA
     methods: tuple[str, ...] = (*AS_PUBLISHED, *SEARCH_VARIANTS, *ANY_YES_VARIANTS, *REFINED_METHODS)
@@ -88,7 +88,7 @@ def run(settings: BenchmarkSettings, progress: Progress) -> pd.DataFrame:
     """Measure all cells that are missing or stale, then the times; write the tables and return the tidy rows."""
     store = _Store(settings.out, settings.rows)
     todo = [cell for cell in settings.cells if not store.is_fresh(cell)]
-    for data in dict.fromkeys(cell.data for cell in todo):  # missing data are reported before any work
+    for data in dict.fromkeys(cell.data for cell in todo):  # report missing data before any work
         _ = Bench(data, 0, settings.rows).data
     make_folder(settings.out)
     for name in ("benchmark.csv", "cells.csv", "tables.md", "environment.json"):
@@ -116,8 +116,8 @@ def tables(results: Path, rows: int) -> str:
 
 
 def current(results: Path, rows: int) -> tuple[pd.DataFrame, Stale]:
-    """The tidy rows that count, and what is stale among them: where some seeds of a method are up to date, these alone;
-    of a method without any, all."""
+    """The tidy rows to show, and which of them are stale: only the up-to-date seeds of a method, or all seeds if none
+    is up to date."""
     store = _Store(results, rows)
     frame, fresh = store.frame(), {cell for cell in store.done if store.is_fresh(cell)}
     known = {(cell.data, cell.masked, cell.method) for cell in fresh}
@@ -130,7 +130,7 @@ def current(results: Path, rows: int) -> tuple[pd.DataFrame, Stale]:
 def environment() -> dict[str, object]:
     """Versions, cores, date and commit."""
     commit = ""
-    with suppress(OSError):  # there may be no git
+    with suppress(OSError):  # git may not be installed
         git = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
         commit = git.stdout.strip()
     packages = ("tdce", "torch", "numpy", "pandas", "scipy", "scikit-learn")
@@ -146,8 +146,8 @@ def environment() -> dict[str, object]:
 
 
 class _Store:
-    """The tidy rows on disk, and the fingerprint with which each cell was measured. A finished cell is written at once,
-    and the files are always complete."""
+    """The tidy rows on disk, and the fingerprint with which each cell was measured. Each finished cell is written at
+    once, and the files are always complete."""
 
     def __init__(self, out: Path, rows: int) -> None:
         self.out, self.max_rows = out, rows
@@ -160,12 +160,12 @@ class _Store:
         return {Cell(*key[:4]) for key in self.rows if key[4] == "validity"}
 
     def is_fresh(self, cell: Cell, metric: str = "validity") -> bool:
-        """Whether a value is there and was measured as it would be now."""
+        """Whether a value is there and was measured with the current fingerprint."""
         key = (*cell, metric)
         return key in self.rows and self.fingerprints.get(key) == self._fingerprint(cell)
 
     def stale_messages(self, todo: set[Cell]) -> list[str]:
-        """One message about stale cells that are measured again, and one about those that are not."""
+        """A message about stale cells that are measured again, and one about those that are not."""
         old = {cell for cell in self.done if not self.is_fresh(cell)}
         unknown = {cell for cell in old if (*cell, "validity") not in self.fingerprints}
         messages = []
@@ -178,7 +178,7 @@ class _Store:
         return messages
 
     def add(self, measurement: Measurement) -> None:
-        """Replace all that is known of the cell, except its time."""
+        """Replace everything known about the cell except its time."""
         cell = measurement.cell
         self.rows = {key: v for key, v in self.rows.items() if key[:4] != cell or key[4] == TIME}
         for metric, value in measurement.metrics.items():
@@ -209,8 +209,8 @@ class _Store:
         self.fingerprints[(*cell, TIME)] = self._fingerprint(cell)
 
     def compare_common_rows(self) -> None:
-        """Set `l2_common`: L2 on the rows for which every method is valid. CounterNet is left out: it has a model, and
-        so queries, of its own; and so are `unchanged`, which makes no row valid, and positions of the trade-off."""
+        """Set `l2_common`: L2 on the rows for which every method is valid. Left out are CounterNet, which has its own
+        model and therefore its own queries, `unchanged`, which makes no row valid, and positions of the trade-off."""
         others = ("counternet", "counternet+", "unchanged", *SEARCH_VARIANTS, *ANY_YES_VARIANTS)
         fresh = [cell for cell in self.done if cell.method not in others and self.is_fresh(cell)]
         for key in sorted({(cell.data, cell.masked, cell.seed) for cell in fresh}):
@@ -230,7 +230,7 @@ class _Store:
         return pd.DataFrame([(*key, self.rows[key]) for key in keys], columns=COLUMNS)
 
     def write(self) -> None:
-        """Write the fingerprints last: if the process is killed between the two files, a cell is measured again."""
+        """Write both files, the fingerprints last: if the process is killed in between, a cell is measured again."""
         write_whole(self.out / "benchmark.csv", self.frame().to_csv(index=False).encode())
         lines = [(*key, self.fingerprints[key]) for key in sorted(self.fingerprints)]
         table = pd.DataFrame(lines, columns=FINGERPRINT_COLUMNS)

@@ -1,11 +1,11 @@
 """Which data sets and methods the benchmark runs, and the baselines' settings on each data set.
 
-A plain name is a method as it was published, and nothing else; with a `+` its answers are refined like those of
-`search`. So `guided` is one walk of Algorithm 1, and `guided+` what `Explainer(method="guided")` gives. The baselines
-were tuned on validation rows (docs/baselines.md), and so was `guided`: with one setting for all data sets, its default,
-and as `guided_tuned` with one for each, as in the paper (docs/paper.md). `search` has its defaults on all data sets; it
-is run at several values of `closeness`, with its wanted safety (`search@0.25`) and without any (`search@0.25@0`).
-`unchanged` gives back the rows as they are.
+A plain name is a method as published; with a `+`, its answers are refined like those of `search`. Thus `guided` is one
+walk of Algorithm 1, and `guided+` is what `Explainer(method="guided")` gives. The baselines were tuned on validation
+rows (docs/baselines.md), and so was `guided`: with one setting for all data sets, its default, and as `guided_tuned`
+with one setting for each, as in the paper (docs/paper.md). `search` has its defaults on all data sets; it is run at
+several values of `closeness`, with its default safety (`search@0.25`) and without any (`search@0.25@0`). `unchanged`
+returns the rows unchanged.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PRESETS = {
     "german": "full",
 }
 SECOND_PRESETS = {"adult_9_2": "adult", "law_7502": "law"}
-"""Data sets that are another preset of a table: Adult with the paper's 9 numbers and 2 categories beside its 6 + 8, and
-LAW with the paper's 7,502 rows beside a balance of 1 : 1."""
+"""Data sets that are a second preset of a table: Adult with the paper's 9 numbers and 2 categories instead of 6 and 8,
+and LAW with the paper's 7,502 rows instead of balanced classes."""
 
 OURS = "search"
 POSITIONS = tuple(k / 20 for k in range(21))
@@ -43,7 +43,7 @@ SEARCH_VARIANTS = tuple(f"{OURS}@{closeness:g}" for closeness in POSITIONS)
 """`search` along the trade-off, from plausibility (0) to proximity (1); one search answers all of these positions."""
 
 ANY_YES_VARIANTS = tuple(f"{name}@0" for name in SEARCH_VARIANTS)
-"""The same without a wanted safety: whatever the model accepts, as for methods that know of no safety."""
+"""The same without a wanted safety: any answer that the model accepts, as for methods without safety."""
 
 BASELINES = ("wachter", "cchvae", "revise", "clue", "face", "counternet")
 """The paper's baselines."""
@@ -56,7 +56,7 @@ AS_PUBLISHED: dict[str, Callable[..., Method]] = METHODS | {
     "guided_tuned": Guided,
     "unchanged": Unchanged,
 }
-"""The methods by the names that the benchmark has for them without a `+`."""
+"""The methods by their names in the benchmark, without a `+`."""
 
 TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "wachter": {
@@ -97,8 +97,8 @@ TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
         "law": {"sees_row": False},
     },
 }
-"""By method, then by data set; what is not listed has the defaults of the method. A second preset of a table has what
-the first has."""
+"""Settings by method, then by data set; anything else has the method's defaults. A second preset of a table has the
+settings of the first."""
 
 
 def table_name(data: str) -> str:
@@ -112,15 +112,15 @@ def published_table(data: str) -> PublishedTable:
 
 @lru_cache
 def plain_schema(data: str) -> Schema:
-    """The schema of a data set as in the paper: no laws, no restrictions on values, and no immutable feature (the mask
-    is a property of the cell)."""
+    """The schema of a data set as in the paper: without laws, restrictions on values and immutable features (the mask
+    belongs to the cell)."""
     schema = load(table_name(data), PRESETS.get(data, "full")).schema
     return Schema(tuple(column.unrestricted() for column in schema))
 
 
 def tuned_method(method: str, data: str) -> Method:
-    """A method by name with its settings for a data set; `search@0.25` sets the closeness, `wachter+` refines. What
-    safety a name asks for (`search@0.25@0`) is part of the question: `wanted_safety`."""
+    """A method by name, with its settings for a data set; `search@0.25` sets the closeness, `wachter+` refines. The
+    safety that a name asks for (`search@0.25@0`) is part of the question: see `wanted_safety`."""
     wanted_safety(method)
     if method.endswith("+"):
         return METHODS["guided"]() if method == "guided+" else Refined(tuned_method(method[:-1], data))
@@ -132,7 +132,7 @@ def tuned_method(method: str, data: str) -> Method:
 
 
 def wanted_safety(method: str) -> float | None:
-    """What `search@0.25@0` asks for after its second @; None: the default."""
+    """The safety that a name asks for after its second @, as in `search@0.25@0`; None: the default."""
     _, *at = method.split("@")
     if len(at) < 2:
         return None

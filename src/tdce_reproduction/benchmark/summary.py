@@ -41,12 +41,12 @@ OF_VARIANTS = (
     "sparsity", "gower", "l2", "im1_median", "im2_median", "held_out_distance", "instability", "js", "coherence",
     "validity",
 )  # fmt: skip
-"""Shown of each position of the trade-off, and of refined methods."""
+"""The metrics shown for each position of the trade-off, and for refined methods."""
 SHOWN_POSITIONS = (*SEARCH_VARIANTS[::5], *ANY_YES_VARIANTS[::5])
-"""Of the trade-off, from 0 to 1 in quarters; `benchmark.csv` has all."""
+"""Positions of the trade-off from 0 to 1 in quarters; `benchmark.csv` has all."""
 
 Stale = frozenset[tuple[str, str, str]]
-"""By data, masked, method: what was measured with other rows, settings or editions than today's."""
+"""The (data, masked, method) that were measured with other than the current rows, settings or editions."""
 
 
 def markdown(rows: pd.DataFrame, stale: Stale = frozenset()) -> str:
@@ -163,7 +163,7 @@ def _standings(rows: pd.DataFrame, masked: str, metrics: list[str]) -> str:
 
 
 def _comparison(rows: pd.DataFrame, masked: str) -> str:
-    """How the figures compare with the paper's on average, and how the two experiments differ."""
+    """How the figures compare with the paper's on average, and how the experiments differ."""
     known = paper_figures()
 
     def mean(metric: str, methods: Iterable[str]) -> str:
@@ -203,7 +203,7 @@ by the differences between the two experiments; how much each of them contribute
 
 
 def _within_two(rows: pd.DataFrame, masked: str) -> str:
-    """How many of the baselines' cells are within a factor of two of the paper's L2, by either reading."""
+    """How many of the baselines' L2 are within a factor of two of the paper's, by either reading."""
     known, counts = paper_figures(), []
     for metric in ("l2", "l2_per_feature"):
         ratios = []
@@ -241,8 +241,8 @@ def _times(rows: pd.DataFrame) -> str:
 
 
 def _known(known: dict[tuple[str, str, str, str], float], *cell: str) -> float | None:
-    """The paper's figure (by data, masked, metric, method) beside which one of ours stands: for all of our methods that
-    of its TDCE, here `guided`, for both presets of a table the same, and for both readings of its L2."""
+    """The paper's figure (by data, masked, metric, method) to show beside one of ours. All of our methods have that of
+    its TDCE, here `guided`; both presets of a table have the same, as have both readings of its L2."""
     data, masked, metric, method = cell
     own = "guided" if method == OURS or method.startswith("guided") else method
     return known.get((table_name(data), masked, "l2" if metric == "l2_per_feature" else metric, own))

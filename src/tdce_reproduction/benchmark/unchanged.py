@@ -1,4 +1,4 @@
-"""The rows as they are, for comparison: what a metric says of rows that nobody has changed."""
+"""The unchanged rows, for comparison: the value of each metric for rows without any change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tdce.methods import Query, Search, Task
 
 @dataclass(frozen=True)
 class Unchanged:
-    """No counterfactuals at all; its metrics are over all rows, although none is valid."""
+    """A method that changes nothing; its metrics are over all rows, although none is valid."""
 
     edition: ClassVar[int] = 1
     random: ClassVar[bool] = False

@@ -23,12 +23,12 @@ class Recipe(NamedTuple):
 
     draw: Callable[[pd.DataFrame], Figure]
     measure: Callable[[Workspace], pd.DataFrame] | None = None  # None: the figure needs no data
-    todo: Callable[[Workspace], Sequence[object]] | None = None  # what is missing
+    todo: Callable[[Workspace], Sequence[object]] | None = None  # what is still to be measured
     animate: Callable[[pd.DataFrame, Path], Path] | None = None
-    split: str | None = None  # a picture for each value in this column of the data
+    split: str | None = None  # column of the data, with one picture per value
 
     def parts(self, name: str, table: pd.DataFrame) -> dict[str, pd.DataFrame]:
-        """The data of each picture, by its name."""
+        """The data of each picture, by name."""
         if self.split is None:
             return {name: table}
         return {f"{name}_{value}": part for value, part in table.groupby(self.split)}
@@ -43,12 +43,12 @@ FIGURES = {
     "person": Recipe(person.draw, person.measure),
     "frontier": Recipe(frontier.draw, frontier.measure, split="data"),
 }
-"""By name, in the order of the paper; `person` and `frontier` are not in the paper."""
+"""The figures by name, in the order of the paper; `person` and `frontier` are not in it."""
 
 
 def make_figures(names: Sequence[str], workspace: Workspace) -> list[Path]:
-    """Write NAME.png, NAME.svg and, for figures with data, NAME.csv to the folder `workspace.out`; return the paths. Of
-    a figure that is split there are several pictures, NAME_VALUE."""
+    """Write NAME.png, NAME.svg and, for figures with data, NAME.csv to the folder `workspace.out`; return the paths. A
+    split figure has several pictures, NAME_VALUE."""
     for name in names:
         if name not in FIGURES:
             meant = suggest(name, FIGURES)
@@ -75,7 +75,7 @@ def make_figures(names: Sequence[str], workspace: Workspace) -> list[Path]:
 
 
 def _measure(name: str, workspace: Workspace) -> Path:
-    """Write the data of a figure and return the file, from which alone the figure is drawn."""
+    """Write the data of a figure and return the file; the figure is drawn from this file alone."""
     recipe = FIGURES[name]
     assert recipe.measure is not None
     if recipe.todo is not None:  # it shows its own progress

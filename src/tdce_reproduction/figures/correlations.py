@@ -1,4 +1,4 @@
-"""Figure 4 (fig:qual_plot): whether counterfactuals have the correlations and the categories of the target class."""
+"""Figure 4 (fig:qual_plot): whether counterfactuals have the correlations and category shares of the target class."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def todo(workspace: Workspace) -> list[int]:
 
 
 def measure(workspace: Workspace) -> pd.DataFrame:
-    """For each seed, mask and method: one line per pair of numbers (how far their correlation is from that in the
-    target class), one per category of one feature (its share) and one per feature (the share of rows that change it).
+    """For each seed, mask and method: one line per pair of numbers (the difference of their correlation from that in
+    the target class), one per category of one feature (its share) and one per feature (the share of rows that change
+    it).
 
     `real rows` are unseen rows of the target class, as many as there are queries.
     """
@@ -104,7 +105,7 @@ def _change_lines(bench: Bench, key: dict[str, Any], raw: Floats, own: Floats) -
 
 
 def shown_feature(schema: Schema, mask: Any) -> Categorical:
-    """The feature whose shares are shown: the masked one if it is categorical, or else the first that is."""
+    """The feature whose shares are shown: the masked one if it is categorical, else the first categorical one."""
     categorical = [f for f in schema if isinstance(f, Categorical)]
     if not categorical:
         raise InputError("correlations needs a data set with a categorical feature; choose another one with --data")
@@ -160,7 +161,7 @@ def _matrices(figure: SubFigure, gaps: pd.DataFrame, most: float, title: str) ->
 
 
 def _present(table: pd.DataFrame, methods: tuple[str, ...]) -> list[str]:
-    """Those methods that the table has; earlier data may have fewer."""
+    """The methods that the table has; earlier data may have fewer."""
     have = set(table["method"])
     return [method for method in methods if method in have]
 

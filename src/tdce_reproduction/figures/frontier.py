@@ -1,7 +1,7 @@
-"""The trade-off of `search` as a line, dashed for any yes, every other method as a point: cost beside realism.
+"""Cost against realism: the trade-off of `search` as a line (dashed: without a wanted safety), other methods as points.
 
-A point below and to the left of the line is better than every position of the trade-off in these two; tables.md of the
-benchmark compares four metrics at once.
+A point below and to the left of the line beats every position of the trade-off in these two metrics; the benchmark's
+tables.md compares four metrics at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MASKS = {"no": "nothing masked", "yes": "one feature masked"}
 
 
 def measure(workspace: Workspace) -> pd.DataFrame:
-    """Means over the seeds of the benchmark, of every method and position."""
+    """Means over the seeds of the benchmark, for every method and position."""
     path = workspace.results / "benchmark.csv"
     if not path.exists():
         raise InputError(f"the figure 'frontier' needs {path}, which `tdce bench` writes")

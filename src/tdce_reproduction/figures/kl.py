@@ -34,7 +34,7 @@ def measure(workspace: Workspace) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """Left: the paper's bounds and the corrected ones. Right: those without x_min, on a scale of their own."""
+    """Left: the paper's bounds and the corrected ones. Right: those without x_min, on a separate scale."""
     figure = new(13, 6)
     left, right = figure.subplots(1, 2)
     tau = table["tau"]

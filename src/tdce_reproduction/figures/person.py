@@ -37,8 +37,8 @@ PANELS = {
 def measure(workspace: Workspace) -> pd.DataFrame:
     """One line per method, step and feature, for the first refused test applicant of the German credit data.
 
-    A step shows the estimate of the clean row, the last one the answer: a number's distance from the person's own
-    value, the weight of all categories but the person's own, and the model's probability of the target.
+    A step shows the estimate of the clean row, and the last one the answer: each number's distance from the person's
+    own value, the weight of all categories but the person's own, and the model's probability of the target.
     """
     data = load("german")
     explainer = Explainer(progress="silent").fit(
@@ -84,7 +84,7 @@ def trajectory(fitted: Fitted, person: pd.DataFrame, name: str) -> pd.DataFrame:
 
 
 def draw(table: pd.DataFrame) -> Figure:
-    """One row of panels per method; features that its answer changes are coloured and named, the others are grey."""
+    """One row of panels per method; features changed by its answer are coloured and named, the others are grey."""
     figure = new(17, 14)
     table = table.fillna({"feature": "", "change": ""})
     halves = figure.subfigures(len(METHODS), 1, hspace=0.04, squeeze=False)[:, 0]

@@ -48,7 +48,7 @@ def measure(workspace: Workspace) -> pd.DataFrame:
 
 
 def _task() -> Task:
-    """A table of one column: its diffusion model is trained, its classifier is known."""
+    """The task for a table of one column, with a trained diffusion model and a known classifier."""
     counts = (torch.tensor(SHARES) * 2000).round().long()
     rows = torch.eye(3).repeat_interleave(counts, dim=0)
     encoder = Encoder.fit(pd.DataFrame({"class": np.repeat(["A", "B", "C"], counts)}))
@@ -91,7 +91,7 @@ def animate(table: pd.DataFrame, folder: Path) -> Path:
         figure.suptitle(f"t = {t:,}")
         return list(panels)
 
-    animation = FuncAnimation(figure, frame, frames=len(times) + 8)  # it rests on the last
+    animation = FuncAnimation(figure, frame, frames=len(times) + 8)  # it holds the last frame
     path = folder / "simplex.gif"
     with TemporaryDirectory() as draft:
         animation.save(Path(draft) / path.name, writer=PillowWriter(fps=6), dpi=80)

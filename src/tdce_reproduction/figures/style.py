@@ -1,4 +1,4 @@
-"""The style of the figures (a palette for all kinds of colour vision), and how they are written: PNG and SVG."""
+"""The style of the figures, with a palette for all kinds of colour vision, and their export as PNG and SVG."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tdce.datasets import write_whole
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, YELLOW, BLACK = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#F0E442", "#000000",
 )  # fmt: skip
-"""Okabe and Ito's colours, which people with any kind of colour vision can tell apart."""
+"""The colours of Okabe and Ito, which are distinguishable with any kind of colour vision."""
 
 GREY = "0.55"
 DPI = 120
@@ -28,7 +28,7 @@ RC: dict[Any, Any] = {
     "axes.spines.right": False,
     "legend.frameon": False,
     "lines.linewidth": 2,
-    "svg.hashsalt": "tdce",  # the same picture is the same file
+    "svg.hashsalt": "tdce",  # the same picture gives the same file
 }
 
 

@@ -31,7 +31,7 @@ METRICS = {
     "validity": "validity (share of rows), higher is better",
 }
 COLUMNS = ["data", "rows", "seed", "tau", "method", "metric", "value"]
-TAUS_PER_JOB = 3  # a process ends after these, which frees its memory
+TAUS_PER_JOB = 3  # after these, a process ends to free its memory
 
 
 def todo(workspace: Workspace) -> list[tuple[int, float]]:
@@ -42,8 +42,8 @@ def todo(workspace: Workspace) -> list[tuple[int, float]]:
 
 
 def measure(workspace: Workspace) -> pd.DataFrame:
-    """One line per temperature, seed, method and metric. The diffusion model is retrained at each temperature, which is
-    the same at all times and in sampling; the classifier, the queries and the autoencoders stay the same."""
+    """One line per temperature, seed, method and metric. The diffusion model is retrained at each temperature, which
+    holds at all times and in sampling; the classifier, the queries and the autoencoders stay the same."""
     table, missing, jobs = workspace.earlier("tau", COLUMNS), todo(workspace), []
     for seed in range(workspace.seeds):
         taus = [tau for s, tau in missing if s == seed]

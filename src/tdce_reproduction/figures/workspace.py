@@ -1,4 +1,4 @@
-"""What the figures are measured on, and where their data are stored."""
+"""The workspace of the figures: what they are measured on, and where their data are stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Workspace:
     seeds: int = 5
     rows: int = 1000  # maximum number of queries
     results: Path = Path("results")  # of `tdce bench`: fitted explainers and the data of earlier figures
-    fresh: bool = False  # measure again, even if there are earlier data
+    fresh: bool = False  # measure again even if earlier data exist
     workers: int = 2
     progress: Progress = field(default_factory=lambda: Progress("silent"))
 

@@ -1,8 +1,8 @@
 """C-CHVAE: M. Pawelczyk, K. Broelemann, G. Kasneci, "Learning model-agnostic counterfactual explanations for tabular
 data", 2020.
 
-A variational autoencoder conditioned on the immutable features, and growing spheres around the row in its latent space,
-until a decoded point falls into the target class. It needs the model's decisions only, no gradients.
+A variational autoencoder is conditioned on the immutable features. Spheres around the row grow in its latent space
+until a decoded point falls into the target class. The method needs only the model's decisions, no gradients.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tdce.methods.settings import POSITIVE, check_settings
 
 @dataclass(frozen=True)
 class CCHVAE:
-    """The closest candidate in the target class, from the first ring around the mean of q(z | x, immutable) that has
-    one."""
+    """C-CHVAE: the closest candidate in the target class from the first ring around the mean of q(z | x, immutable)
+    that has one."""
 
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = True

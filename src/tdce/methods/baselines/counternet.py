@@ -26,20 +26,21 @@ HELD_OUT = 0.1  # share of the rows for early stopping
 
 @dataclass(frozen=True)
 class CounterNet:
-    """It explains its own predictor, not the model of the task.
+    """CounterNet, which explains its own predictor, not the model of the task.
 
-    Weights, widths, batch and rate are those of the authors' code. Unlike the paper, the generator is given the target,
-    so that there may be more than two classes, sees the row besides its latents, and learns on hard categories, because
-    soft ones can satisfy the predictor half-way between two categories and fail at either. Early stopping and averaged
-    weights replace dropout, and both blocks are updated at the same time, not in turns.
+    Loss weights, widths, batch size and learning rate are those of the authors' code. Unlike in the paper, the
+    generator is given the target, so that there may be more than two classes; it sees the row in addition to its
+    latents; and it learns on hard categories, because soft ones can satisfy the predictor half-way between two
+    categories and fail at either. Early stopping and averaged weights replace dropout, and both blocks are updated at
+    the same time, not in turns.
     """
 
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = False
-    lambda_1: float = 1.0  # of the prediction loss
-    lambda_2: float = 0.2  # of the validity loss
-    lambda_3: float = 0.1  # of the proximity loss
+    lambda_1: float = 1.0  # weight of the prediction loss
+    lambda_2: float = 0.2  # weight of the validity loss
+    lambda_3: float = 0.1  # weight of the proximity loss
     encoder: tuple[int, ...] = (50, 10)  # widths of the layers
     predictor: tuple[int, ...] = (10,)
     generator: tuple[int, ...] = (50, 50)
@@ -61,7 +62,7 @@ class CounterNet:
         task.require_rows("CounterNet")
         key = (replace(self, task_=None, network_=None), tuple(task.mutable.tolist()), task.seed)
         network = task.memoise(key, lambda: self._train(task))
-        classes = task.oracle.model.outputs[0].classes  # of which some may be missing in y
+        classes = task.oracle.model.outputs[0].classes  # some of which may be missing in y
         oracle = Oracle(NetworkModel(network.predictor, task.encoder.embed, classes))
         return replace(self, task_=replace(task, oracle=oracle, guide=network.predictor), network_=network)
 
@@ -155,7 +156,7 @@ class Network(nn.Module):
 
 
 class Predictor(nn.Module):
-    """(n, width) -> logits (n, classes), by way of the two latents that the generator sees."""
+    """(n, width) -> logits (n, classes), through the two latents that the generator sees."""
 
     def __init__(
         self, width: int, classes: int, encoder: tuple[int, ...], head: tuple[int, ...], draw: Generator

@@ -1,4 +1,4 @@
-"""Gradient descent on many rows at once, and the closest accepted candidate on its way; shared by several methods."""
+"""Gradient descent on many rows at once, keeping each row's closest accepted candidate; shared by several methods."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Distance = Callable[[Tensor, Tensor], Tensor]  # (..., width), (..., width) -> (
 
 
 class Closest:
-    """Keeps the closest candidate of each row in the target class; until there is one, the latest.
+    """Keeps each row's closest candidate in the target class; until there is one, its latest candidate.
 
-    Decisions are on candidates on the data's grid, with hard categories and the row's immutable columns.
+    Candidates are decided on the data's grid, with hard categories and the row's immutable columns.
     """
 
     def __init__(self, query: Query, distance: Distance) -> None:
@@ -50,20 +50,20 @@ def descend(
     steps: int,
     rate: float,
     every: int,
-    growth: float = 1.0,  # of the weights, at every decision
+    growth: float = 1.0,  # factor on the weights at every decision
 ) -> Search:
-    """Adam on every row separately, with a decision every few steps.
+    """Run Adam on every row separately, with a decision every few steps.
 
-    A row's weight grows while the row is refused and shrinks while it is in the target class, so that the row comes to
-    rest at the decision boundary, a saddle of min over x', max over lambda. Adam works element by element and the sum
-    over rows keeps their gradients separate, so rows do not influence each other.
+    A row's weight grows while the row is refused and shrinks while it is in the target class, so that the row settles
+    at the decision boundary, a saddle point of min over x', max over lambda. Rows do not influence each other: Adam
+    works element by element, and the gradient of a sum over rows keeps them separate.
     """
     at, weight = start.detach().clone().requires_grad_(), torch.ones(len(start))
     adam = Adam((at,))
     for step in range(1, steps + 1):
         with torch.enable_grad():
             total = loss(row(at), weight).sum()
-        adam.step(torch.autograd.grad(total, at), rate * (1 - (step - 1) / steps))  # down to nothing: |x| has a kink
+        adam.step(torch.autograd.grad(total, at), rate * (1 - (step - 1) / steps))  # to zero: |x| has a kink
         if step % every == 0 or step == steps:
             with torch.no_grad():
                 candidates = row(at)[:, None]

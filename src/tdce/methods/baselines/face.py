@@ -1,7 +1,7 @@
-"""FACE: the nearest confident real row, reached through dense data.
+"""FACE: the nearest real row that is confidently accepted, reached through dense data.
 
 R. Poyiadzi, K. Sokol, R. Santos-Rodriguez, T. De Bie, P. Flach, "FACE: Feasible and Actionable Counterfactual
-Explanations", AIES 2020. Rows are the nodes of a graph, edges join neighbours and are long where data are sparse; the
+Explanations", AIES 2020. Rows are the nodes of a graph; edges join neighbours and are long where data are sparse. The
 answer is the row at the end of the shortest path to the target class.
 """
 
@@ -27,18 +27,18 @@ MIN_LENGTH = 1e-12  # of an edge, between identical rows: in a sparse matrix 0 w
 class FACE:
     """Shortest paths over the training rows that agree with the query on every immutable column.
 
-    One Dijkstra search per goal, from all rows that meet it with confidence, finds the nearest of them for every node.
-    A query enters the graph by edges to its own neighbours. Without a path, the row comes back unchanged. The paper's
-    threshold on the density of an answer is left at zero: the paths already avoid sparse regions.
+    One Dijkstra search per goal, from all rows that meet it with confidence, finds the nearest of these for every node.
+    A query enters the graph by edges to its own neighbours. A row without a path is returned unchanged. The paper's
+    threshold on the density of an answer is zero, since the paths already avoid sparse regions.
     """
 
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = False
-    k: int = 50  # neighbours of a row
-    epsilon: float | None = None  # if set, the neighbours are all rows within this distance instead
-    confidence: float = 0.6  # t_p: the least probability of the target class at an answer; a higher threshold wins
-    rows: int = 50_000  # the largest number of nodes
+    k: int = 50  # number of neighbours of a row
+    epsilon: float | None = None  # if set, neighbours are all rows within this distance instead
+    confidence: float = 0.6  # t_p: minimum probability of the target class for an answer, or the threshold if higher
+    rows: int = 50_000  # maximum number of nodes
     task_: Task | None = field(default=None, repr=False)
     graph_: Graph | None = field(default=None, repr=False)
 
@@ -56,7 +56,7 @@ class FACE:
         return replace(self, task_=task, graph_=graph)
 
     def _graph(self, task: Task) -> Graph:
-        from scipy.sparse import csr_array  # imported here, as below, so that no other method waits for it
+        from scipy.sparse import csr_array  # imported here, as below, to spare other methods the time
 
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
         nodes = task.x[order[: self.rows].sort().values]
@@ -67,7 +67,7 @@ class FACE:
             parts[key] = Part.of(x, at, self.k, self.epsilon, features)
             edges.append(parts[key].inner(x))
         row, node, weight = (np.concatenate(each) for each in zip(*edges, strict=True))
-        places = row.astype(np.int32), node.astype(np.int32)  # as the path finder of an older scipy wants them
+        places = row.astype(np.int32), node.astype(np.int32)  # as path searches of older scipy versions need
         graph = csr_array((weight, places), shape=(len(nodes), len(nodes)))
         score = task.oracle.score(task.encoder.unembed(nodes))
         return Graph(nodes, parts, graph, score)
@@ -78,7 +78,7 @@ class FACE:
         yield  # makes it a generator, although it never queries the model
 
     def nearest_ends(self, x: Tensor, goals: Goals) -> Tensor:
-        """(n, width) the ends of the shortest paths from rows (n, width); rows without a path as they are."""
+        """(n, width) the ends of the shortest paths from rows (n, width); rows without a path are unchanged."""
         if self.graph_ is None:
             return x.clone()
         nodes, parts = self.graph_.nodes, self.graph_.parts
@@ -110,12 +110,12 @@ class FACE:
 
 @dataclass(frozen=True)
 class Graph:
-    """The graph over training rows, with what the model says of them."""
+    """The graph over training rows, with the model's scores of them."""
 
     nodes: Tensor  # (m, width) rows
-    parts: dict[bytes, Part]  # by the values of the immutable columns: no edge leads from one to another
+    parts: dict[bytes, Part]  # by the values of the immutable columns; no edge joins two parts
     edges: Any  # (m, m) lengths, a sparse matrix
-    score: Tensor  # (m, classes) the model's, of the nodes
+    score: Tensor  # (m, classes) the model's scores of the nodes
     paths: dict[tuple[Goal, float], tuple[Floats, Positions]] = field(default_factory=dict)  # on demand
 
 
@@ -129,7 +129,7 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """The nodes that share the values of all immutable columns; rows here have the other columns only."""
+    """The nodes that share the values of all immutable columns; rows here hold only the other columns."""
 
     at: Positions  # (n,) numbers of the nodes
     tree: Any  # searches for one row at a time, so that its result never depends on the rest of the batch

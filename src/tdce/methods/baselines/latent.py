@@ -30,9 +30,9 @@ class Revise:
     has_tradeoff: ClassVar[bool] = False
     proximity: float = 0.3  # lambda of the paper
     steps: int = 150
-    rate: float = 0.1  # of Adam, falling to zero
+    rate: float = 0.1  # learning rate of Adam, falling to zero
     every: int = 5  # steps between two decisions
-    growth: float = 1.1  # of the target's weight: up while a row is refused, down while it is not; 1 as published
+    growth: float = 1.1  # factor on the target's weight: up while a row is refused, else down; 1 as published
     latent: int = 8
     hidden: int = 128
     task_: Task | None = field(default=None, repr=False)
@@ -53,8 +53,8 @@ class Revise:
         return weight * miss + self.proximity * away
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """Gradient descent in z; decoded rows have soft categories on the way, and always the row's own immutable
-        columns. `noise` is not used."""
+        """Gradient descent in z. During it, decoded rows have soft categories, but the row's own immutable columns.
+        `noise` is not used."""
         assert self.vae_ is not None, "call fit first"
         task, vae, x = task_of(self), self.vae_, query.x
         guide = task.require_guide(type(self).__name__)
@@ -74,11 +74,11 @@ class Revise:
 class Clue(Revise):
     """argmin over z of  H(y | G(z)) + proximity |G(z) - x|_1 - pull log p(target | G(z)),  from the mean of q(z | x).
 
-    CLUE explains uncertainty: its first two terms lead to a row of which the model is certain, of whatever class. The
-    third term is ours; without it the answers would not be counterfactuals.
+    CLUE explains uncertainty: its first two terms lead to a row of any class that the model is certain about. The third
+    term is an addition of this library; without it, the answers would not be counterfactuals.
     """
 
-    pull: float = 1.0  # towards the target class; 0 is CLUE as published
+    pull: float = 1.0  # weight of the pull towards the target class; 0 as published
 
     def loss(self, logits: Tensor, miss: Tensor, away: Tensor, weight: Tensor) -> Tensor:
         return entropy(logits) + self.proximity * away + self.pull * weight * miss

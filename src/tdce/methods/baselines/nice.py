@@ -18,18 +18,18 @@ from tdce.methods.protocol import Dialogue, Query, Search, Task, task_of
 from tdce.methods.settings import check_settings
 from tdce.models import Goal, Goals
 
-TIE = 1e-4  # margins, in log odds, and distances that differ by less are the same: the earlier one is taken
+TIE = 1e-4  # margins (in log odds) and distances that differ by less are ties: the earlier one is taken
 
 
 @dataclass(frozen=True)
 class NICE:
-    """Several starts where the paper has one; the end that changes least is returned."""
+    """NICE with several starts where the paper has one; the result with the fewest changes is returned."""
 
     edition: ClassVar[int] = 1  # raised when its answers change
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = False
     starts: int = 20  # real rows from which changes are reverted
-    candidates: int = 100  # accepted rows, nearest first, that are tried with the query's own immutable features
+    candidates: int = 100  # nearest accepted rows that are tried with the query's own immutable features
     task_: Task | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -41,9 +41,10 @@ class NICE:
 
     @torch.no_grad()
     def search(self, query: Query, noise: Noise) -> Search:
-        """If no candidate is valid as it would be returned, the one with the largest margin. `noise` is not used."""
+        """Revert changes of valid starts; if no candidate is valid as it would be returned, take the one with the
+        largest margin. `noise` is not used."""
         reply = yield query.ask(self.nearest_accepted(query.x, query.goals))
-        first = (~reply.met).int().argsort(dim=1, stable=True)[:, : self.starts]  # valid ones, the nearest first
+        first = (~reply.met).int().argsort(dim=1, stable=True)[:, : self.starts]  # valid ones first, then by distance
         valid = reply.met.gather(1, first)
         everyone = torch.arange(len(first))
         starts = reply.x[everyone[:, None], first]
@@ -65,7 +66,7 @@ class NICE:
         return rows
 
     def accepted(self, task: Task, goal: Goal) -> Tensor:
-        """(m, width) the training rows that meet the goal; if there is none, those that come closest to it."""
+        """(m, width) the training rows that meet the goal; if none does, those that come closest to it."""
 
         def make() -> Tensor:
             score = task.oracle.score(task.encoder.unembed(task.x))
@@ -77,8 +78,8 @@ class NICE:
         return task.memoise(("nice", goal, self.candidates), make)
 
     def revert(self, query: Query, x_cf: Tensor, valid: Tensor) -> Dialogue[Tensor]:
-        """(n, starts, width) each valid start, with one change after another reverted, always the one that leaves the
-        largest margin, until none can be reverted without losing the decision. A round is one request for all rows and
+        """(n, starts, width) each valid start with changes reverted one by one, always the one that leaves the largest
+        margin, until none can be reverted without losing the decision. A round is one request for all rows and
         starts."""
         space, (n, starts, width) = task_of(self).space, x_cf.shape
         x, going_on = query.x[:, None].expand_as(x_cf), valid
@@ -98,11 +99,11 @@ class NICE:
             x_cf = torch.where(going_on[:, :, None] & space.members[which], x, x_cf)
 
     def least_changed(self, x: Tensor, x_cf: Tensor, valid: Tensor) -> Tensor:
-        """(n,) which of the valid ends (n, starts, width) changes the fewest features; of these, the nearest. Numbers
-        count by their difference, categories by 1."""
+        """(n,) which of the valid results (n, starts, width) changes the fewest features; of these, the nearest.
+        Numbers count by their difference, categories by 1."""
         space, (n, starts, width) = task_of(self).space, x_cf.shape
         away = (x_cf - x[:, None]).abs().double()
         distance = away[:, :, : space.num].sum(dim=2) + away[:, :, space.num :].sum(dim=2) / 2
         changed = space.moved(x_cf.reshape(-1, width), x.repeat_interleave(starts, dim=0)).sum(dim=1).view(n, starts)
-        keys = (distance / TIE).round().numpy(), changed.numpy(), ~valid.numpy()  # the last decides first
+        keys = (distance / TIE).round().numpy(), changed.numpy(), ~valid.numpy()  # the last is the primary key
         return torch.from_numpy(np.lexsort(keys, axis=1)[:, 0])

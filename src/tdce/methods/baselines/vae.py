@@ -15,15 +15,15 @@ from tdce._core import Progress, TrainingHistory, TrainingPlan, linear, train
 from tdce.methods.protocol import Task
 from tdce.schema import Space
 
-STEPS = 1000  # of training, at most
+STEPS = 1000  # maximum number of training steps
 HELD_OUT = 0.1  # share of the rows for early stopping
-MIN_DEVIATION = 0.05  # of a decoded number: a column of few values would drive it, and the bound, to 0
+MIN_DEVIATION = 0.05  # of a decoded number; a column of few values would drive the deviation to 0
 
 
 class VAE(nn.Module):
     """q(z | x) = N(mu, var);  p(x | z): a Gaussian of learned deviation per number, a softmax per category.
 
-    Columns in `given` are a condition: encoder and decoder see them, nothing reconstructs them.
+    Columns in `given` are a condition: encoder and decoder see them, but they are not reconstructed.
     """
 
     given: Tensor
@@ -39,7 +39,7 @@ class VAE(nn.Module):
 
     @classmethod
     def of(cls, task: Task, latent: int, hidden: int, given: Tensor | None = None) -> Self:
-        """Trained on the task's rows with its seed, once: methods with the same settings share it."""
+        """A VAE trained on the task's rows with its seed, once; methods with the same settings share it."""
         task.require_rows("a variational autoencoder (cchvae, revise, clue)")
         condition = None if given is None or not given.any() else tuple(given.tolist())
         key = (cls, latent, hidden, condition, task.seed)
@@ -50,7 +50,7 @@ class VAE(nn.Module):
         vae = cls(task.space, latent, hidden, given, task.seed)
         order = torch.randperm(len(task.x), generator=Generator().manual_seed(task.seed))
         size = int(HELD_OUT * len(order))
-        training, held_out = task.x[order[size:]], task.x[order[: size or None]]  # all of a tiny table for both
+        training, held_out = task.x[order[size:]], task.x[order[: size or None]]  # a tiny table serves as both
         batch = min(256, max(32, len(order) // 4))
         plan = TrainingPlan(steps=min(STEPS, max(200, 200 * len(order) // batch)), batch=batch, check_every=50)
         vae.fit(training, held_out, plan, task.seed, Progress("silent"))
@@ -67,7 +67,7 @@ class VAE(nn.Module):
         return torch.where(self.given, x, self.space.join(num, self.space.softmax(logits)))
 
     def loss(self, x: Tensor, generator: Generator) -> Tensor:
-        """The mean over rows of the negative evidence bound, KL(q(z | x) || N(0, 1)) - E log p(x | z)."""
+        """The mean over rows of the negative evidence lower bound, KL(q(z | x) || N(0, 1)) - E log p(x | z)."""
         mu, log_var = self.encode(x)
         z = mu + (log_var / 2).exp() * torch.randn(mu.shape, generator=generator)
         return (kl_from_normal(mu, log_var) - self.log_likelihood(x, z)).mean()

@@ -21,9 +21,9 @@ from tdce.schema import Space
 
 @dataclass(frozen=True)
 class Wachter:
-    """Numbers move by themselves, categories through the logits of a softmax, so that gradients reach both.
+    """Wachter et al.: numbers move directly, categories through the logits of a softmax, so that gradients reach both.
 
-    The paper runs one search for every combination of categories, which is infeasible for more than a few. Its loss
+    The paper instead runs one search per combination of categories, which is infeasible for more than a few. Its loss
     (f - target)^2 is `loss="squared"`.
     """
 
@@ -31,13 +31,13 @@ class Wachter:
     random: ClassVar[bool] = False
     has_tradeoff: ClassVar[bool] = False
     steps: int = 200
-    rate: float = 0.1  # of Adam, falling to zero
+    rate: float = 0.1  # learning rate of Adam, falling to zero
     weight: float = 1.0  # lambda at the start
-    growth: float = 1.2  # of lambda at every decision: up while the row is refused, down while it is not
+    growth: float = 1.2  # factor on lambda at every decision: up while the row is refused, else down
     every: int = 5  # steps between two decisions
     loss: Literal["cross_entropy", "squared"] = "cross_entropy"
     distance: Literal["l1_mad", "l2"] = "l1_mad"
-    soften: float = 0.1  # share of the uniform distribution in the categories at the start: hard ones have no gradient
+    soften: float = 0.1  # share of the uniform distribution in the initial categories; hard ones have no gradient
     task_: Task | None = field(default=None, repr=False)
     scale_: Tensor | None = field(default=None, repr=False)  # (width,) the cost of one unit of each column
 
@@ -55,7 +55,7 @@ class Wachter:
         return replace(self, task_=task, scale_=inverse_mad(task.x, task.space))
 
     def search(self, query: Query, noise: Noise) -> Search:
-        """`noise` is not used: the search is deterministic."""
+        """Gradient descent in feature space. `noise` is not used: the search is deterministic."""
         task, x = task_of(self), query.x
         space, guide = task.space, task.require_guide("wachter")
         num, cat = space.split(x)
@@ -65,7 +65,7 @@ class Wachter:
             num, logits = space.split(at)
             return torch.where(task.mutable, space.join(num, space.softmax(logits)), x)
 
-        softened = row(start)  # distances are from here; otherwise they would first undo the softening
+        softened = row(start)  # distances are measured from here; otherwise the descent would first undo the softening
 
         def loss(x_cf: Tensor, weight: Tensor) -> Tensor:
             return self.weight * weight * self._miss(query.goals.loss(guide(x_cf))) + self._distance(x_cf, softened)
