@@ -148,7 +148,9 @@ def _rows(source: str) -> Iterator[tuple[str, str]]:
         name, default = ast.unparse(field.target), "" if field.value is None else ast.unparse(field.value)
         if name.endswith("_"):  # learned
             continue
-        comment = re.search(r"  # (.*?)(  PAPER\[.*)?$", lines[field.lineno - 1][field.end_col_offset :])
+        comment = re.search(
+            r"(?:  # type: ignore\S*)?  # (.*?)(  PAPER\[.*)?$", lines[field.lineno - 1][field.end_col_offset :]
+        )
         meaning = comment[1].replace("|", "\\|") if comment else ""
         yield (
             name,

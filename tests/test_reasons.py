@@ -137,7 +137,7 @@ def test_a_copy_takes_its_reasons_along(scored, refused):
     copied = pickle.loads(pickle.dumps(answer))
     for method in ("way", "passing", "applicants"):
         pd.testing.assert_frame_equal(copied.reasons(method), answer.reasons(method), check_exact=True)
-    with pytest.raises(tdce.InputError, match="this is a copy of an answer, which has nobody to ask about the table"):
+    with pytest.raises(tdce.InputError, match="this is a copy of an answer without the model"):
         copied.reasons("passing", refused)
 
 

@@ -725,17 +725,19 @@ class Answer:
         if table is not None:
             if self.reason_source is None:
                 raise InputError(
-                    "this is a copy of an answer, which has nobody to ask about the table; "
-                    "ask the answer that explain returned, or leave table out"
+                    "this is a copy of an answer without the model, so no table can be compared; "
+                    "use the answer that explain returned, or leave table out"
                 )
             shortfall = self.reason_source.shortfalls(self.explanation, self.goals, table)
         if shortfall is None:
             way_out = (
-                "ask the answer that explain returned"
+                "use the answer that explain returned"
                 if self.question.max_model_rows is None
                 else f"raise max_model_rows, which is {self.question.max_model_rows:,}"
             )
-            raise InputError(f"the model cannot be asked for these reasons; {way_out}, or use the method 'way'")
+            raise InputError(
+                f"these reasons need queries of the model, which cannot be made here; {way_out}, or use the method 'way'"
+            )
         return self._ranked(shortfall)
 
     def _ranked(self, shortfall: Floats) -> dict[ReasonMethod, list[Reasons]]:
