@@ -735,9 +735,7 @@ class Answer:
                 if self.question.max_model_rows is None
                 else f"raise max_model_rows, which is {self.question.max_model_rows:,}"
             )
-            raise InputError(
-                f"these reasons need queries of the model, which cannot be made here; {way_out}, or use the method 'way'"
-            )
+            raise InputError(f"these reasons need more queries of the model; {way_out}, or use the method 'way'")
         return self._ranked(shortfall)
 
     def _ranked(self, shortfall: Floats) -> dict[ReasonMethod, list[Reasons]]:
