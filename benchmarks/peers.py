@@ -249,7 +249,7 @@ class Bench:
     @cached_property
     def fitted(self) -> tuple[tdce.Explainer, dict[str, float]]:
         """An explainer of the model, and the effort of fitting it."""
-        explainer = tdce.Explainer(model=self.model, progress="silent")
+        explainer = tdce.Explainer(model=self.model, exact=True, progress="silent")  # rare values are seen ones, too
         with self.preparing() as prepared:
             explainer.fit(
                 self.split[0],
