@@ -94,6 +94,7 @@ def draw(table: pd.DataFrame) -> Figure:
     for axes in panels[1]:
         axes.set_xlabel("temperature τ, in training and sampling")
     seeds = table["seed"].nunique()
+    what = f"mean and range of {seeds} seeds" if seeds > 1 else "one seed"
     figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside upper center", ncols=3,
-                  title=f"{TITLES[str(table['data'].iloc[0])]}: mean and range of {seeds} seeds")  # fmt: skip
+                  title=f"{TITLES[str(table['data'].iloc[0])]}: {what}")  # fmt: skip
     return figure
