@@ -5,24 +5,14 @@
     python benchmarks/results.py --list        which steps are up to date, and how long they took
     python benchmarks/results.py --docs        only writes the pages from the results
 
-<<<<<<< HEAD
-Each step is a process with one thread; those of which the time is measured run alone. It can be stopped at any time and
-goes on where it was: what a step has so far is in results/partial, and its earlier results stay until it is finished. A
+Each step is a process with one thread; steps whose time is measured run alone. A stopped run resumes: what a step has
+so far is in results/partial, and its earlier results stay until it is finished. A
 step is skipped if it was finished with today's editions and the same size. `--scale 0.1` takes a tenth of the rows,
 `--seeds 1` one seed at most, and `--budget` stops after so many minutes. results/steps.csv notes with which editions
 and of which size each step was measured, when and in how many seconds; a page whose step was measured with other
 editions than today's says so by itself. What a step prints is kept in results/printed, and its tables are written into
 the pages as well. The most quoted come first. `speed` compares with a checkout of an earlier version, and is left out
 without.
-=======
-Each step is a process with one thread; steps that measure time run alone. A stopped run resumes: the partial results of
-a step are in results/partial, and its earlier results stay until it is finished. A step is skipped if it was finished
-with the current editions and the same scale. `--scale 0.1` takes a tenth of the seeds and rows, `--budget` stops after
-so many minutes. results/steps.csv records the editions, the scale, the date and the seconds of each step; a page whose
-step was measured with other editions carries a note. The output of a step is kept in results/printed, and its tables
-are written into the pages as well. The most quoted steps come first. `speed` compares with a checkout of an earlier
-version, and is left out without one.
->>>>>>> words
 """
 
 import argparse

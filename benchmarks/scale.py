@@ -5,26 +5,14 @@
     python benchmarks/scale.py --docs          writes the table of docs/scale.md from the results
 
 Cells that are in the file are not measured again. The table is adult, repeated; the model refuses four fifths of its
-<<<<<<< HEAD
-rows. `search`: the default. `nothing to do`: rows that are already accepted, with
-narrow networks; this measures only reading, writing and memory. Each cell is a process of its own, measured from its
-start to its end; memory is the largest sum over it and its child processes (proportional set size).
-=======
 rows. `search`: the default. `nothing to do`: rows that are already accepted, with narrow networks; this measures only
 reading, writing and memory. Each cell is a process of its own, measured from start to end; memory is the largest sum
-over it and its child processes (proportional set size). --page writes the table into a Markdown page, between its
-markers.
->>>>>>> words
+over it and its child processes (proportional set size).
 
     python benchmarks/scale.py --parts [--work scale]
 
-<<<<<<< HEAD
-instead prints what each step but the search costs, in processor microseconds per row, for rows that the model already
+instead prints the cost of each step except the search, in processor microseconds per row, for rows that the model already
 accepts (CSV), with the narrow networks and with the default ones.
-=======
-instead prints the cost of each step except the search, in processor microseconds per row, for the rows of ROWS (.csv or
-.parquet) that the model already accepts.
->>>>>>> words
 """
 
 import argparse

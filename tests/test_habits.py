@@ -29,6 +29,19 @@ def project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
+def test_no_file_has_the_marks_of_a_merge():
+    """A page or a docstring with both sides of a conflict would pass every other check."""
+    kinds = {".py", ".md", ".toml", ".html", ".css", ".js", ".yml"}
+    folders = ("src", "tests", "benchmarks", "scripts", "docs", "examples", ".github")
+    paths = [path for folder in folders for path in (ROOT / folder).rglob("*")] + [
+        *ROOT.glob("*.md"),
+        ROOT / "Makefile",
+    ]
+    mark = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+    texts = {path: path.read_text(encoding="utf-8") for path in paths if path.suffix in kinds}
+    assert [path.name for path, text in texts.items() if mark.search(text)] == []
+
+
 def makefile() -> str:
     return (ROOT / "Makefile").read_text(encoding="utf-8")
 
