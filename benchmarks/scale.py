@@ -11,8 +11,8 @@ over it and its child processes (proportional set size).
 
     python benchmarks/scale.py --parts [--work scale]
 
-instead prints the cost of each step except the search, in processor microseconds per row, for rows that the model already
-accepts (CSV), with the narrow networks and with the default ones.
+instead prints the cost of each step except the search, in processor microseconds per row, for rows that the model
+already accepts (CSV), with the narrow networks and with the default ones.
 """
 
 import argparse
