@@ -25,8 +25,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -39,8 +37,8 @@ import numpy as np
 import pandas as pd
 import torch
 from docs_tables import put
-from environments import make_environment
 from lightgbm import LGBMClassifier
+from packages import PACKAGES, Effort, Question, answer
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, IsolationForest, RandomForestClassifier
 from sklearn.pipeline import make_pipeline
@@ -49,10 +47,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 import tdce
 from tdce._core import Flags, Floats
 from tdce.schema import Categorical, Encoder, Numeric, Schema
-
-WORKERS = Path(__file__).parent / "workers"
-sys.path.insert(0, str(WORKERS))
-import wire  # noqa: E402
 
 COLUMNS = ["data", "method", "metric", "value"]
 SHOWN = (
@@ -64,21 +58,8 @@ OPTIONS = 3
 TDCE = {"search": None, "search, closeness 1": 1.0} | {
     f"search, closeness {c}": c for c in (0.95, 0.9, 0.7, 0.68, 0.65, 0.5, 0.35)
 }
-PEERS = {
-    "nice, sparsity": ("nice", "sparsity"),
-    "nice, none": ("nice", "none"),
-    "dice, random": ("dice", "random"),
-    "dice, genetic": ("dice", "genetic"),
-}
-METHODS = (*TDCE, "forty-line baseline", *PEERS)
+METHODS = (*TDCE, "forty-line baseline", *PACKAGES)
 ON_ADULT_ALONE = ("dice, genetic",)  # it takes all of its 20 seconds for nearly every person
-REQUIREMENTS = {  # installed without dependencies, and what they really need
-    "nice": (["NICEx==0.2.3"], ["numpy==1.26.4", "pandas==1.5.3", "scipy==1.11.4"]),
-    "dice": (
-        ["dice-ml==0.12", "raiutils==0.4.2"],
-        ["numpy==2.4.6", "pandas==3.1.1", "scikit-learn==1.9.1", "jsonschema==4.26.0", "tqdm==4.70.1"],
-    ),
-}
 
 
 class Setting(NamedTuple):
@@ -125,21 +106,22 @@ SETTINGS = {
 
 
 class CountingModel:
-    """The one model that all methods query; it counts calls, rows and seconds."""
+    """The one model that all methods query; it counts calls and rows."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.classes_ = model, model.classes_
         self.again()
 
     def again(self) -> None:
-        self.calls, self.rows, self.seconds = 0, 0, 0.0
+        self.calls, self.rows = 0, 0
 
     def predict_proba(self, frame: pd.DataFrame) -> Floats:
-        began = time.process_time()
-        scores = self.model.predict_proba(frame)
         self.calls, self.rows = self.calls + 1, self.rows + len(frame)
-        self.seconds += time.process_time() - began
-        return scores
+        return self.model.predict_proba(frame)
+
+    def effort(self, began: float) -> Effort:
+        """Since that processor time, and since it was last reset."""
+        return Effort(time.process_time() - began, self.calls, self.rows)
 
 
 @dataclass(frozen=True)
@@ -362,39 +344,20 @@ def by_tdce(bench: Bench, closeness: float | None, options: int) -> Answers:
     bench.model.again()
     began = time.process_time()
     answer = explainer.explain(rows, closeness=closeness, n=options)
-    seconds = time.process_time() - began
+    spent = bench.model.effort(began)
     raw = bench.encoder.read(answer.to_frame()).reshape(len(rows), options, -1)
-    return Answers(raw, prepared | effort(bench, seconds))
+    return Answers(raw, prepared | effort(bench, spent))
 
 
-def by_peer(bench: Bench, peer: str, setting: str, options: int, cache: Path) -> Answers:
-    """Start a worker in the peer's environment and answer its queries until it is done."""
-    alone, others = REQUIREMENTS[peer]
-    command = [make_environment(cache / peer, others, alone), WORKERS / f"answer_{peer}.py"]
-    bench.model.again()
-    prepared: dict[str, float] = {}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        label = (bench.split[0][bench.data.label] == bench.data.favourable).to_numpy()
-        whole = (bench.train == np.rint(bench.train)).all(axis=0)
-        wire.send(
-            worker.stdin, wire.TASK, train=bench.train, people=bench.queries, numeric=bench.numeric, whole=whole,
-            label=np.where(label, bench.favourable, 1 - bench.favourable), immutable=bench.immutable,
-            favourable=bench.favourable, setting=setting, options=options,
-        )  # fmt: skip
-        while True:
-            kind, arrays = wire.receive(worker.stdout)
-            if kind == wire.ASK:
-                wire.send(worker.stdin, wire.SCORES, scores=bench.scores(arrays["rows"]))
-            elif kind == wire.READY:
-                total = float(arrays["seconds"]) + bench.model.seconds
-                prepared = {"preparation_seconds": total, "preparation_rows": bench.model.rows}
-                bench.model.again()
-            else:
-                break
-    raw = arrays["answers"].reshape(len(bench.queries), -1, len(bench.names))
-    return Answers(raw, prepared | effort(bench, float(arrays["seconds"]) + bench.model.seconds))
+def by_package(bench: Bench, title: str, options: int, cache: Path) -> Answers:
+    label = (bench.split[0][bench.data.label] == bench.data.favourable).to_numpy()
+    asked = Question(
+        bench.train, np.where(label, bench.favourable, 1 - bench.favourable), bench.queries, bench.numeric,
+        bench.immutable, bench.favourable,
+    )  # fmt: skip
+    found = answer(title, asked, options, bench.scores, cache)
+    prepared = {"preparation_seconds": found.preparation.seconds, "preparation_rows": found.preparation.rows}
+    return Answers(found.raw, prepared | effort(bench, found.answering))
 
 
 def by_forty_lines(bench: Bench, options: int) -> Answers:
@@ -428,14 +391,14 @@ def by_forty_lines(bench: Bench, options: int) -> Answers:
         whose, first = np.unique(who[order], return_index=True)
         raw[going[whose]] = less[order[first]]
         going = going[whose]
-    seconds = time.process_time() - began
-    return Answers(raw.reshape(len(bench.queries), options, -1), prepared | effort(bench, seconds))
+    spent = bench.model.effort(began)
+    return Answers(raw.reshape(len(bench.queries), options, -1), prepared | effort(bench, spent))
 
 
-def effort(bench: Bench, seconds: float) -> dict[str, float]:
-    """Per 100 people, the model's part among the seconds."""
+def effort(bench: Bench, spent: Effort) -> dict[str, float]:
+    """Seconds and rows per 100 people."""
     share = 100 / len(bench.queries)
-    return {"seconds": share * seconds, "calls": bench.model.calls, "rows": share * bench.model.rows}
+    return {"seconds": share * spent.seconds, "calls": spent.calls, "rows": share * spent.rows}
 
 
 def answers_of(bench: Bench, method: str, options: int, cache: Path) -> Answers:
@@ -445,8 +408,8 @@ def answers_of(bench: Bench, method: str, options: int, cache: Path) -> Answers:
         return Answers.load(path)
     if method in TDCE:
         answers = by_tdce(bench, TDCE[method], options)
-    elif method in PEERS:
-        answers = by_peer(bench, *PEERS[method], options, cache)
+    elif method in PACKAGES:
+        answers = by_package(bench, method, options, cache)
     else:
         answers = by_forty_lines(bench, options)
     answers.save(path)

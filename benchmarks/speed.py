@@ -1,15 +1,17 @@
-"""Speed: processor time of `search`, an earlier version and `nice`; quality of answers, matrix products, profile.
+"""Speed: processor time of `search`, an earlier version, `nice`, and the packages of NICE and DiCE; quality of answers.
 
     TDCE_DATA=... python benchmarks/speed.py --before TREE [--cache FOLDER] [--before-cache FOLDER]
-                                             [--data german,...] [--models own,boosted] [--seeds 3] [--rows 1,100,1000]
+                                             [--packages FOLDER] [--data german,...] [--models own,boosted]
+                                             [--seeds 3] [--rows 1,100,1000]
     python benchmarks/speed.py --docs          writes the tables of docs/speed.md from the results
 
 TREE is a checkout of the earlier version; the caches hold the fits of benchmarks/safety.py, of either version. Both
 versions answer the same refused rows (repeated, where more are needed) in separate processes, with one thread, in
-turns; the shortest of the turns counts. `objective` is the mean objective of the answers with noise that no search saw;
-`search` and `before` are evaluated by the same code. `products`: the matrix products that one `explain` needs, computed
-again and nothing else. `parts`: where the time goes, by a profile. Results are written case by case; those in the file
-are not measured again.
+turns; the shortest of the turns counts. The packages run in environments of their own and explain one row after
+another, so they are asked once, for those of up to 100 rows that lack no value; the model's time is part of theirs.
+`objective` is the mean objective of the answers with noise that no search saw; `search` and `before` are evaluated by
+the same code. `products`: the matrix products that one `explain` needs, computed again and nothing else. `parts`: where
+the time goes, by a profile. Results are written case by case; those in the file are not measured again.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ import numpy as np
 import pandas as pd
 import torch
 from docs_tables import put
+from packages import Question, answer
 from safety import Case
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -38,12 +42,14 @@ from tdce._core import Noise, same
 from tdce.methods import Explanation
 from tdce.methods.objective import Objective, PricedRows, feature_costs
 from tdce.methods.question import DEFAULT_SAFETY
-from tdce.schema import FeasibleSet
+from tdce.schema import FeasibleSet, Numeric
 
 COLUMNS = ["table", "data", "model", "seed", "rows", "what", "value"]
 DATA = "german,adult,lcd,gmc,law"
 TURNS = 3
 NOISES = 3
+PEOPLE = 100  # at most
+PACKAGES = {"NICE's package": "nice, sparsity", "DiCE's package": "dice, random"}
 PARTS = {
     "best exemplars": ("exemplars.py", "best"),
     "energy": ("objective.py", "energy"),
@@ -116,6 +122,24 @@ def times(workers: dict[str, Worker], rows: list[int]) -> list[tuple[int, str, f
     return found
 
 
+def package_times(case: Case, cache: Path) -> list[tuple[int, str, float]]:
+    """Processor seconds of the packages per 100 rows, for the complete rows of a case: they handle no missing value."""
+    fitted = case.explainer.fitted
+    feasible = FeasibleSet.of(fitted.encoder, case.queries)
+    task, favourable = fitted.task(feasible.immutable), fitted.classes.index(case.data.favourable)
+    train, people = (np.isfinite(raw).all(axis=1) for raw in (fitted.raw, feasible.own))
+    schema = fitted.encoder.schema
+    asked = Question(
+        fitted.raw[train], fitted.y.numpy()[train], feasible.own[people],
+        np.array([isinstance(f, Numeric) for f in schema]), np.array([f.immutable for f in schema]), favourable,
+    )  # fmt: skip
+    found = [(PEOPLE, "complete rows", float(people.sum()))]
+    for name, title in PACKAGES.items():
+        spent = answer(title, asked, 1, lambda raw: task.oracle.score(raw).numpy()[:, : len(fitted.classes)], cache)
+        found.append((PEOPLE, name, 100 * spent.answering.seconds / people.sum()))
+    return found
+
+
 def quality(case: Case, workers: dict[str, Worker]) -> list[tuple[int, str, float]]:
     """Of the answers of either version."""
     feasible, fitted = FeasibleSet.of(case.explainer.fitted.encoder, case.queries), case.explainer.fitted
@@ -173,6 +197,7 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="a checkout of the earlier version")
     parser.add_argument("--cache", type=Path, default=Path("results/fitted"))
     parser.add_argument("--before-cache", type=Path, default=Path("results/fitted-before"))
+    parser.add_argument("--packages", type=Path, default=Path("results/fitted/peers"))
     parser.add_argument("--data", default=DATA)
     parser.add_argument("--models", default="own,boosted")
     parser.add_argument("--seeds", type=int, default=3)
@@ -191,12 +216,12 @@ def main() -> None:
             for model in asked.models.split(","):
                 if ((rows["data"] == data) & (rows["model"] == model) & (rows["seed"] == seed)).any():
                     continue
-                case = Case(data, model, seed, 100, asked.cache)
+                case = Case(data, model, seed, PEOPLE, asked.cache)
                 workers = {"search": Worker(tree, data, model, seed, asked.cache)}
                 workers["before"] = Worker(asked.before, data, model, seed, asked.before_cache)
                 tables = {"quality": quality(case, workers)}
                 if seed == 0:
-                    tables["times"] = times(workers, sizes)
+                    tables["times"] = times(workers, sizes) + package_times(case, asked.packages)
                     tables |= {"inside": inside(case, sizes[-1])} if model == "own" else {}
                 new = [(table, data, model, seed, *each) for table, found in tables.items() for each in found]
                 rows = pd.concat([rows, pd.DataFrame(new, columns=COLUMNS)], ignore_index=True)
@@ -209,11 +234,13 @@ def main() -> None:
 def times_table(rows: pd.DataFrame) -> str:
     part = rows[rows["table"] == "times"]
     wide = part.pivot_table(index=["data", "model", "rows"], columns="what", values="value", sort=False)
-    lines = ["| data | model | rows | before | search | times as fast | nice |", "|---" * 7 + "|"]
+    names = ["before", "search", "times as fast", "nice", *PACKAGES]
+    wide["times as fast"] = wide["before"] / wide["search"]
+    lines = ["| data | model | rows | " + " | ".join(names) + " |", "|---" * (3 + len(names)) + "|"]
     for (data, model, n), each in wide.iterrows():
-        faster = each["before"] / each["search"]
-        cells = f"{each['before']:.3f} | {each['search']:.3f} | {faster:.1f} | {each['nice']:.3f}"
-        lines.append(f"| {data} | {model} | {n:,} | {cells} |")
+        digits = {name: 1 if name == "times as fast" else 3 for name in names}
+        cells = ["" if isnan(each.get(name, nan)) else f"{each[name]:.{d}f}" for name, d in digits.items()]
+        lines.append(f"| {data} | {model} | {n:,} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
