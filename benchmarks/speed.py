@@ -8,7 +8,7 @@
 TREE is a checkout of the earlier version; the caches hold the fits of benchmarks/safety.py, of either version. Both
 versions answer the same refused rows (repeated, where more are needed) in separate processes, with one thread, in
 turns; the shortest of the turns counts. The packages run in environments of their own and explain one row after
-another, so they are asked once, for those of up to 100 rows that lack no value; the model's time is part of theirs.
+another, so they are asked once, for those of up to 100 rows that they accept; the model's time is part of theirs.
 `objective` is the mean objective of the answers with noise that no search saw; `search` and `before` are evaluated by
 the same code. `products`: the matrix products that one `explain` needs, computed again and nothing else. `parts`: where
 the time goes, by a profile. Results are written case by case; those in the file are not measured again.
@@ -123,20 +123,20 @@ def times(workers: dict[str, Worker], rows: list[int]) -> list[tuple[int, str, f
 
 
 def package_times(case: Case, cache: Path) -> list[tuple[int, str, float]]:
-    """Processor seconds of the packages per 100 rows, for the complete rows of a case: they handle no missing value."""
+    """Processor seconds of the packages per 100 rows, for the rows that they accept: with no missing value and no
+    category that the training rows lack."""
     fitted = case.explainer.fitted
     feasible = FeasibleSet.of(fitted.encoder, case.queries)
     task, favourable = fitted.task(feasible.immutable), fitted.classes.index(case.data.favourable)
-    train, people = (np.isfinite(raw).all(axis=1) for raw in (fitted.raw, feasible.own))
-    schema = fitted.encoder.schema
-    asked = Question(
-        fitted.raw[train], fitted.y.numpy()[train], feasible.own[people],
-        np.array([isinstance(f, Numeric) for f in schema]), np.array([f.immutable for f in schema]), favourable,
-    )  # fmt: skip
-    found = [(PEOPLE, "complete rows", float(people.sum()))]
+    schema, complete = fitted.encoder.schema, np.isfinite(fitted.raw).all(axis=1)
+    train, label = fitted.raw[complete], fitted.y.numpy()[complete]
+    numeric, immutable = np.array([[isinstance(f, Numeric), f.immutable] for f in schema]).T
+    known = [np.isin(own, seen) | n for own, seen, n in zip(feasible.own.T, train.T, numeric, strict=True)]
+    people = feasible.own[np.isfinite(feasible.own).all(axis=1) & np.all(known, axis=0)]
+    asked, found = Question(train, label, people, numeric, immutable, favourable), [(PEOPLE, "accepted", len(people))]
     for name, title in PACKAGES.items():
         spent = answer(title, asked, 1, lambda raw: task.oracle.score(raw).numpy()[:, : len(fitted.classes)], cache)
-        found.append((PEOPLE, name, 100 * spent.answering.seconds / people.sum()))
+        found.append((PEOPLE, name, 100 * spent.answering.seconds / len(people)))
     return found
 
 
