@@ -33,7 +33,6 @@ from tdce.report import page as report_page
 from tdce.report.histograms import Histogram, Population
 from tdce.report.language.catalogue import load_catalogue
 from tdce.report.language.speaker import Speaker, spoken_name
-from tdce.report.people import file_names
 from tdce.report.thresholds import score_thresholds
 from tdce.schema.columns.numeric import Numeric
 from tdce.schema.encoder import Encoder
@@ -403,12 +402,11 @@ def test_one_applicant_may_have_a_file_of_any_name_and_several_may_not(lent, tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full", "page.html"]
 
 
-def test_file_names_are_safe_and_differ():
-    names = ["../a/b", "A", "a", "", "con", "x" * 300, "Ü é", "...", "a"]
-    assert file_names(names, ".html") == [
-        "_a_b.html", "A.html", "a-2.html", "person.html", "_con.html", f"{'x' * 80}.html", "Ü é.html", "person-2.html",
-        "a-3.html",
-    ]  # fmt: skip
+def test_applicants_with_the_same_label_get_a_page_each(tmp_path, lent):
+    two = lending.refused(lent, 2).set_axis(["A", "A"])
+    first, second = applicant_pages(lent.explain(two), tmp_path / "pages")
+    assert re.fullmatch(r"A-[0-9a-f]{8}\.html", first)
+    assert re.fullmatch(r"A-[0-9a-f]{8}\.html", second)
 
 
 # ---- over all people

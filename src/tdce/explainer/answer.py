@@ -591,7 +591,7 @@ class Answer:
                 ).encode()
                 for one, name in zip(map(self._person, range(len(self.rows))), names, strict=True)
             )
-            write_pages(where, zip(file_names(labels, ".html"), pages, strict=True))
+            write_pages(where, zip((f"{name}.html" for name in file_names(labels)), pages, strict=True))
             return
         check_writable(where, endings=None)
         view = self._view(speaker, names, id, beside)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Collection
+import unicodedata
+from collections import Counter
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import pandas as pd
 
 from tdce._core import InputError, Name, is_blank, is_name, listing, show, suggest
 
-LONGEST_FILE_NAME = 80  # characters, without the ending
-UNSAFE = re.compile(r"[^\w.\- ]+")  # in the name of a file, on any system
-RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # on Windows
+MAX_LENGTH = 80  # characters, which are at most 240 bytes
+RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)  # on Windows
+HASH_DIGITS = 8
 
 
 def person_labels(rows: pd.DataFrame, id: Name | None, features: Collection[Name]) -> list[str]:
@@ -46,15 +49,30 @@ def row_label(label: Any) -> str:
     return " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-def file_names(labels: list[str], ending: str) -> list[str]:
-    """A file name for each label: safe on every system, and distinct even where case does not matter."""
-    names, taken = [], set[str]()
-    for label in labels:
-        stem = UNSAFE.sub("_", label).strip(" .")[:LONGEST_FILE_NAME] or "person"
-        stem = f"_{stem}" if RESERVED.fullmatch(stem) else stem
-        name, number = stem, 2
-        while name.lower() in taken:
-            name, number = f"{stem}-{number}", number + 1
-        taken.add(name.lower())
-        names.append(f"{name}{ending}")
-    return names
+def file_names(ids: Sequence[str]) -> list[str]:
+    """A name for each id, safe on every system: the id itself if it is safe, else its safe characters and a hash.
+
+    Names differ even where case does not matter, and for ids that are there several times.
+    """
+    names = [_safe(each) for each in ids]
+    alike = Counter(name.casefold() for name, each in zip(names, ids, strict=True) if name == each)
+    found, times = [], Counter[str]()
+    for name, each in zip(names, ids, strict=True):
+        times[each] += 1
+        alone = name == each and alike[name.casefold()] == 1
+        found.append(name if alone else f"{name}-{_hash(each, times[each])}")
+    if len({name.casefold() for name in found}) < len(found):
+        raise InputError("two ids give the same name of a file; name another column of ids")
+    return found
+
+
+def _safe(id: str) -> str:
+    """Letters, digits, `_`, `-` and `.` of an id; other runs become one `-`, and no name begins or ends with a mark."""
+    kept = re.sub(r"[^\w.-]+", "-", unicodedata.normalize("NFC", id))[:MAX_LENGTH].strip("-.")
+    return f"id-{kept}".rstrip("-") if not kept or RESERVED.fullmatch(kept) else kept
+
+
+def _hash(id: str, time: int) -> str:
+    """Of an id that is there for the first, second, … time."""
+    text = id if time == 1 else f"{id}\0{time}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]

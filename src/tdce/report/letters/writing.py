@@ -11,8 +11,8 @@ from tdce.datasets import whole_folder
 from tdce.report.letters.blocks import read_blocks, write_text
 from tdce.report.letters.content import Letter
 from tdce.report.letters.document import write_document
-from tdce.report.letters.file_names import file_names
 from tdce.report.letters.template import Template
+from tdce.report.people import file_names
 
 Form = Literal["html", "txt", "docx"]
 
