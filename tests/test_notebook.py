@@ -11,6 +11,7 @@ import lawful
 import lending
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import studio as studios
 from matplotlib.figure import Figure
@@ -208,10 +209,22 @@ def test_a_studio_answers_who_has_its_token_until_it_is_stopped(studio: tdce.Stu
         httpx.get(studio.address, trust_env=False)
 
 
+def test_a_studio_shows_the_people_of_any_data_frame(explainer: tdce.Explainer):
+    rows = lending.refused(explainer, 4).reset_index(drop=True)
+    opened = explainer.studio(pa.Table.from_pandas(rows))
+    try:
+        asked = httpx.get(
+            f"{opened.address}people", headers={"Authorization": f"Bearer {opened.token}"}, trust_env=False
+        )
+        assert asked.json()["total"] == 4
+    finally:
+        opened.stop()
+
+
 def test_a_studio_refuses_what_it_cannot_show(explainer: tdce.Explainer):
     with pytest.raises(tdce.InputError, match="height is 5"):
         explainer.studio(height=5)
-    with pytest.raises(tdce.InputError, match="the table must be a data frame"):
+    with pytest.raises(tdce.InputError, match="rows must be a data frame"):
         explainer.studio([1, 2])
     with pytest.raises(tdce.NotFittedError):
         tdce.Explainer().studio()

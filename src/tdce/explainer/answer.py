@@ -719,7 +719,7 @@ class Answer:
                 texts[at] = note_text(notes, english, namer)
         return texts
 
-    def _compared(self, table: pd.DataFrame | None) -> dict[ReasonMethod, list[Reasons]]:
+    def _compared(self, table: AnyFrame | None) -> dict[ReasonMethod, list[Reasons]]:
         """`group_reasons`, against a table if one is given; an error if they are not known."""
         shortfall = self.shortfall
         if table is not None:

@@ -556,12 +556,12 @@ class Explainer:
         thresholds = score_thresholds(goal, len(fitted.classes))
         return curve_figure(curve, label, thresholds, score_kind(goal) == "prediction")
 
-    def studio(self, rows: pd.DataFrame | None = None, *, height: int = 720) -> Studio:
+    def studio(self, rows: AnyFrame | None = None, *, height: int = 720) -> Studio:
         """Open the studio inside a notebook, from a background server that only this machine can reach.
 
         Parameters
         ----------
-        rows : pandas.DataFrame, optional
+        rows : data frame, optional
             People to choose from. Default: synthetic rows.
         height : int, default 720
             Height of the frame in the notebook, in pixels.

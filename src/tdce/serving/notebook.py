@@ -10,9 +10,7 @@ from html import escape
 from typing import TYPE_CHECKING
 from weakref import finalize
 
-import pandas as pd
-
-from tdce._core import InputError, check_table
+from tdce._core import AnyFrame, InputError, as_pandas
 from tdce.serving.settings import ServerSettings
 
 if TYPE_CHECKING:
@@ -67,18 +65,16 @@ class Studio:
         return f'<iframe {frame} style="border:1px solid rgba(127,127,127,.5)"></iframe>'
 
 
-def open_studio(explainer: Explainer, rows: pd.DataFrame | None, height: int) -> Studio:
+def open_studio(explainer: Explainer, rows: AnyFrame | None, height: int) -> Studio:
     """Start a server on a free port of 127.0.0.1, which runs until it is stopped or the process ends."""
     import uvicorn  # imported here: the class exists without the studio installed
 
     from tdce.serving.app import make_app
     from tdce.serving.server import bind_socket, make_config, server_address
 
-    if rows is not None:
-        check_table(rows)
     settings = ServerSettings(port=0, token=secrets.token_urlsafe(24), framed_by=FRAMED_BY)
     assert settings.token is not None
-    app = make_app(explainer, settings, rows)
+    app = make_app(explainer, settings, None if rows is None else as_pandas(rows, "rows"))
     listener = bind_socket(settings)
     server = uvicorn.Server(make_config(app, settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="tdce studio", daemon=True)
