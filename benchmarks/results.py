@@ -331,11 +331,13 @@ def write_pages(log: Log) -> None:
 
 
 def show(run: Run) -> None:
+    times = [float(line["seconds"]) for line in run.done.lines.values() if line["seconds"]]
     for step in STEPS:
         line = run.done.lines.get(step.name) or run.begun.lines.get(step.name)
         state = "up to date" if run.done.has(step, run.size) else "begun" if run.begun.has(step, run.size) else ""
         note = run.done.note(step.name) if step.name in run.done.lines else "not measured"
         print(f"{step.name}: {(line or {}).get('seconds') or '?'} s; {state or note or 'of another scale'}")
+    print(f"{len(times)} of {len(STEPS)} steps took {sum(times) / 3600:.1f} hours together")
 
 
 def main() -> None:
