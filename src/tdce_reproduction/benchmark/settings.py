@@ -62,18 +62,19 @@ TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     "wachter": {
         "lcd": {"soften": 0.3},
         "gmc": {"distance": "l2"},
-        "adult": {"distance": "l2"},
         "law": {"distance": "l2"},
     },
     "cchvae": {
         "lcd": {"candidates": 48},
-        "gmc": {"width": 0.25, "rings": 32},
-        "adult": {"width": 0.25, "rings": 32},
+        "gmc": {"latent": 16},
+        "adult": {"candidates": 48},
         "law": {"candidates": 48},
     },
     "revise": {
+        "lcd": {"proximity": 0.03},
         "gmc": {"latent": 4},
         "adult": {"proximity": 0.03},
+        "law": {"latent": 16},
     },
     "clue": {
         "lcd": {"proximity": 0.03},
@@ -83,6 +84,7 @@ TUNED_SETTINGS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "face": {
         "lcd": {"confidence": 0.75},
+        "gmc": {"confidence": 0.75},
         "adult": {"k": 100},
         "law": {"confidence": 0.75},
     },
