@@ -314,6 +314,15 @@ def test_chosen_settings_are_accepted_by_their_methods():
             tuned_method(method, data)
 
 
+def test_baselines_have_the_settings_that_their_tuning_chose():
+    printed = (Path(__file__).parents[1] / "results" / "printed" / "tune.txt").read_text(encoding="utf-8")
+    chosen = [line.split(" | ") for line in printed.splitlines() if line.endswith("| chosen |")]
+    assert len(chosen) == len(PAPER_DATA) * 6
+    for data, method, setting, *_ in chosen:
+        known = TUNED_SETTINGS[method].get(data.removeprefix("| "), {})
+        assert setting == (", ".join(f"{name}={value}" for name, value in known.items()) or "defaults")
+
+
 def test_the_tables_mark_the_best_and_the_second_and_count_what_is_lost():
     rows = tidy(
         *[("lcd", m, "no", s, "l2", v + d) for m, v in (("wachter", 1.0), ("face", 3.0), ("search", 2.0))

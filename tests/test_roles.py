@@ -29,7 +29,7 @@ from tdce.schema.columns import infer_column
 from tdce.schema.encoder import Encoder
 from tdce.schema.feasible import FeasibleSet
 from tdce.schema.profiling import profile_columns
-from tdce.schema.roles import ROLES, SETTABLE, is_nothing, is_protected, is_result, propose_role
+from tdce.schema.roles import ROLES, SETTABLE, is_nothing, is_protected, is_result, never_categories, propose_role
 
 # By role, with ? for a doubtful one; columns of numbers, but for those that are listed with their categories in WORDS.
 TABLES = {
@@ -134,6 +134,10 @@ TABLES = {
         "actionable": "Einkommen Kreditsumme Laufzeit Laufzeit_Monate Verwendungszweck Beruf Wohnsituation "
         "Sparguthaben Kreditrate Haushaltsausgaben",
     },
+    "health": {
+        "immutable": "height HeightCm body_height blood_group bloodType Körpergröße Blutgruppe",
+        "actionable": "weight_kg bmi cholesterol ceiling_height box_height height_of_building Packungshöhe",
+    },
     "things have ages, too": {
         "actionable": "AgeOfCar vehicle_age house_age alter_fahrzeug company_age message average storage page language",
         "passes with time": "account_age age_of_oldest_account credit_age AgeInMonths ageGroup",
@@ -226,6 +230,32 @@ def test_nothing_there_is_no_improvement(column: str, category: str, nothing: bo
     inferred = infer_column(pd.Series(["a", "b", category], name=column))
     assert isinstance(inferred, Categorical)
     assert (inferred.allowed is not None and category not in inferred.allowed) == nothing
+
+
+@pytest.mark.parametrize(
+    ("categories", "never"),
+    [
+        (["never smoked", "formerly smoked", "smokes"], ["never smoked"]),
+        (["never", "ex-smoker", "current"], ["never"]),
+        (["nie", "ehemalige Raucherin", "raucht"], ["nie"]),
+        (["never", "sometimes", "often"], []),  # a habit that can be given up
+        (["former customer", "customer"], []),
+    ],
+)
+def test_nobody_is_told_to_have_never_done_what_they_did(categories: list[str], never: list[str]) -> None:
+    assert never_categories(categories) == never
+    inferred = infer_column(pd.Series(categories * 3, name="habit"))
+    assert isinstance(inferred, Categorical)
+    assert set(inferred.allowed or inferred.categories) == set(categories) - set(never)
+
+
+def test_the_hint_on_a_fact_of_the_body_does_not_call_it_protected() -> None:
+    frame = pd.DataFrame({"height_cm": np.arange(150.0, 210), "weight_kg": np.arange(50.0, 110)})
+    schema = Schema.infer(frame)
+    assert schema["height_cm"].immutable
+    hints = profile_columns(frame, schema, proposed=["height_cm"])
+    assert "'height_cm' is a fact of the body: not changed; " in " ".join(hints)
+    assert not is_protected("height_cm")
 
 
 def test_who_has_nothing_keeps_it_and_nobody_else_is_told_to() -> None:

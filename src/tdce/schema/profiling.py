@@ -17,7 +17,7 @@ from tdce.schema.columns.numeric import Numeric
 from tdce.schema.constraints.grammar import quote_name
 from tdce.schema.headers import HEADER_ROWS, find_headerless
 from tdce.schema.identifiers import option_hint, text_kind
-from tdce.schema.roles import Role, is_attained, is_outcome, propose_role, split_name
+from tdce.schema.roles import Role, is_attained, is_bodily, is_outcome, propose_role, split_name
 from tdce.schema.schema import Schema
 
 MIN_ROWS = 50  # of a table, to compare its columns with each other and with the label
@@ -231,15 +231,22 @@ def _roles(schema: Schema, proposed: Collection[Name], asked: Collection[Name]) 
     for column in schema:
         (role, certain), names = propose_role(column), [column.name]
         if column.name in proposed:
-            yield f"{column.name!r} {IS[column.role][0]}: not changed; to allow it: {option_hint('actionable', names)}"
+            reason = _reason(column.name, column.role, certain=True)
+            yield f"{column.name!r} {reason}: not changed; to allow it: {option_hint('actionable', names)}"
         elif column.immutable or column.name in asked or column.name in following:
             continue
         elif role not in ("actionable", column.role):
-            reason = IS[role][0 if certain else 1]
-            reason = "looks like an outcome of the future" if is_outcome(column.name) else reason
+            outcome = "looks like an outcome of the future" if is_outcome(column.name) else None
+            reason = outcome or _reason(column.name, role, certain)
             yield f"{column.name!r} {reason}; to keep answers from changing it: {option_hint('immutable', names)}"
         elif column.may_change == "yes" and is_attained(column.name):
             yield from _only_up(schema, column)
+
+
+def _reason(name: Name, role: Role, certain: bool) -> str:
+    if is_bodily(name) and role == "immutable":
+        return "is a fact of the body"
+    return IS[role][0 if certain else 1]
 
 
 def _only_up(schema: Schema, column: Column) -> Iterator[str]:

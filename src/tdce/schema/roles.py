@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -45,6 +46,8 @@ def propose_role(column: Column) -> tuple[Role, bool]:
         return "passes with time", True
     if _has("protected", "names", text) or _has_protected_categories(column):
         return "immutable", True
+    if is_bodily(column.name):
+        return "immutable", True
     if _has("passes with time", "certain", text):
         return ("history" if _holds_years(column) else "passes with time"), True
     if _has("history", "certain", text):
@@ -66,6 +69,12 @@ def is_protected(name: Name) -> bool:
     """Whether a name denotes a protected attribute of a person: sex, race, religion, age, …"""
     text = spell(name)
     return _has("protected", "names", text) or (_is_age(text) and not _has("age", "accounts", text))
+
+
+def is_bodily(name: Name) -> bool:
+    """Whether a name denotes what nobody can change about their body: height, a blood group, …"""
+    text = spell(name)
+    return _has("body", "names", text) and not _has("body", "things", text) and not _has("age", "owned", text)
 
 
 def is_outcome(name: Name) -> bool:
@@ -94,6 +103,14 @@ def is_nothing(name: Name, category: Any) -> bool:
         return True
     without = 2 <= len(words) <= MAX_WORDS_NOTHING and words[0] in _words("nothing", "without")
     return without and words[-1] in _words("nothing", "things")
+
+
+def never_categories(categories: Iterable[Any]) -> list[Any]:
+    """Those that nobody can enter, because they deny a past: "never smoked", if another one is "formerly smoked"."""
+    texts = {category: spell(category) for category in categories}
+    if not any(_has("never", "before", text) for text in texts.values()):
+        return []
+    return [category for category, text in texts.items() if _has("never", "never", text)]
 
 
 def split_name(name: Name) -> list[str]:

@@ -38,7 +38,7 @@ from tdce.schema.columns.base import AllowedValues, Arrays, Column, FittedColumn
 from tdce.schema.columns.pooling import is_personal
 from tdce.schema.columns.unlisted import RARE, unlisted_code, unlisted_name
 from tdce.schema.columns.wording import NO_WORDING, Wording, check_values
-from tdce.schema.roles import Role, is_nothing
+from tdce.schema.roles import Role, is_nothing, never_categories
 
 MAX_CATEGORIES = 1_000  # a text column with more distinct values counts as an identifier
 
@@ -101,7 +101,8 @@ class Categorical(Column):
         present = series.dropna()
         categories = _infer_codes(present) if holds_numbers(series) else _infer_categories(present)
         name = plain(series.name)
-        known = tuple(c for c in categories if not NO_ANSWER.match(str(c)) and not is_nothing(name, c))
+        barred = never_categories(categories)
+        known = tuple(c for c in categories if not (NO_ANSWER.match(str(c)) or is_nothing(name, c) or c in barred))
         allowed = known if 0 < len(known) < len(categories) else None
         order = _infer_order(present, known)
         return cls(name, categories, allowed, missing=len(present) < len(series), order=order)
