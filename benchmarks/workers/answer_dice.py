@@ -1,4 +1,4 @@
-"""DiCE (package dice-ml) explains the rows of a task; run by peers.py. A row that takes too long gets no answer."""
+"""DiCE (package dice-ml) explains the rows of a task; run by packages.py. A row that takes too long gets no answer."""
 
 import signal
 import warnings

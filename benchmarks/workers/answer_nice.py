@@ -1,4 +1,4 @@
-"""NICE (package NICEx) explains the rows of a task; run by peers.py. It has no immutable features."""
+"""NICE (package NICEx) explains the rows of a task; run by packages.py. It has no immutable features."""
 
 import numpy as np
 from nice import NICE

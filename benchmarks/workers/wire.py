@@ -1,4 +1,4 @@
-"""Arrays through a pipe, between peers.py and a peer in an environment of its own; it needs only numpy."""
+"""Arrays through a pipe, between packages.py and a package in an environment of its own; it needs only numpy."""
 
 import io
 import signal
@@ -31,7 +31,7 @@ def receive(pipe):
 
 
 class Worker:
-    """A peer's end of the pipe: its task, the model's scores, and its own processor time without communication."""
+    """A package's end of the pipe: its task, the model's scores, and its own processor time without communication."""
 
     def __init__(self):
         self.pipe_in, self.pipe_out = sys.stdin.buffer, fdopen(dup(1), "wb")
